@@ -1,0 +1,64 @@
+"""The session's context: the six parts that the service echoes, and the two that are the client's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What a statement runs in; "" is "not set".
+
+    `organization` is a name or a uuid. The echo of an answer is the truth for the first six parts; `timezone` (IANA
+    name) and `session_id` never change by what a service says.
+    """
+
+    organization: str = ""
+    role: str = ""
+    database: str = ""
+    schema: str = ""
+    store: str = ""
+    compute_pool: str = ""
+    timezone: str = ""
+    session_id: str = ""
+
+    def adopt(self, echo: ContextEcho | None) -> SessionContext:
+        """The context after an answer: parts that the echo leaves out, or gives as null, are kept."""
+        if echo is None:
+            return self
+        return replace(
+            self,
+            organization=_kept(echo.organization_id, self.organization),
+            role=_kept(echo.role_name, self.role),
+            database=_kept(echo.database_name, self.database),
+            schema=_kept(echo.schema_name, self.schema),
+            store=_kept(echo.store_name, self.store),
+            compute_pool=_kept(echo.compute_pool_name, self.compute_pool),
+        )
+
+    def request(self, statement: str, row_limit: int | None = None) -> StatementRequest:
+        """The request that runs `statement` in this context."""
+        return StatementRequest(
+            statement=statement,
+            organization=self.organization or None,
+            role=self.role or None,
+            database=self.database or None,
+            schema=self.schema or None,
+            store=self.store or None,
+            compute_pool=self.compute_pool or None,
+            parameters=Parameters(
+                timezone=self.timezone or None, session_id=self.session_id or None, row_limit=row_limit
+            ),
+        )
+
+    def parts(self) -> Iterator[tuple[str, str]]:
+        """The eight parts as (name, value), in the order in which they are shown."""
+        for field in fields(self):
+            yield field.name, getattr(self, field.name)
+
+
+def _kept(echoed: str | None, had: str) -> str:
+    return had if echoed is None else echoed

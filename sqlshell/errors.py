@@ -1,0 +1,92 @@
+"""Every error that a person may meet.
+
+ShellError                 a message, a hint, an exit code
+├── UsageError             2   the command line, a setting or a backslash command is wrong
+├── StatementError         1   the service ran the statement and it failed (sqlState)
+├── OutputError            1   the rows could not be written (disk full, no permission)
+├── ServiceError           3   the service did not do its part
+│   ├── ConnectionFailed   3   nobody answers there, TLS or name resolution failed
+│   ├── NotAuthenticated   3   401 or 403
+│   └── ProtocolError      3   an answer that the interface does not allow
+├── WaitTimeout            4   a wait ran out
+└── Interrupted          130   Ctrl-C
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Exit(enum.IntEnum):
+    """The exit codes of the program."""
+
+    DONE = 0
+    STATEMENT = 1
+    USAGE = 2
+    SERVICE = 3
+    TIMEOUT = 4
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What an error is about.
+
+    `sql_state` is the five-character code of the service, `statement_id` the uuid that the service gave the statement,
+    `offset` a character offset in the statement's text; `file` and `line` (from 1) place the statement in a script.
+    """
+
+    sql_state: str = ""
+    statement_id: str = ""
+    offset: int | None = None
+    file: str = ""
+    line: int | None = None
+
+
+class ShellError(Exception):
+    """Something that a person is told in one or two lines: what happened, and what to do about it."""
+
+    exit: Exit = Exit.STATEMENT
+
+    def __init__(self, message: str, hint: str = "", where: Where | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.where = where or Where()
+
+
+class UsageError(ShellError):
+    exit = Exit.USAGE
+
+
+class StatementError(ShellError):
+    exit = Exit.STATEMENT
+
+
+class OutputError(ShellError):
+    exit = Exit.STATEMENT
+
+
+class ServiceError(ShellError):
+    exit = Exit.SERVICE
+
+
+class ConnectionFailed(ServiceError):
+    pass
+
+
+class NotAuthenticated(ServiceError):
+    pass
+
+
+class ProtocolError(ServiceError):
+    pass
+
+
+class WaitTimeout(ShellError):
+    exit = Exit.TIMEOUT
+
+
+class Interrupted(ShellError):
+    exit = Exit.INTERRUPTED

@@ -1,0 +1,121 @@
+"""sqlState codes: what each means, and what its class means where the code is unknown."""
+
+from __future__ import annotations
+
+DONE = "00000"
+WARNING = "01000"
+NO_DATA = "02000"
+RUNNING = "03000"
+UNSUPPORTED = "0A000"
+DEPENDENTS = "2BP01"
+NO_USER = "3D000"
+NO_ROLE = "3D001"
+NO_DATABASE = "3D002"
+NO_SCHEMA = "3D003"
+NO_ORGANIZATION = "3D004"
+NO_STORE = "3D006"
+NO_DESCRIPTOR_SOURCE = "3D011"
+NO_FUNCTION_SOURCE = "3D018"
+NO_QUERY = "3D019"
+NO_RELATION = "3D020"
+NO_COMPUTE_POOL = "3D023"
+STORE_NOT_READY = "3E001"
+RELATION_NOT_READY = "3E003"
+COMPUTE_POOL_NOT_READY = "3E004"
+PRIVILEGE = "42501"
+SYNTAX = "42601"
+DUPLICATE = "42710"
+DUPLICATE_DATABASE = "42P04"
+DUPLICATE_STORE = "42P05"
+DUPLICATE_SCHEMA = "42P06"
+DUPLICATE_FUNCTION_SOURCE = "42P016"
+DUPLICATE_RELATION = "42P017"
+DUPLICATE_COMPUTE_POOL = "42P019"
+LIMIT = "53000"
+CANCELLED = "57000"
+TIMEOUT = "57014"
+REMOTE_UNAVAILABLE = "57015"
+INTERNAL = "XX000"
+UNDEFINED = "XX001"
+
+MEANINGS = {
+    DONE: "done",
+    WARNING: "warning",
+    NO_DATA: "no data",
+    RUNNING: "not yet complete",
+    UNSUPPORTED: "not supported",
+    DEPENDENTS: "other objects depend on it",
+    NO_USER: "user not found",
+    NO_ROLE: "role not found",
+    NO_DATABASE: "database not found",
+    NO_SCHEMA: "schema not found",
+    NO_ORGANIZATION: "organization not found",
+    NO_STORE: "store not found",
+    NO_DESCRIPTOR_SOURCE: "descriptor source not found",
+    NO_FUNCTION_SOURCE: "function source not found",
+    NO_QUERY: "query not found",
+    NO_RELATION: "relation not found",
+    NO_COMPUTE_POOL: "compute pool not found",
+    STORE_NOT_READY: "store not ready",
+    RELATION_NOT_READY: "relation not ready",
+    COMPUTE_POOL_NOT_READY: "compute pool not ready",
+    PRIVILEGE: "insufficient privilege",
+    SYNTAX: "syntax error",
+    DUPLICATE: "object exists already",
+    DUPLICATE_DATABASE: "database exists already",
+    DUPLICATE_STORE: "store exists already",
+    DUPLICATE_SCHEMA: "schema exists already",
+    DUPLICATE_FUNCTION_SOURCE: "function source exists already",
+    DUPLICATE_RELATION: "relation exists already",
+    DUPLICATE_COMPUTE_POOL: "compute pool exists already",
+    LIMIT: "limit exceeded",
+    CANCELLED: "cancelled",
+    TIMEOUT: "timed out",
+    REMOTE_UNAVAILABLE: "remote unavailable",
+    INTERNAL: "internal error",
+    UNDEFINED: "undefined error",
+}
+
+CLASSES = {
+    "00": "done",
+    "01": "warning",
+    "02": "no data",
+    "03": "not yet complete",
+    "08": "connection failure",
+    "0A": "not supported",
+    "21": "wrong number of values",
+    "22": "bad value",
+    "23": "constraint violated",
+    "25": "wrong transaction state",
+    "28": "not authorized",
+    "2B": "other objects depend on it",
+    "3D": "object not found",
+    "3E": "object not ready",
+    "40": "transaction rolled back",
+    "42": "syntax error or access rule violation",
+    "53": "limit exceeded",
+    "54": "too complex",
+    "55": "object not in the required state",
+    "57": "ended by the service",
+    "58": "system error",
+    "XX": "internal error",
+}
+
+
+def meaning(code: str) -> str:
+    """What `code` means in words; unknown codes by their class, "" where that is unknown too."""
+    return MEANINGS.get(code) or CLASSES.get(code[:2], "")
+
+
+def failed(code: str) -> bool:
+    """Whether a statement with this sqlState failed: classes 00 to 03 are done, warning, no data, running."""
+    return code[:2] not in {"00", "01", "02", "03"}
+
+
+def running(code: str) -> bool:
+    return code[:2] == "03"
+
+
+def not_ready(code: str) -> bool:
+    """Whether the same statement may be tried again in a moment (class 3E)."""
+    return code[:2] == "3E"

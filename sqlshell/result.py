@@ -1,0 +1,94 @@
+"""What everything above the client speaks: columns, batches of rows, and the result that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from sqlshell.errors import ProtocolError
+from sqlshell.interface.models import Rows, StatementData
+from sqlshell.interface.types import Kind, kind
+
+__all__ = ["Batch", "Column", "Partitions", "Result", "Rows"]
+
+_DATA = msgspec.json.Decoder(StatementData)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a result set: `type` is the interface's text, such as `DECIMAL(10,2)`; the hint is taken off it."""
+
+    name: str
+    type: str = "VARCHAR"
+    nullable: bool | None = None
+    display_hint: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        return kind(self.type)
+
+
+class Batch:
+    """The rows of one partition, decoded from the answer's body when they are first asked for.
+
+    `width` is the number of columns that each row must have; a row of another length is a ProtocolError, for a writer
+    would put its values under the wrong names.
+    """
+
+    __slots__ = ("_body", "_rows", "number", "width")
+
+    def __init__(self, width: int, *, body: bytes = b"", rows: Rows | None = None, number: int = 0) -> None:
+        self.width = width
+        self.number = number
+        self._body = body
+        self._rows = rows
+
+    @property
+    def rows(self) -> Rows:
+        """The rows: a list per row, a str or None per value. Raises ProtocolError."""
+        if self._rows is None:
+            try:
+                rows = _DATA.decode(self._body).data or []
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise ProtocolError(f"partition {self.number}: the rows cannot be read: {error}") from error
+            self._rows = rows
+            self._body = b""
+            if not {len(row) for row in rows} <= {self.width}:
+                raise ProtocolError(f"partition {self.number}: rows do not have the {self.width} values of the columns")
+        return self._rows
+
+
+class Partitions(Protocol):
+    """Batches in order. Not a generator: after an error the next step asks for the same partition again."""
+
+    def __aiter__(self) -> AsyncIterator[Batch]: ...
+
+    async def __anext__(self) -> Batch: ...
+
+    async def aclose(self) -> None:
+        """Stop fetching; nothing stays in flight."""
+
+
+@dataclass(slots=True)
+class Result:
+    """What one statement gave.
+
+    `columns` is empty for a statement without rows. `row_counts` has the rows of each partition where the service tells
+    them, else it is None. `partition(n)` fetches any partition, `batches` is all of them once, in order.
+    """
+
+    columns: list[Column]
+    batches: Partitions
+    statement_id: str = ""
+    sql_state: str = "00000"
+    message: str = ""
+    row_counts: list[int] | None = None
+    partition: Callable[[int], Awaitable[Batch]] | None = field(default=None, repr=False)
+
+    @property
+    def row_count(self) -> int | None:
+        """The rows of all partitions, where the service tells them."""
+        return None if self.row_counts is None else sum(self.row_counts)
