@@ -1,0 +1,52 @@
+"""The only mutable state of a shell: context, options, and what the last statement left behind."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from sqlshell.context import SessionContext
+
+EMBEDDED_ROW_LIMIT = 10_000
+
+
+@dataclass(slots=True)
+class Options:
+    """How results are shown and scripts are run; each is a `\\pset` name, most are settings too (see settings.py)."""
+
+    format: str = "table"
+    expanded: bool = False
+    table_style: str = "psql"
+    null: str | None = None
+    header: bool = True
+    timing: bool = True
+    rowlimit: int = EMBEDDED_ROW_LIMIT
+    pager: bool = True
+    on_error: str = "stop"
+    echo: bool = False
+    quiet: bool = False
+    theme: str = "default"
+
+
+@dataclass(slots=True)
+class Running:
+    """The statement that is being waited for: what a spinner shows."""
+
+    began: float = field(default_factory=time.monotonic)
+    statement_id: str = ""
+    share: float | None = None
+    message: str = ""
+
+
+@dataclass(slots=True)
+class Session:
+    """One shell's state. `target` is how people know the service: a URL without secrets, a profile, or a file."""
+
+    context: SessionContext
+    options: Options = field(default_factory=Options)
+    target: str = ""
+    embedded: bool = False
+    interactive: bool = False
+    running: Running | None = None
+    elapsed: float | None = None
+    """Seconds from submission to the last row of the last statement."""
