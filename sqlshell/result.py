@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from sqlshell.errors import ProtocolError
-from sqlshell.interface.models import Rows, StatementData
+from sqlshell.interface.models import ContextEcho, Rows, StatementData
 from sqlshell.interface.types import Kind, kind
 
 __all__ = ["Batch", "Column", "Partitions", "Result", "Rows"]
@@ -50,15 +50,20 @@ class Batch:
     def rows(self) -> Rows:
         """The rows: a list per row, a str or None per value. Raises ProtocolError."""
         if self._rows is None:
-            try:
-                rows = _DATA.decode(self._body).data or []
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise ProtocolError(f"partition {self.number}: the rows cannot be read: {error}") from error
-            self._rows = rows
-            self._body = b""
+            rows = self.decode(self._body, self.number)
             if not {len(row) for row in rows} <= {self.width}:
                 raise ProtocolError(f"partition {self.number}: rows do not have the {self.width} values of the columns")
+            self._rows = rows
+            self._body = b""
         return self._rows
+
+    @staticmethod
+    def decode(body: bytes, number: int) -> Rows:
+        """The rows in the body of an answer. Raises ProtocolError."""
+        try:
+            return _DATA.decode(body).data or []
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ProtocolError(f"partition {number}: the rows cannot be read: {error}") from error
 
 
 class Partitions(Protocol):
@@ -77,7 +82,8 @@ class Result:
     """What one statement gave.
 
     `columns` is empty for a statement without rows. `row_counts` has the rows of each partition where the service tells
-    them, else it is None. `partition(n)` fetches any partition, `batches` is all of them once, in order.
+    them, else it is None; `context` is the service's echo. `partition(n)` fetches any partition, `batches` is all of
+    them once, in order.
     """
 
     columns: list[Column]
@@ -85,6 +91,7 @@ class Result:
     statement_id: str = ""
     sql_state: str = "00000"
     message: str = ""
+    context: ContextEcho | None = None
     row_counts: list[int] | None = None
     partition: Callable[[int], Awaitable[Batch]] | None = field(default=None, repr=False)
 

@@ -1,0 +1,117 @@
+"""Connections for httpcore on plain asyncio streams: TCP, a unix socket, or a socket that somebody hands over.
+
+httpcore's own asyncio backend goes by way of anyio, which costs start-up time and about a third of each small request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import httpcore
+
+Dial = Callable[[], socket.socket]
+
+_BUFFER = 1 << 20
+
+
+class AsyncioStream(httpcore.AsyncNetworkStream):
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._reader.read(max_bytes)
+        except TimeoutError as error:
+            raise httpcore.ReadTimeout(str(error)) from error
+        except OSError as error:
+            raise httpcore.ReadError(str(error)) from error
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        if not buffer:
+            return
+        try:
+            self._writer.write(buffer)
+            async with asyncio.timeout(timeout):
+                await self._writer.drain()
+        except TimeoutError as error:
+            raise httpcore.WriteTimeout(str(error)) from error
+        except OSError as error:
+            raise httpcore.WriteError(str(error)) from error
+
+    async def aclose(self) -> None:
+        self._writer.close()
+        try:
+            await self._writer.wait_closed()
+        except OSError:
+            return
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            async with asyncio.timeout(timeout):
+                await self._writer.start_tls(ssl_context, server_hostname=server_hostname)
+        except TimeoutError as error:
+            raise httpcore.ConnectTimeout(str(error)) from error
+        except (OSError, ssl.SSLError) as error:
+            self._writer.close()
+            raise httpcore.ConnectError(str(error)) from error
+        return self
+
+    def get_extra_info(self, info: str) -> Any:
+        match info:
+            case "ssl_object":
+                return self._writer.get_extra_info("ssl_object")
+            case "is_readable":
+                return self._reader.at_eof() or self._writer.is_closing()
+            case "socket":
+                return self._writer.get_extra_info("socket")
+        return None
+
+
+class AsyncioBackend(httpcore.AsyncNetworkBackend):
+    """Connects by `dial` where it is given, to the unix socket `uds` where that is, else by TCP."""
+
+    def __init__(self, *, dial: Dial | None = None, uds: str = "") -> None:
+        self._dial = dial
+        self._uds = uds
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        if self._uds:
+            return await self.connect_unix_socket(self._uds, timeout)
+        if self._dial:
+            return AsyncioStream(*await asyncio.open_connection(sock=self._dial(), limit=_BUFFER))
+        try:
+            async with asyncio.timeout(timeout):
+                return AsyncioStream(*await asyncio.open_connection(host, port, limit=_BUFFER))
+        except TimeoutError as error:
+            raise httpcore.ConnectTimeout(str(error)) from error
+        except OSError as error:
+            raise httpcore.ConnectError(str(error)) from error
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            async with asyncio.timeout(timeout):
+                return AsyncioStream(*await asyncio.open_unix_connection(path, limit=_BUFFER))
+        except TimeoutError as error:
+            raise httpcore.ConnectTimeout(str(error)) from error
+        except OSError as error:
+            raise httpcore.ConnectError(str(error)) from error
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)

@@ -1,0 +1,218 @@
+"""What an answer means and what to do next. Pure: decides, does no I/O.
+
+An answer to a submission or a look-up becomes one of
+    Poll    still running: ask again after a wait
+    Done    finished: head and body, the first partition inside
+    Follow  several statements: look each up, in order
+    Fail    an error, and whether the same request may be made again
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from sqlshell.errors import (
+    NotAuthenticated,
+    ProtocolError,
+    ServiceError,
+    ShellError,
+    StatementError,
+    WaitTimeout,
+    Where,
+)
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ContextEcho, ErrorBody, StatementHead, StatementRequest
+from sqlshell.result import Column
+
+POLL_SHORTEST = 0.010
+POLL_LONGEST = 1.0
+MAX_WAITS_ON_NOT_READY = 8
+MESSAGE_LIMIT = 2_000
+
+_HEAD = msgspec.json.Decoder(StatementHead)
+_ERROR = msgspec.json.Decoder(ErrorBody)
+_REQUEST = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    statement_id: str
+    share: float | None
+    message: str
+    context: ContextEcho | None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    head: StatementHead
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    statement_ids: tuple[str, ...]
+    head: StatementHead
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    error: ShellError
+    again: bool = False
+    context: ContextEcho | None = None
+
+
+Step = Poll | Done | Follow | Fail
+
+
+def poll_wait(elapsed: float) -> float:
+    """Seconds to wait before the next look-up: a tenth of the time elapsed, between 10 ms and 1 s."""
+    return min(POLL_LONGEST, max(POLL_SHORTEST, elapsed / 10))
+
+
+def not_ready_wait(attempt: int) -> float:
+    """Seconds before a statement that met something not ready (class 3E) is submitted again; attempts count from 0."""
+    return float(min(8.0, 0.25 * 2**attempt))
+
+
+def encode_request(request: StatementRequest, boundary: str) -> tuple[bytes, str]:
+    """The multipart body of a submission without attachments, and its Content-Type."""
+    body = b"".join(
+        (
+            f"--{boundary}\r\n".encode(),
+            b'Content-Disposition: form-data; name="request"\r\nContent-Type: application/json\r\n\r\n',
+            _REQUEST.encode(request),
+            f"\r\n--{boundary}--\r\n".encode(),
+        )
+    )
+    return body, f"multipart/form-data; boundary={boundary}"
+
+
+def read_submission(status: int, headers: Mapping[str, str], body: bytes, base: str) -> Step:
+    """The answer to POST /v2/statements; `base` names the service in messages."""
+    return _read(status, headers, body, base, "")
+
+
+def read_lookup(status: int, headers: Mapping[str, str], body: bytes, base: str, statement_id: str) -> Step:
+    """The answer to GET /v2/statements/{statementID}."""
+    step = _read(status, headers, body, base, statement_id)
+    if isinstance(step, Follow):
+        return Done(step.head, step.body)
+    return step
+
+
+def _read(status: int, headers: Mapping[str, str], body: bytes, base: str, statement_id: str) -> Step:
+    if status not in {200, 202}:
+        return _http_failure(status, headers, body, base, statement_id)
+    try:
+        head = _HEAD.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        what = "HTML, not a statement: is the URL a web site's?" if _looks_like_html(headers, body) else str(error)
+        return Fail(ProtocolError(f"{base} answered with {what}", "check the URL: it ends before /v2/statements"))
+    known = head.statement_id or statement_id
+    context = head.metadata.context if head.metadata else None
+    state = head.sql_state or (sqlstate.RUNNING if status == 202 else "")
+    if not state:
+        return Fail(ProtocolError(f"{base} answered without a sqlState", "is this a statement-execution service?"))
+    if len(head.statement_ids or ()) > 1:
+        return Follow(tuple(head.statement_ids or ()), head, body)
+    if status == 202 or sqlstate.running(state):
+        if not known:
+            return Fail(ProtocolError(f"{base} is running the statement but gave no statementID to look up"))
+        return Poll(known, head.progress, head.message or "", context)
+    if sqlstate.failed(state):
+        return Fail(
+            StatementError(
+                head.message or sqlstate.meaning(state) or "the statement failed",
+                where=Where(sql_state=state, statement_id=known),
+            ),
+            again=sqlstate.not_ready(state),
+            context=context,
+        )
+    return Done(head, body)
+
+
+def columns_of(head: StatementHead, width: int) -> list[Column]:
+    """The columns of a result. Where the service leaves them out they are `column1`… of VARCHAR, as many as `width`."""
+    given = head.metadata.columns if head.metadata else None
+    if given is None:
+        return [Column(f"column{number}") for number in range(1, width + 1)]
+    columns = []
+    for number, info in enumerate(given, 1):
+        name, _, hint = (info.type or "VARCHAR").partition(";")
+        columns.append(
+            Column(
+                info.name if info.name is not None else f"column{number}",
+                name.strip() or "VARCHAR",
+                info.nullable,
+                info.display_hint or hint.strip(),
+            )
+        )
+    return columns
+
+
+def _http_failure(status: int, headers: Mapping[str, str], body: bytes, base: str, statement_id: str) -> Fail:
+    said, trace = _words(headers, body)
+    where = Where(statement_id=statement_id)
+    tail = f": {said}" if said else ""
+    traced = f"traceID {trace}" if trace else ""
+    match status:
+        case 400:
+            return Fail(ServiceError(f"{base} refused the request{tail or ' (400)'}", traced, where))
+        case 401:
+            hint = "set SQLSHELL_TOKEN, or --token-file, or token_file in the profile"
+            return Fail(NotAuthenticated(f"{base} does not accept the token{tail}", hint, where))
+        case 403:
+            hint = "the token is known but not allowed to do this: another role or token may be"
+            return Fail(NotAuthenticated(f"{base} forbids this{tail}", hint, where))
+        case 404 if statement_id:
+            hint = "results are kept for a time only: run the statement again"
+            return Fail(ServiceError(f"{base} does not know statement {statement_id}{tail}", hint, where))
+        case 404:
+            hint = "check the URL: it is the address before /v2/statements"
+            return Fail(ServiceError(f"{base} has no statement-execution service at that path{tail}", hint, where))
+        case 408:
+            hint = "the statement may still be running there"
+            return Fail(WaitTimeout(f"{base} gave up waiting (408){tail}", hint, where))
+        case 413:
+            return Fail(ServiceError(f"the statement is too large for {base}{tail}", "split it", where))
+        case 421:
+            return Fail(ServiceError(f"{base} does not answer for this host name{tail}", traced, where))
+        case 429 | 503:
+            hint = "try again in a moment"
+            return Fail(ServiceError(f"{base} is busy or unavailable ({status}){tail}", hint, where), again=True)
+    if 300 <= status < 400:
+        return Fail(
+            ServiceError(
+                f"{base} redirects to {headers.get('location', 'nowhere')!r}",
+                "redirects are not followed, for the token must not leave: give that URL if you trust it",
+                where,
+            )
+        )
+    if status >= 500:
+        return Fail(ServiceError(f"{base} failed ({status}){tail}", traced or "try again later", where))
+    return Fail(ServiceError(f"{base} answered {status}{tail}", traced, where))
+
+
+def _words(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
+    """What an error body says, and its traceID: JSON of the interface, another JSON, HTML from a proxy, or nothing."""
+    try:
+        found = _ERROR.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        text = body.decode(errors="replace")
+        if _looks_like_html(headers, body):
+            title = re.search(r"<title[^>]*>(.*?)</title>", text[:20_000], re.S | re.I)
+            return (" ".join(html.unescape(title.group(1)).split())[:200] if title else "an HTML page", "")
+        return " ".join(text.split())[:200], ""
+    message = found.message if isinstance(found.message, str) else json.dumps(found.message) if found.message else ""
+    return message[:MESSAGE_LIMIT], str(found.trace_id or "")[:200]
+
+
+def _looks_like_html(headers: Mapping[str, str], body: bytes) -> bool:
+    return "html" in headers.get("content-type", "") or body[:200].lstrip()[:1] == b"<"

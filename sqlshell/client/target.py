@@ -1,0 +1,99 @@
+"""Where a service is: a base URL taken apart, and the data source names that other clients of the interface use.
+
+A DSN is `https://:TOKEN@host/v2?sessionID=&timezone=&organizationID=&roleName=&databaseName=&schemaName=&storeName=&computePoolName=`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from sqlshell.errors import UsageError
+
+DSN_PARTS = {
+    "sessionID": "session_id",
+    "timezone": "timezone",
+    "organizationID": "organization",
+    "roleName": "role",
+    "databaseName": "database",
+    "schemaName": "schema",
+    "storeName": "store",
+    "computePoolName": "compute_pool",
+}
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One service: an origin (scheme, host, port) and the path before `/v2`.
+
+    `token` and `parts` (setting name -> value) come from a DSN and are empty otherwise. `uds` is the path of the unix
+    socket that reaches the service, "" for TCP.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
+    token: str = field(default="", repr=False)
+    parts: Mapping[str, str] = field(default_factory=dict)
+    uds: str = ""
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """What a token belongs to."""
+        return self.scheme, self.host, self.port
+
+    @property
+    def base(self) -> str:
+        """The base address without `/v2` and without a trailing slash."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if DEFAULT_PORTS[self.scheme] == self.port else f":{self.port}"
+        return f"{self.scheme}://{host}{port}{self.path}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the service is on this machine, so that no proxy may stand between."""
+        if self.uds or self.host == "localhost" or self.host.endswith(".localhost"):
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def is_url(text: str) -> bool:
+    return "://" in text
+
+
+def parse(text: str) -> Target:
+    """Take a base URL or a DSN apart. Raises UsageError that never repeats a token."""
+    try:
+        parts = urlsplit(text.strip())
+        scheme = parts.scheme.lower()
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise UsageError("that is not a URL", "write it as https://host/v2 or http://127.0.0.1:8765") from None
+    if scheme not in DEFAULT_PORTS:
+        raise UsageError(f"a service is reached by http or https, not by {scheme!r}", "write it as https://host/v2")
+    if not host:
+        raise UsageError("the URL names no host", "write it as https://host/v2 or http://127.0.0.1:8765")
+    path = parts.path.rstrip("/")
+    if path.endswith("/v2/statements"):
+        path = path.removesuffix("/statements")
+    given: dict[str, str] = {}
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in DSN_PARTS:
+            raise UsageError(f"the URL has an unknown parameter {name!r}", f"known are {', '.join(DSN_PARTS)}")
+        if value:
+            given[DSN_PARTS[name]] = value
+    return Target(
+        scheme=scheme,
+        host=host.lower(),
+        port=port or DEFAULT_PORTS[scheme],
+        path=path.removesuffix("/v2"),
+        token=unquote(parts.password or parts.username or ""),
+        parts=given,
+    )
