@@ -44,11 +44,15 @@ class Target:
     @property
     def origin(self) -> tuple[str, str, int]:
         """What a token belongs to."""
+        if self.uds:
+            return "unix", self.uds, 0
         return self.scheme, self.host, self.port
 
     @property
     def base(self) -> str:
         """The base address without `/v2` and without a trailing slash."""
+        if self.uds:
+            return f"http://localhost{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if DEFAULT_PORTS[self.scheme] == self.port else f":{self.port}"
         return f"{self.scheme}://{host}{port}{self.path}"
@@ -69,13 +73,15 @@ def is_url(text: str) -> bool:
 
 
 def parse(text: str) -> Target:
-    """Take a base URL or a DSN apart. Raises UsageError that never repeats a token."""
+    """Take a base URL or a DSN apart; `unix:///path` is a unix socket. Raises UsageError that never repeats a token."""
     try:
         parts = urlsplit(text.strip())
         scheme = parts.scheme.lower()
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise UsageError("that is not a URL", "write it as https://host/v2 or http://127.0.0.1:8765") from None
+    if scheme == "unix" and parts.path:
+        return Target("http", "localhost", 80, uds=unquote(parts.path))
     if scheme not in DEFAULT_PORTS:
         raise UsageError(f"a service is reached by http or https, not by {scheme!r}", "write it as https://host/v2")
     if not host:

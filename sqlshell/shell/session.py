@@ -15,6 +15,7 @@ class Options:
     """How results are shown and scripts are run; each is a `\\pset` name, most are settings too (see settings.py)."""
 
     format: str = "table"
+    format_chosen: bool = False
     expanded: bool = False
     table_style: str = "psql"
     null: str | None = None
@@ -36,6 +37,8 @@ class Running:
     statement_id: str = ""
     share: float | None = None
     message: str = ""
+    finished: bool = False
+    """Whether its rows are being read, so that there is nothing left for the service to end."""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,10 @@
+"""The backslash commands, in the order in which `\\?` shows them."""
+
+from __future__ import annotations
+
+from sqlshell.shell.commands import display, general, scripts
+from sqlshell.shell.commands.command import Command, table
+
+BUILTIN: tuple[Command, ...] = (*general.COMMANDS, *display.COMMANDS, *scripts.COMMANDS)
+
+__all__ = ["BUILTIN", "Command", "table"]

@@ -1,0 +1,181 @@
+"""The command line: argv becomes settings and one mode; everything else is imported when it is needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from sqlshell import __version__
+from sqlshell.errors import Exit, ShellError, UsageError
+from sqlshell.settings import GROUPS, OTHER, SCRIPTS, SETTINGS, Setting, config_folder, read_config
+
+SUBCOMMANDS = ("serve",)
+
+EXAMPLES = """\b
+Examples:
+  sqlshell                                      the local service, nothing kept
+  sqlshell work.duckdb                          the local service on a database file
+  sqlshell sales.parquet -c 'from sales limit 5'
+  sqlshell https://host/v2 --database d         a remote service
+  sqlshell -c 'select 42 as answer' --format csv
+  sqlshell -f load.sql -c 'from t' -o t.csv     in the order given
+  generate | sqlshell --on-error continue       a script on stdin
+  sqlshell serve --data DIR                     the local service for others
+
+\b
+Formats: table, vertical (for people); csv, tsv, json, jsonl (for programs).
+Exit codes: 0 done, 1 a statement failed, 2 usage, 3 service, 4 a wait ran out, 130 interrupted.
+A token comes from SQLSHELL_TOKEN, --token-file or a profile; a terminal without one is asked.
+"""
+
+
+class Grouped(click.Command):
+    """A command whose help shows its options by group, and which knows the order of its scripts."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {name: [] for name in GROUPS}
+        places = {setting.name: setting.group for setting in SETTINGS} | {
+            "command": SCRIPTS,
+            "file": SCRIPTS,
+            "output": "Output",
+            "no_rc": OTHER,
+        }
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                groups[places.get(parameter.name or "", OTHER)].append(record)
+        for name, records in groups.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+        with formatter.section("Subcommands"):
+            formatter.write_dl([("serve", "run the local service for others (sqlshell serve --help)")])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        order = self.make_parser(ctx).parse_args(list(args))[2]
+        ctx.meta["scripts"] = [item.name for item in order if item.name in {"command", "file"}]
+        return super().parse_args(ctx, args)
+
+
+def shell_command() -> click.Command:
+    """The main command, its options made from the table of settings."""
+    options: list[click.Parameter] = [
+        click.Argument(["target"], required=False),
+        click.Option(["-c", "--command"], multiple=True, metavar="SQL", help="run statements; repeatable"),
+        click.Option(["-f", "--file"], multiple=True, metavar="FILE", help="run a script, - is stdin; repeatable"),
+        click.Option(["-o", "--output"], metavar="FILE", help="write results to FILE (its ending chooses the format)"),
+        click.Option(["--no-rc"], is_flag=True, help="do not run rc.sql of the config folder"),
+        *(_option(setting) for setting in SETTINGS if setting.flags),
+        click.Option(["--version"], is_flag=True, help="print the version"),
+    ]
+    return Grouped(
+        "sqlshell",
+        params=options,
+        callback=_shell,
+        epilog=EXAMPLES,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        help="The SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
+        "config.toml, a database file, or a data file (csv, json, parquet); without it the local service runs inside, "
+        "and keeps nothing.",
+    )
+
+
+def serve_command() -> click.Command:
+    """`sqlshell serve`."""
+    return click.Command(
+        "sqlshell serve",
+        params=[
+            click.Option(["--host"], default="127.0.0.1", show_default=True, help="address to listen at"),
+            click.Option(
+                ["--port"], default=8765, type=click.IntRange(0, 65535), show_default=True, help="0 = any free"
+            ),
+            click.Option(["--uds"], metavar="PATH", help="a unix socket instead of a port"),
+            click.Option(["--data"], metavar="DIR", help="keep databases in DIR; without it nothing is kept"),
+            click.Option(["--token-file"], metavar="FILE", help="file that holds the token; without it one is made"),
+            click.Option(
+                ["--partition-rows"],
+                default=10_000,
+                type=click.IntRange(1, 10_000_000),
+                show_default=True,
+                help="rows of a result's partition",
+            ),
+        ],
+        callback=_serve,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        help="Run the local service for others: the Statement Execution Service interface on DuckDB. When it is ready "
+        "it prints `listening on http://HOST:PORT`.",
+    )
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the program; its exit code. Every error ends here as a line on stderr."""
+    try:
+        with_subcommand = bool(argv) and argv[0] in SUBCOMMANDS
+        chosen, args = (serve_command(), argv[1:]) if with_subcommand else (shell_command(), argv)
+        return int(chosen.main(list(args), standalone_mode=False) or 0)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as error:
+        return _fail(UsageError(error.format_message(), "sqlshell --help lists the options"))
+    except ShellError as error:
+        return _fail(error)
+    except (KeyboardInterrupt, click.Abort):
+        return int(Exit.INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has left; Python's own flush at exit would say so once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(Exit.DONE)
+
+
+def _option(setting: Setting) -> click.Option:
+    name = [*setting.flags, setting.name]
+    if setting.kind == "flag":
+        return click.Option(name, is_flag=True, default=None, help=setting.help)
+    if setting.kind == "count":
+        return click.Option(name, count=True, default=None, help=setting.help)
+    if setting.kind == "choice":
+        return click.Option(name, type=click.Choice(setting.choices), help=setting.help)
+    return click.Option(name, metavar=setting.metavar, help=setting.help)
+
+
+def _fail(error: ShellError) -> int:
+    from sqlshell.diagnostics import Diagnostics
+
+    Diagnostics(sys.stderr).error(error)
+    return int(error.exit)
+
+
+def _shell(
+    target: str | None,
+    command: tuple[str, ...],
+    file: tuple[str, ...],
+    output: str | None,
+    no_rc: bool,
+    version: bool,
+    **given: Any,
+) -> int:
+    if version:
+        click.echo(f"sqlshell {__version__}")
+        return 0
+    if target in SUBCOMMANDS:
+        raise UsageError(f"{target} stands first: sqlshell {target} [options]")
+    from sqlshell.modes import Start, start
+
+    texts, files = iter(command), iter(file)
+    kinds = click.get_current_context().meta["scripts"]
+    scripts = [(kind, next(texts if kind == "command" else files)) for kind in kinds]
+    flags = {name: value for name, value in given.items() if value is not None and value is not False}
+    if not flags.get("verbose"):
+        flags.pop("verbose", None)
+    config = read_config(config_folder(os.environ))
+    return start(Start(target or "", scripts, output or "", no_rc, flags, config, os.environ))
+
+
+def _serve(host: str, port: int, uds: str | None, data: str | None, token_file: str | None, partition_rows: int) -> int:
+    from sqlshell.modes import serve
+
+    return serve(host, port, uds or "", data or "", token_file or "", partition_rows)

@@ -1,0 +1,58 @@
+"""All of stderr, and the one place where an error becomes a line."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TextIO
+
+from sqlshell.errors import ShellError
+from sqlshell.interface.sqlstate import meaning
+from sqlshell.output.cells import printable
+
+
+class Diagnostics:
+    """Speaks to the person on `stream`. What it is given is made safe to print: it often comes from a service.
+
+    `quiet` keeps notes back, `verbose` lets details through; errors and warnings are always told.
+    """
+
+    def __init__(self, stream: TextIO, *, quiet: bool = False, verbose: int = 0) -> None:
+        self._stream = stream
+        self.quiet = quiet
+        self.verbose = verbose
+
+    def error(self, error: ShellError) -> None:
+        """`FILE:LINE: error SQLSTATE (meaning): message`, then hint and statementID where there are any."""
+        where = error.where
+        place = f"{where.file}:{where.line}: " if where.file and where.line else f"{where.file}: " if where.file else ""
+        words = meaning(where.sql_state)
+        state = f" {where.sql_state}" + (f" ({words})" if words else "") if where.sql_state else ""
+        lines = [f"{place}error{state}: {error.message.rstrip()}"]
+        tail = [error.hint] if error.hint else []
+        if where.statement_id and where.statement_id not in error.message + error.hint:
+            tail.append(f"statement {where.statement_id}")
+        if tail:
+            lines.append("  " + "; ".join(tail))
+        self._write("\n".join(lines))
+
+    def warn(self, text: str) -> None:
+        self._write(f"warning: {text}")
+
+    def note(self, text: str) -> None:
+        """Something that a person wants to know and a script does not."""
+        if not self.quiet:
+            self._write(text)
+
+    def detail(self, text: str, level: int = 1) -> None:
+        if self.verbose >= level:
+            self._write(text)
+
+    def say(self, text: str) -> None:
+        """The answer to what a person asked for."""
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        # A closed stderr leaves nobody to tell.
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(printable(text, keep="\n\t") + "\n")
+            self._stream.flush()

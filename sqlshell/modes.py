@@ -1,0 +1,226 @@
+"""The three modes of the program: scripts, the interactive shell, and the service for others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlshell.client.network import Dial
+from sqlshell.client.statements import Statements
+from sqlshell.client.target import Target
+from sqlshell.client.transport import Transport
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.errors import Exit
+from sqlshell.output.formats import format_for_path, format_named
+from sqlshell.output.sink import Sink, StreamSink
+from sqlshell.places import Local, Place, Remote, context_of, find_place, read_token
+from sqlshell.settings import Config, Settings, state_folder
+from sqlshell.shell.batch import run_batch
+from sqlshell.shell.commands import BUILTIN, table
+from sqlshell.shell.outlet import Outlet
+from sqlshell.shell.session import Options, Session
+from sqlshell.shell.shell import Shell
+
+EMBEDDED = Target("http", "sqlshell.localhost", 80)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What the command line asked for: `scripts` are ("command", SQL) and ("file", path) in the order given."""
+
+    target: str
+    scripts: Sequence[tuple[str, str]]
+    output: str
+    no_rc: bool
+    flags: Mapping[str, Any]
+    config: Config
+    environ: Mapping[str, str]
+
+
+def start(asked: Start) -> int:
+    """Run scripts, or the interactive shell where there are none and stdin is a terminal. The exit code."""
+    scripts = list(asked.scripts)
+    if not scripts and not sys.stdin.isatty():
+        scripts = [("file", "-")]
+    diagnostics = Diagnostics(sys.stderr, quiet=bool(asked.flags.get("quiet")), verbose=asked.flags.get("verbose", 0))
+    place = find_place(asked.target, asked.flags, asked.environ, asked.config, diagnostics.warn)
+    settings = place.settings
+    diagnostics.quiet, diagnostics.verbose = settings["quiet"], settings["verbose"]
+    options = _options(settings, asked.output)
+    if isinstance(place.where, Local) and place.where.database is None and not place.where.views:
+        diagnostics.note("local service, transient: nothing is kept (sqlshell FILE.duckdb keeps it, --help says more)")
+    session = Session(context_of(place), options, _label(place), isinstance(place.where, Local), not scripts)
+    with _service(place, diagnostics) as (target, token, dial):
+        waits = settings["wait"] or None
+
+        @contextlib.asynccontextmanager
+        async def opened() -> AsyncIterator[Shell]:
+            transport = Transport(
+                target,
+                token,
+                dial=dial,
+                connect_timeout=settings["connect_timeout"] or 1e9,
+                warn=diagnostics.warn,
+            )
+            outlet = Outlet(session, diagnostics, _screen(session, settings), _width(session))
+            shell = Shell(
+                Statements(transport, wait_limit=waits),
+                session,
+                outlet,
+                diagnostics,
+                table(BUILTIN),
+                lambda: _themes(asked.config),
+            )
+            try:
+                if asked.output:
+                    outlet.redirect(asked.output)
+                yield shell
+                if shell.exit == Exit.DONE:
+                    outlet.close()
+            finally:
+                outlet.abort()
+                await transport.aclose()
+
+        if scripts:
+            return int(run_batch(opened, scripts, stop=options.on_error == "stop"))
+        return _interactive(opened, asked, settings)
+
+
+def serve(host: str, port: int, uds: str, data: str, token_file: str, partition_rows: int) -> int:
+    """Run the service for others until it is told to stop. The exit code."""
+    from sqlshell.service.server import serve as run_service
+
+    diagnostics = Diagnostics(sys.stderr)
+    token = read_token(token_file, diagnostics.warn) if token_file else secrets.token_urlsafe(32)
+
+    def ready(url: str) -> None:
+        if not token_file:
+            where = f"unix://{uds}" if uds else url
+            diagnostics.say(f"token: {token}\n  SQLSHELL_TOKEN={token} sqlshell {where}")
+        if not data:
+            diagnostics.say("nothing is kept after the end: --data DIR keeps databases")
+        sys.stdout.write(f"listening on {url}\n")
+        sys.stdout.flush()
+
+    return run_service(
+        host=host,
+        port=port,
+        uds=Path(uds) if uds else None,
+        data=Path(data) if data else None,
+        token=token,
+        partition_rows=partition_rows,
+        on_ready=ready,
+    )
+
+
+def _options(settings: Settings, output: str) -> Options:
+    chosen = format_named(settings["format"])
+    given = settings.source("format") != "default"
+    if output and settings.source("format") != "flag":
+        by_ending = format_for_path(output)
+        chosen, given = (by_ending, True) if by_ending is not None else (chosen, given)
+    return Options(
+        format=chosen.name,
+        format_chosen=given,
+        table_style=settings["table_style"],
+        null=settings["null"],
+        on_error=settings["on_error"],
+        echo=bool(settings["echo"]),
+        quiet=bool(settings["quiet"]),
+        theme=settings["theme"],
+    )
+
+
+def _label(place: Place) -> str:
+    if isinstance(place.where, Remote):
+        name = place.settings.profile
+        return f"{name} ({place.where.target.base})" if name else place.where.target.base
+    if place.where.database is not None:
+        return str(place.where.database)
+    return ", ".join(str(path) for path in place.where.views.values()) or "local, transient"
+
+
+@contextlib.contextmanager
+def _service(place: Place, diagnostics: Diagnostics) -> Iterator[tuple[Target, str, Dial | None]]:
+    """The service that the place names: its target, token, and how to dial it where that is not TCP."""
+    if isinstance(place.where, Remote):
+        yield place.where.target, place.where.token or _asked_token(place.where.target), None
+        return
+    from sqlshell.embedded import start as start_embedded
+
+    embedded = start_embedded(place.where.database, views=place.where.views)
+    try:
+        yield EMBEDDED, embedded.token, embedded.dial
+    finally:
+        embedded.close()
+
+
+def _asked_token(target: Target) -> str:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return ""
+    import getpass
+
+    return getpass.getpass(f"token for {target.base}: ").strip()
+
+
+def _screen(session: Session, settings: Settings) -> Any:
+    def plain() -> Sink:
+        return StreamSink(sys.stdout.buffer)
+
+    if not session.interactive or not sys.stdout.isatty():
+        return plain
+
+    def screen() -> Sink:
+        from sqlshell.output.pager import ScreenSink
+
+        if not session.options.pager:
+            return plain()
+        return ScreenSink(sys.stdout.buffer, settings["pager"] or os.environ.get("PAGER", ""))
+
+    return screen
+
+
+def _width(session: Session) -> int | None:
+    return None
+
+
+def _themes(config: Config) -> Sequence[str]:
+    from sqlshell.shell.prompt.themes import names
+
+    return names(config.folder / "themes")
+
+
+def _interactive(opened: Any, asked: Start, settings: Settings) -> int:
+    from sqlshell.shell.interactive import interact
+
+    async def run() -> int:
+        async with opened() as shell:
+            rc = asked.config.folder / "rc.sql"
+            if not asked.no_rc and rc.is_file():
+                from sqlshell.shell.scripts import read_script
+
+                await shell.run_script(read_script(str(rc)), str(rc), stop=False)
+                shell.exit = Exit.DONE
+            return int(
+                await interact(shell, history=state_folder(asked.environ) / "history", greeting=_greeting(shell))
+            )
+
+    return asyncio.run(run())
+
+
+def _greeting(shell: Shell) -> Sequence[str]:
+    if shell.session.options.quiet:
+        return ()
+    from sqlshell import __version__
+
+    return (
+        f"sqlshell {__version__} on {shell.session.target}",
+        "Statements end with ;   \\? lists commands, \\q leaves.",
+    )

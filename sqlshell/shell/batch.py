@@ -1,0 +1,52 @@
+"""Scripts without a person: `-c`, `-f` and stdin, in the order given."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from types import FrameType
+
+from sqlshell.errors import Exit
+from sqlshell.shell.scripts import read_script
+from sqlshell.shell.shell import Shell
+
+
+def run_batch(
+    opened: Callable[[], AbstractAsyncContextManager[Shell]], scripts: Sequence[tuple[str, str]], *, stop: bool
+) -> Exit:
+    """Run scripts, each ("command", SQL) or ("file", path). With `stop` the first failure ends them all.
+
+    Ctrl-C asks the service to end the running statement; where none runs, as while stdin is waited for, it ends the
+    program at once. SIGTERM always does.
+    """
+    running: list[tuple[asyncio.AbstractEventLoop, Shell]] = []
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        if running and running[0][1].busy:
+            loop, shell = running[0]
+            loop.call_soon_threadsafe(shell.interrupt)
+            return
+        raise KeyboardInterrupt
+
+    def terminated(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    async def work() -> Exit:
+        async with opened() as shell:
+            running.append((asyncio.get_running_loop(), shell))
+            for kind, text in scripts:
+                chunks = [text] if kind == "command" else read_script(text)
+                name = "" if kind == "command" else "stdin" if text == "-" else text
+                if not await shell.run_script(chunks, name, stop=stop) or (stop and shell.exit != Exit.DONE):
+                    break
+            return shell.exit
+
+    before = {signal.SIGINT: signal.signal(signal.SIGINT, interrupted)}
+    before[signal.SIGTERM] = signal.signal(signal.SIGTERM, terminated)
+    try:
+        return asyncio.run(work())
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

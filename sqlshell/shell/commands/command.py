@@ -1,0 +1,101 @@
+"""A backslash command: a coroutine `(port, args) -> effect`, whose docstring is its help and whose usage is its parser.
+
+A usage is words: `FILE` is required, `[FILE]` may be left out, `[on|off]` is one of those words, `[TEXT...]` is the rest
+of the line as it stands.
+"""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.port import Effect, Port
+
+Args = list[str]
+Body = Callable[[Port, Args], Awaitable[Effect | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    name: str
+    usage: str
+    help: str
+    body: Body
+    aliases: tuple[str, ...] = ()
+    submits: bool = False
+    """Whether it runs the statement that it ends; other commands let the statement run first, as `;` would."""
+
+    @property
+    def summary(self) -> str:
+        return self.help.partition("\n")[0]
+
+    async def run(self, port: Port, text: str) -> Effect | None:
+        """Run it with the rest of its line. Raises UsageError for arguments that the usage does not allow."""
+        return await self.body(port, parse(self.name, self.usage, text))
+
+
+def command(
+    name: str, usage: str = "", aliases: tuple[str, ...] = (), submits: bool = False
+) -> Callable[[Body], Command]:
+    """Make a command of a coroutine; registering it is up to whoever lists it."""
+
+    def make(body: Body) -> Command:
+        return Command(name, usage, inspect.getdoc(body) or "", body, aliases, submits)
+
+    return make
+
+
+def table(commands: Iterable[Command]) -> Mapping[str, Command]:
+    """Commands by name and alias, in order. Two claims on a name are a ValueError."""
+    by_name: dict[str, Command] = {}
+    for item in commands:
+        for name in (item.name, *item.aliases):
+            if name in by_name:
+                raise ValueError(f"two commands are named \\{name}")
+            by_name[name] = item
+    return by_name
+
+
+def find(commands: Mapping[str, Command], name: str) -> Command:
+    """The command of that name. Raises UsageError with the nearest names."""
+    if name in commands:
+        return commands[name]
+    import difflib
+
+    near = difflib.get_close_matches(name, commands, 3)
+    hint = f"did you mean {' or '.join(chr(92) + word for word in near)}?" if near else "\\? lists the commands"
+    raise UsageError(f"there is no command \\{name}", hint)
+
+
+def parse(name: str, usage: str, text: str) -> Args:
+    """The arguments in `text` by `usage`. Raises UsageError that shows the usage."""
+    hint = f"usage: \\{name} {usage}".rstrip()
+    wanted = usage.split()
+    if wanted and wanted[-1].strip("[]").endswith("..."):
+        text = text.strip()
+        if not text and not wanted[-1].startswith("["):
+            raise UsageError(f"\\{name} needs {wanted[-1]}", hint)
+        return [text] if text else []
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    lexer.escape = ""
+    try:
+        given = list(lexer)
+    except ValueError:
+        raise UsageError(f"\\{name}: a quote is not closed", hint) from None
+    if len(given) > len(wanted):
+        extra = given[len(wanted)]
+        raise UsageError(f"\\{name} does not take {extra!r}", hint)
+    for number, word in enumerate(wanted):
+        bare = word.strip("[]")
+        if number >= len(given):
+            if not word.startswith("["):
+                raise UsageError(f"\\{name} needs {bare}", hint)
+            break
+        if "|" in bare and given[number] not in bare.split("|"):
+            raise UsageError(f"\\{name}: {given[number]!r} is none of {bare.replace('|', ', ')}", hint)
+    return given

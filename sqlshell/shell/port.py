@@ -1,0 +1,62 @@
+"""What a backslash command may ask of the shell, and what it may tell it to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from sqlshell.shell.session import Session
+
+if TYPE_CHECKING:
+    from sqlshell.shell.commands.command import Command
+
+
+@dataclass(frozen=True, slots=True)
+class Quit:
+    """End the shell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Run the statement that the command ends; `expanded` shows it as records, `output` sends it to a file or `|cmd`."""
+
+    expanded: bool = False
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """Run a script as if it stood here."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """Send results to a file or `|cmd` from now on; "" is stdout again."""
+
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Tell the person something, on stderr."""
+
+    text: str
+
+
+Effect = Quit | Submit | RunFile | Redirect | Say
+
+
+class Port(Protocol):
+    """The shell as a command sees it."""
+
+    @property
+    def session(self) -> Session: ...
+
+    @property
+    def commands(self) -> Mapping[str, Command]: ...
+
+    def themes(self) -> Sequence[str]:
+        """The names of the themes that can be chosen. Raises UsageError for a broken theme file."""
