@@ -46,7 +46,7 @@ class Grouped(click.Command):
         }
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None:
+            if record is not None and isinstance(parameter, click.Option):
                 groups[places.get(parameter.name or "", OTHER)].append(record)
         for name, records in groups.items():
             if records:

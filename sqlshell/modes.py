@@ -69,7 +69,7 @@ def start(asked: Start) -> int:
                 connect_timeout=settings["connect_timeout"] or 1e9,
                 warn=diagnostics.warn,
             )
-            outlet = Outlet(session, diagnostics, _screen(session, settings), _width(session))
+            outlet = Outlet(session, diagnostics, _screen(session, settings))
             shell = Shell(
                 Statements(transport, wait_limit=waits),
                 session,
@@ -185,10 +185,6 @@ def _screen(session: Session, settings: Settings) -> Any:
         return ScreenSink(sys.stdout.buffer, settings["pager"] or os.environ.get("PAGER", ""))
 
     return screen
-
-
-def _width(session: Session) -> int | None:
-    return None
 
 
 def _themes(config: Config) -> Sequence[str]:

@@ -91,7 +91,7 @@ def machine_timezone(environ: Mapping[str, str]) -> str:
     if os.name == "posix" and not environ.get("TZ"):
         # What most machines have, without an import of 28 ms.
         if localtime.is_symlink():
-            zone = os.readlink(localtime).partition("zoneinfo/")[2]
+            zone = str(localtime.readlink()).partition("zoneinfo/")[2]
             if zone:
                 return zone
         elif not localtime.exists() and not Path("/etc/timezone").exists():

@@ -1,7 +1,8 @@
 """The bodies of the interface as msgspec structs.
 
-The specification marks `sqlState`, `statementID` and `createdOn` as required and the rest as optional; running services
-leave out more and send null for what they leave out, so that every field here has a default. Unknown fields are ignored.
+The specification marks `sqlState`, `statementID` and `createdOn` as required and the rest as optional; running
+services leave out more and send null for what they leave out, so that every field here has a default. Unknown fields
+are ignored.
 """
 
 from __future__ import annotations

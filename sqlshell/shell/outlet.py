@@ -19,7 +19,7 @@ class Outlet:
     """
 
     def __init__(
-        self, session: Session, diagnostics: Diagnostics, screen: Callable[[], Sink], width: int | None
+        self, session: Session, diagnostics: Diagnostics, screen: Callable[[], Sink], width: int | None = None
     ) -> None:
         self._session = session
         self._diagnostics = diagnostics
@@ -43,9 +43,7 @@ class Outlet:
             self._redirected = _open(output)
             self._by_ending = format_for_path(output)
 
-    async def show(
-        self, result: Result, *, expanded: bool = False, output: str = "", elsewhere: bool = False
-    ) -> Summary:
+    async def show(self, result: Result, *, expanded: bool = False, output: str = "") -> Summary:
         """Write one result. `output` sends this one alone elsewhere. Raises OutputError and what the batches raise."""
         if output:
             sink, form, one_off = _open(output), self._format(expanded, format_for_path(output)), True

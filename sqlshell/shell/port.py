@@ -19,7 +19,7 @@ class Quit:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Run the statement that the command ends; `expanded` shows it as records, `output` sends it to a file or `|cmd`."""
+    """Run the statement that the command ends; `expanded` shows records, `output` is a file or `|cmd` for it."""
 
     expanded: bool = False
     output: str = ""

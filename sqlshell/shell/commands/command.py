@@ -1,7 +1,7 @@
 """A backslash command: a coroutine `(port, args) -> effect`, whose docstring is its help and whose usage is its parser.
 
-A usage is words: `FILE` is required, `[FILE]` may be left out, `[on|off]` is one of those words, `[TEXT...]` is the rest
-of the line as it stands.
+A usage is words: `FILE` is required, `[FILE]` may be left out, `[on|off]` is one of those words, `[TEXT...]` is the
+rest of the line as it stands.
 """
 
 from __future__ import annotations
