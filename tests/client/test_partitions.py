@@ -1,0 +1,80 @@
+"""Partitions: in order, ahead within a window, and the same one again after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from sqlshell.client.partitions import PartitionReader
+from sqlshell.errors import ConnectionFailed
+from sqlshell.result import Batch
+
+
+def batch(number: int) -> Batch:
+    return Batch(1, rows=[[str(number)]], number=number)
+
+
+def test_each_once_and_in_order_whatever_arrives_first() -> None:
+    flying: list[int] = []
+    most: list[int] = []
+
+    async def fetch(number: int) -> Batch:
+        flying.append(number)
+        most.append(len(flying))
+        await asyncio.sleep(0.002 * (number % 3))
+        flying.remove(number)
+        return batch(number)
+
+    async def read() -> list[int]:
+        return [item.number async for item in PartitionReader(fetch, batch(0), 20, 3)]
+
+    assert asyncio.run(read()) == list(range(20))
+    assert max(most) == 3
+
+
+def test_a_failed_fetch_leaves_the_same_partition_next() -> None:
+    failures = {2: 2, 5: 1}
+
+    async def fetch(number: int) -> Batch:
+        if failures.get(number, 0):
+            failures[number] -= 1
+            raise ConnectionFailed("broken")
+        return batch(number)
+
+    async def read() -> tuple[list[int], int]:
+        reader = PartitionReader(fetch, batch(0), 7, 2)
+        seen: list[int] = []
+        errors = 0
+        while True:
+            try:
+                seen.append((await anext(reader)).number)
+            except ConnectionFailed:
+                errors += 1
+            except StopAsyncIteration:
+                return seen, errors
+
+    assert asyncio.run(read()) == (list(range(7)), 3)
+
+
+def test_closing_cancels_what_is_in_flight() -> None:
+    cancelled: list[int] = []
+
+    async def fetch(number: int) -> Batch:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(number)
+            raise
+        return batch(number)
+
+    async def read() -> None:
+        reader = PartitionReader(fetch, batch(0), 10, 3)
+        await anext(reader)
+        await asyncio.sleep(0)
+        await reader.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await anext(reader)
+
+    asyncio.run(read())
+    assert cancelled == [1, 2, 3]

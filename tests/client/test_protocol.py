@@ -1,0 +1,181 @@
+"""What every answer of wire-facts means to the client: a table of statuses and bodies."""
+
+from __future__ import annotations
+
+import json
+from email.parser import BytesParser
+
+import pytest
+
+from sqlshell.client.protocol import (
+    Done,
+    Fail,
+    Follow,
+    Poll,
+    columns_of,
+    encode_request,
+    not_ready_wait,
+    poll_wait,
+    read_lookup,
+    read_submission,
+)
+from sqlshell.context import SessionContext
+from sqlshell.errors import Exit, NotAuthenticated, ProtocolError, ServiceError, StatementError, WaitTimeout
+from sqlshell.interface.models import StatementHead
+
+BASE = "https://sql.example"
+ID = "0f6b3f7e-0000-4000-8000-000000000001"
+OTHER = "0f6b3f7e-0000-4000-8000-000000000002"
+
+
+def body(**fields: object) -> bytes:
+    return json.dumps({"sqlState": "00000", "statementID": ID, "createdOn": 1} | fields).encode()
+
+
+def test_finished_answer_is_done() -> None:
+    step = read_submission(200, {}, body(data=[["1"]]), BASE)
+    assert isinstance(step, Done)
+    assert step.head.statement_id == ID
+
+
+@pytest.mark.parametrize(("status", "state"), [(202, "03000"), (200, "03000"), (202, None), (202, "00000")])
+def test_running_answers_are_polled(status: int, state: str | None) -> None:
+    step = read_submission(status, {}, body(sqlState=state), BASE)
+    assert isinstance(step, Poll)
+    assert step.statement_id == ID
+
+
+def test_a_lookup_without_an_id_keeps_the_one_that_was_asked_for() -> None:
+    step = read_lookup(202, {}, b'{"sqlState":"03000"}', BASE, ID)
+    assert isinstance(step, Poll)
+    assert step.statement_id == ID
+
+
+def test_running_without_an_id_is_the_services_fault() -> None:
+    step = read_submission(202, {}, b'{"sqlState":"03000"}', BASE)
+    assert isinstance(step, Fail)
+    assert isinstance(step.error, ProtocolError)
+
+
+def test_several_statements_are_followed_in_order() -> None:
+    step = read_submission(200, {}, body(statementIDs=[ID, OTHER]), BASE)
+    assert isinstance(step, Follow)
+    assert step.statement_ids == (ID, OTHER)
+
+
+def test_one_statement_id_in_the_list_is_no_multi_statement() -> None:
+    assert isinstance(read_submission(200, {}, body(statementIDs=[ID]), BASE), Done)
+
+
+@pytest.mark.parametrize("state", ["00000", "01000", "01ABC", "02000"])
+def test_warnings_and_no_data_are_not_failures(state: str) -> None:
+    assert isinstance(read_submission(200, {}, body(sqlState=state), BASE), Done)
+
+
+@pytest.mark.parametrize("state", ["42601", "3D002", "XX000", "ZZ999", "42P016"])
+def test_any_other_class_is_a_failed_statement(state: str) -> None:
+    step = read_submission(200, {}, body(sqlState=state, message="no"), BASE)
+    assert isinstance(step, Fail)
+    assert isinstance(step.error, StatementError)
+    assert (step.error.where.sql_state, step.error.where.statement_id, step.again) == (state, ID, False)
+
+
+@pytest.mark.parametrize("state", ["3E001", "3E003", "3E004"])
+def test_not_ready_may_be_tried_again(state: str) -> None:
+    step = read_submission(200, {}, body(sqlState=state), BASE)
+    assert isinstance(step, Fail)
+    assert step.again
+
+
+STATUSES = [
+    (400, ServiceError, Exit.SERVICE, "refused"),
+    (401, NotAuthenticated, Exit.SERVICE, "token"),
+    (403, NotAuthenticated, Exit.SERVICE, "forbids"),
+    (404, ServiceError, Exit.SERVICE, "no statement-execution service"),
+    (408, WaitTimeout, Exit.TIMEOUT, "gave up waiting"),
+    (500, ServiceError, Exit.SERVICE, "failed (500)"),
+    (503, ServiceError, Exit.SERVICE, "busy or unavailable"),
+]
+
+
+@pytest.mark.parametrize(("status", "kind", "code", "words"), STATUSES)
+@pytest.mark.parametrize(
+    "answer",
+    [b'{"message":"because","traceID":"t-1"}', b"", b"<html><title>because</title></html>", b'{"message":{"a":1}}', b"\xff"],
+)
+def test_each_status_is_one_clear_message(
+    status: int, kind: type[Exception], code: Exit, words: str, answer: bytes
+) -> None:
+    step = read_submission(status, {}, answer, BASE)
+    assert isinstance(step, Fail)
+    assert isinstance(step.error, kind)
+    assert step.error.exit == code
+    assert words in step.error.message
+    assert "\n" not in step.error.message
+    if b"because" in answer:
+        assert "because" in step.error.message
+
+
+def test_an_unknown_statement_is_named() -> None:
+    step = read_lookup(404, {}, b"", BASE, ID)
+    assert isinstance(step, Fail)
+    assert ID in step.error.message
+
+
+def test_a_redirect_is_told_and_not_followed() -> None:
+    step = read_submission(302, {"location": "https://elsewhere"}, b"", BASE)
+    assert isinstance(step, Fail)
+    assert "https://elsewhere" in step.error.message
+
+
+@pytest.mark.parametrize("answer", [b"", b"<html></html>", b"[]", b'{"sqlState": 5}', b"{", b'{"statementID":"x"}'])
+def test_an_answer_that_is_not_one_is_a_protocol_error(answer: bytes) -> None:
+    step = read_submission(200, {}, answer, BASE)
+    assert isinstance(step, Fail)
+    assert isinstance(step.error, ProtocolError)
+
+
+def test_nulls_and_missing_fields_are_normal() -> None:
+    answer = b'{"sqlState":"00000","statementID":null,"createdOn":null,"metadata":{"columns":null,"context":{}},"data":null}'
+    step = read_submission(200, {}, answer, BASE)
+    assert isinstance(step, Done)
+    assert step.head.metadata is not None
+    assert columns_of(step.head, 2)[1].name == "column2"
+
+
+def test_hints_come_off_the_type() -> None:
+    answer = body(metadata={"columns": [{"name": "a", "type": "VARCHAR;nowrap"}, {"type": None}]})
+    step = read_submission(200, {}, answer, BASE)
+    assert isinstance(step, Done)
+    first, second = columns_of(step.head, 0)
+    assert (first.name, first.type, first.display_hint) == ("a", "VARCHAR", "nowrap")
+    assert (second.name, second.type) == ("column2", "VARCHAR")
+
+
+def test_no_columns_at_all_are_made_of_the_width() -> None:
+    assert [column.name for column in columns_of(StatementHead(), 3)] == ["column1", "column2", "column3"]
+
+
+def test_polling_waits_a_tenth_of_the_time_elapsed() -> None:
+    assert [poll_wait(seconds) for seconds in (0, 0.05, 0.3, 5, 60)] == [0.010, 0.010, 0.03, 0.5, 1.0]
+
+
+def test_waits_on_something_not_ready_grow_and_are_bounded() -> None:
+    waits = [not_ready_wait(attempt) for attempt in range(10)]
+    assert waits == sorted(waits)
+    assert waits[-1] == 8.0
+
+
+def test_the_request_is_a_multipart_part_of_json() -> None:
+    context = SessionContext(database="d", timezone="Europe/Paris", session_id="s")
+    content, content_type = encode_request(context.request("select 'ü'", 5), "b0undary")
+    message = BytesParser().parsebytes(f"Content-Type: {content_type}\r\n\r\n".encode() + content)
+    (part,) = message.get_payload()
+    assert not isinstance(part, str)
+    assert part.get_param("name", header="Content-Disposition") == "request"
+    assert part.get_content_type() == "application/json"
+    assert json.loads(part.get_payload(decode=True)) == {
+        "statement": "select 'ü'",
+        "database": "d",
+        "parameters": {"timezone": "Europe/Paris", "sessionID": "s", "rowLimit": 5},
+    }

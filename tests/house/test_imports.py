@@ -1,0 +1,46 @@
+"""What each way of starting may import: measured in a clean process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+from sqlshell.cli import run
+code = run({argv!r})
+assert code == {code}, code
+print("\\n".join(sorted(sys.modules)), file=sys.stderr)
+"""
+
+
+def loaded(argv: list[str], code: int = 0) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(argv=argv, code=code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+        check=True,
+    )
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["serve", "--help"]])
+def test_help_imports_nothing_heavy(argv: list[str]) -> None:
+    heavy = {"httpx", "duckdb", "starlette", "prompt_toolkit", "pygments", "tabulate", "asyncio", "uvicorn"}
+    assert not heavy & loaded(argv)
+
+
+def test_the_remote_path_imports_no_engine_and_no_prompt() -> None:
+    modules = loaded(["http://127.0.0.1:9", "-q", "-c", "select 1"], 3)
+    assert "httpx" in modules
+    assert not {"duckdb", "starlette", "uvicorn", "prompt_toolkit", "pygments", "tabulate", "anyio"} & modules
+
+
+def test_batch_mode_on_the_local_service_imports_no_prompt() -> None:
+    modules = loaded(["-q", "-c", "select 1", "--format", "csv"])
+    assert "duckdb" in modules
+    assert not {"prompt_toolkit", "pygments", "tabulate", "websockets"} & modules
