@@ -101,7 +101,13 @@ STATUSES = [
 @pytest.mark.parametrize(("status", "kind", "code", "words"), STATUSES)
 @pytest.mark.parametrize(
     "answer",
-    [b'{"message":"because","traceID":"t-1"}', b"", b"<html><title>because</title></html>", b'{"message":{"a":1}}', b"\xff"],
+    [
+        b'{"message":"because","traceID":"t-1"}',
+        b"",
+        b"<html><title>because</title></html>",
+        b'{"message":{"a":1}}',
+        b"\xff",
+    ],
 )
 def test_each_status_is_one_clear_message(
     status: int, kind: type[Exception], code: Exit, words: str, answer: bytes
@@ -136,7 +142,9 @@ def test_an_answer_that_is_not_one_is_a_protocol_error(answer: bytes) -> None:
 
 
 def test_nulls_and_missing_fields_are_normal() -> None:
-    answer = b'{"sqlState":"00000","statementID":null,"createdOn":null,"metadata":{"columns":null,"context":{}},"data":null}'
+    answer = (
+        b'{"sqlState":"00000","statementID":null,"createdOn":null,"metadata":{"columns":null,"context":{}},"data":null}'
+    )
     step = read_submission(200, {}, answer, BASE)
     assert isinstance(step, Done)
     assert step.head.metadata is not None

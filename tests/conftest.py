@@ -1,0 +1,95 @@
+"""The real service on a real socket, and the real program in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running `sqlshell serve`."""
+
+    url: str
+    token: str
+    process: subprocess.Popen[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+Program = Callable[..., Done]
+
+
+def clean_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, str]:
+    """An environment without anything of the person who runs the tests."""
+    kept = {key: os.environ[key] for key in ("PATH", "LANG", "SYSTEMROOT") if key in os.environ}
+    return kept | {"HOME": str(home), "TERM": "xterm-256color", "PYTHONWARNINGS": "default"} | dict(extra)
+
+
+def serve(folder: Path, *options: str) -> Served:
+    token = "test-token-0123456789"
+    token_file = folder / "token"
+    token_file.write_text(token)
+    token_file.chmod(0o600)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "serve", "--port", "0", "--token-file", str(token_file), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=clean_environment(folder),
+        cwd=folder,
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line.startswith("listening on http://"), line
+    return Served(line.removeprefix("listening on ").strip(), token, process)
+
+
+def stop(served: Served) -> int:
+    served.process.send_signal(signal.SIGTERM)
+    code = served.process.wait(30)
+    assert served.process.stdout is not None
+    served.process.stdout.close()
+    return code
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One service for all tests that do not change it; partitions of 1,000 rows."""
+    running = serve(tmp_path_factory.mktemp("service"), "--partition-rows", "1000")
+    yield running
+    stop(running)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    """Run the program: `program(*argv, stdin=…, env=…)`; its home and working folder are empty."""
+
+    def run(*argv: str, stdin: str | bytes | None = None, env: Mapping[str, str] = {}, timeout: float = 60) -> Done:
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        done = subprocess.run(
+            [sys.executable, "-m", "sqlshell", *argv],
+            input=given,
+            stdin=subprocess.DEVNULL if given is None else None,
+            capture_output=True,
+            env=clean_environment(tmp_path, env),
+            cwd=tmp_path,
+            timeout=timeout,
+            check=False,
+        )
+        assert b"Traceback" not in done.stderr, done.stderr.decode()
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run

@@ -1,0 +1,396 @@
+"""The program as a script's author meets it: argv and pipes in, stdout, stderr and an exit code out."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Program, Served, clean_environment
+
+
+def remote(served: Served) -> dict[str, str]:
+    return {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+
+
+def test_one_command_on_the_local_service(program: Program) -> None:
+    done = program("-c", "select 42 as answer", "--format", "csv")
+    assert (done.code, done.out) == (0, "answer\n42\n")
+    assert done.err.startswith("local service, transient")
+
+
+def test_a_script_on_stdin(program: Program) -> None:
+    done = program("--format", "csv", stdin="create table t as select * from range(5);\nselect sum(range) as s from t;")
+    assert (done.code, done.out) == (0, "s\n10\n")
+
+
+def test_a_syntax_error(program: Program) -> None:
+    done = program("-c", "select 1/")
+    assert (done.code, done.out) == (1, "")
+    assert "42601" in done.err
+
+
+def test_the_same_on_a_remote_service(program: Program, served: Served) -> None:
+    done = program("-c", "select 42 as answer", "--format", "csv", env=remote(served))
+    assert (done.code, done.out, done.err) == (0, "answer\n42\n", "")
+
+
+def test_commands_and_files_run_in_the_order_given(program: Program, tmp_path: Path) -> None:
+    tmp_path.joinpath("a.sql").write_text("select 2 as b;")
+    done = program("-q", "--format", "csv", "-c", "select 1 as a", "-f", "a.sql", "-c", "select 3 as c")
+    assert (done.code, done.out) == (0, "a\n1\nb\n2\nc\n3\n")
+
+
+def test_minus_is_stdin(program: Program) -> None:
+    done = program(
+        "-q", "--format=csv", "-c", "create table t (i int)", "-f", "-", stdin="insert into t values (7); from t"
+    )
+    assert (done.code, done.out) == (0, "i\n7\n")
+
+
+def test_scripts_stop_at_the_first_failure(program: Program) -> None:
+    script = "select 1 as a;\nselect nope;\nselect 2 as b;"
+    stopped = program("-q", "--format", "csv", stdin=script)
+    going = program("-q", "--format", "csv", "--on-error", "continue", stdin=script)
+    assert (stopped.code, stopped.out) == (1, "a\n1\n")
+    assert (going.code, going.out) == (1, "a\n1\nb\n2\n")
+    assert "stdin:2: error" in stopped.err
+
+
+def test_errors_name_file_and_line(program: Program, tmp_path: Path) -> None:
+    tmp_path.joinpath("s.sql").write_text("-- one\nselect 1;\n\n  select\n nope;\n")
+    done = program("-q", "-f", "s.sql")
+    assert done.code == 1
+    assert "s.sql:4: error" in done.err
+
+
+def test_an_included_script_names_itself(program: Program, tmp_path: Path) -> None:
+    tmp_path.joinpath("inner.sql").write_text("\nselect nope;")
+    tmp_path.joinpath("outer.sql").write_text("\\i inner.sql\nselect 1;")
+    done = program("-q", "-f", "outer.sql")
+    assert (done.code, done.out) == (1, "")
+    assert "inner.sql:2: error" in done.err
+    assert done.err.count("error") == 1
+
+
+def test_a_script_that_includes_itself_ends(program: Program, tmp_path: Path) -> None:
+    tmp_path.joinpath("s.sql").write_text("\\i s.sql\n")
+    done = program("-q", "-f", "s.sql")
+    assert done.code == 2
+    assert "include" in done.err
+
+
+def test_backslash_commands_in_scripts(program: Program) -> None:
+    done = program("-q", stdin="\\format csv\nselect 1 as a \\gx\nselect 2 as b\\g\n\\q\nselect 3;")
+    assert done.code == 0
+    assert "3" not in done.out
+    assert "b" in done.out
+
+
+def test_vertical_by_gx(program: Program) -> None:
+    done = program("-q", "-c", "select 1 as a, 'x' as b \\gx")
+    assert done.code == 0
+    assert re.search(r"RECORD 1", done.out)
+
+
+def test_an_unknown_command_is_told_with_the_nearest(program: Program) -> None:
+    done = program("-q", "-c", "\\tming")
+    assert done.code == 2
+    assert "\\timing" in done.err
+
+
+def test_output_to_a_file_by_its_ending(program: Program, tmp_path: Path) -> None:
+    done = program("-q", "-c", "select 1 as a", "-o", "x.jsonl")
+    assert (done.code, done.out) == (0, "")
+    assert tmp_path.joinpath("x.jsonl").read_text() == '{"a":1}\n'
+
+
+def test_a_failed_script_leaves_the_old_output(program: Program, tmp_path: Path) -> None:
+    tmp_path.joinpath("x.csv").write_text("old\n")
+    done = program("-q", "-c", "select 1 as a; select nope", "-o", "x.csv")
+    assert done.code == 1
+    assert tmp_path.joinpath("x.csv").read_text() == "old\n"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith((".", "x"))] == ["x.csv"]
+
+
+def test_redirection_in_a_script(program: Program, tmp_path: Path) -> None:
+    done = program("-q", "--format", "csv", stdin="\\o a.csv\nselect 1 as a;\n\\o\nselect 2 as b;\n")
+    assert (done.code, done.out) == (0, "b\n2\n")
+    assert tmp_path.joinpath("a.csv").read_text() == "a\n1\n"
+
+
+@pytest.mark.parametrize("argv", [["-o", "no/where.csv"], ["-o", "."]])
+def test_output_that_cannot_be_written(program: Program, argv: list[str]) -> None:
+    done = program("-q", "-c", "select 1", *argv)
+    assert done.code == 1
+    assert len(done.err.strip().splitlines()) <= 2
+
+
+def test_every_row_of_many_partitions(program: Program, served: Served) -> None:
+    done = program("-c", "select range as i from range(12345)", "--format", "csv", env=remote(served))
+    assert done.code == 0
+    assert done.out == "i\n" + "".join(f"{number}\n" for number in range(12345))
+
+
+def test_the_context_follows_the_service(program: Program, served: Served) -> None:
+    script = "create schema ctx; use schema ctx; create table only_here as select 5 as five; from only_here; \\context"
+    done = program("--format", "csv", stdin=script, env=remote(served))
+    assert (done.code, done.out) == (0, "five\n5\n")
+    assert re.search(r"schema +ctx", done.err)
+
+
+def test_a_session_is_a_session(program: Program, served: Served) -> None:
+    script = "begin; create temp table tt as select 1 as a; from tt; rollback; from tt;"
+    done = program("--format", "csv", stdin=script, env=remote(served))
+    assert (done.code, done.out) == (1, "a\n1\n")
+    assert "3D020" in done.err
+
+
+def test_several_statements_one_after_another(program: Program, served: Served) -> None:
+    done = program("--format", "csv", "-c", "select 1 as a; select 2 as b;", env=remote(served))
+    assert (done.code, done.out) == (0, "a\n1\nb\n2\n")
+
+
+def test_the_time_zone_is_the_clients_own(program: Program, served: Served) -> None:
+    sql = "select timestamptz '2024-01-01 00:00:00+00' as t"
+    paris = program("--format", "csv", "--timezone", "Europe/Paris", "-c", sql, env=remote(served))
+    utc = program("--format", "csv", "--timezone", "UTC", "-c", sql, env=remote(served))
+    assert "2024-01-01 01:00:00+01:00" in paris.out
+    assert "2024-01-01 00:00:00" in utc.out
+
+
+@pytest.mark.parametrize("sql", ["", " ", ";", ";;", "-- nothing", "/* nothing */"])
+def test_empty_input_does_nothing(program: Program, sql: str) -> None:
+    for done in (program("-q", "-c", sql), program("-q", stdin=sql)):
+        assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_a_binary_file_is_no_script(program: Program, tmp_path: Path) -> None:
+    tmp_path.joinpath("b.sql").write_bytes(b"\x7fELF\0\1\2")
+    tmp_path.joinpath("l.sql").write_bytes(b"select 1;\nselect '\xe9';")
+    binary, latin = program("-q", "-f", "b.sql"), program("-q", "-f", "l.sql", "--format", "csv")
+    assert binary.code == 2
+    assert "binary" in binary.err
+    assert latin.code == 2
+    assert "l.sql:2" in latin.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "words"),
+    [
+        (["--nope"], 2, "--nope"),
+        (["--format", "excel", "-c", "select 1"], 2, "excel"),
+        (["--on-error", "maybe", "-c", "select 1"], 2, "maybe"),
+        (["ftp://host", "-c", "select 1"], 2, "ftp"),
+        (["https://", "-c", "select 1"], 2, "host"),
+        (["nothing", "-c", "select 1"], 2, "neither"),
+        (["nothing.csv", "-c", "select 1"], 2, "nothing.csv"),
+        (["-f", "missing.sql"], 2, "missing.sql"),
+        (["--token-file", "missing", "http://127.0.0.1:9", "-c", "select 1"], 2, "missing"),
+        (["--profile", "missing", "-c", "select 1"], 2, "missing"),
+        (["-q", "serve"], 2, "serve"),
+        (["serve", "--port", "x"], 2, "port"),
+        (["http://127.0.0.1:9", "-c", "select 1"], 3, "nobody listens"),
+        (["http://no-such-host.invalid", "-c", "select 1"], 3, "no-such-host.invalid"),
+    ],
+)
+def test_bad_input_is_one_clear_line(program: Program, argv: list[str], code: int, words: str) -> None:
+    done = program(*argv)
+    assert (done.code, done.out) == (code, "")
+    assert words in done.err
+    assert len(done.err.strip().splitlines()) <= 2
+
+
+def test_a_wrong_token(program: Program, served: Served) -> None:
+    for env in ({"SQLSHELL_TOKEN": "wrong"}, {}):
+        done = program(served.url, "-c", "select 1", env=env)
+        assert (done.code, done.out) == (3, "")
+        assert "token" in done.err
+        assert len(done.err.strip().splitlines()) <= 2
+
+
+def test_a_url_that_is_no_service(program: Program, served: Served) -> None:
+    done = program(served.url + "/elsewhere", "-c", "select 1", env={"SQLSHELL_TOKEN": served.token})
+    assert done.code == 3
+    assert "path" in done.err
+
+
+def test_a_port_that_does_not_speak_http(program: Program) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sqlshell", f"http://127.0.0.1:{listener.getsockname()[1]}", "-c", "select 1"],
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+        )
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(10)
+            connection.sendall(b"SSH-2.0-OpenSSH_9\r\n")
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert b"does not speak HTTP" in err
+
+
+def test_a_wait_that_runs_out(program: Program, served: Served) -> None:
+    sql = "select count(*) from range(10000000000) a, range(1000) b"
+    done = program("--wait", "0.3", "-c", sql, env=remote(served))
+    assert done.code == 4
+    statement = re.search(r"[0-9a-f-]{36}", done.err)
+    assert statement is not None
+    ended = program("-c", f"terminate query '{statement[0]}'", env=remote(served))
+    assert ended.code == 0
+
+
+def test_ctrl_c_ends_the_statement_and_the_script(tmp_path: Path, served: Served) -> None:
+    sql = "select count(*) from range(10000000000) a, range(1000) b; select 2"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "-vv", "-c", sql],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_environment(tmp_path, remote(served)),
+    )
+    assert process.stderr is not None
+    assert "statementID" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert "57000" in err
+
+
+def test_ctrl_c_while_stdin_is_waited_for(tmp_path: Path, served: Served) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "--format", "csv"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_environment(tmp_path, remote(served)),
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("select 1 as a;\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "a\n"
+    assert process.stdout.readline() == "1\n"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert "Traceback" not in process.communicate()[1]
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path, served: Served) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "--format", "csv", "-c", "select range from range(5000000)"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(tmp_path, remote(served)),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"range\n"
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(60) == 0
+
+
+def test_a_database_file_keeps_and_a_data_file_is_a_view(program: Program, tmp_path: Path) -> None:
+    made = program("work.duckdb", "-q", "-c", "create table t as select 5 as a")
+    again = program("work.duckdb", "-q", "--format", "csv", "-c", "from t")
+    assert (made.code, again.code, again.out) == (0, 0, "a\n5\n")
+    tmp_path.joinpath("my data.csv").write_text("x,y\n1,2\n")
+    viewed = program("my data.csv", "-q", "--format", "csv", "-c", 'select x + y as z from "my data"')
+    assert (viewed.code, viewed.out) == (0, "z\n3\n")
+
+
+def test_a_file_that_is_no_database(program: Program, tmp_path: Path) -> None:
+    tmp_path.joinpath("not.db").write_text("hello" * 1000)
+    done = program("not.db", "-q", "-c", "select 1")
+    assert done.code in {2, 3}
+    assert "not.db" in done.err
+    assert len(done.err.strip().splitlines()) <= 2
+
+
+def test_the_local_service_opens_no_port(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "-q", "--format", "csv"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=clean_environment(tmp_path),
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("select 1 as a;\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "a\n"
+    sockets = {path.readlink().name for path in Path(f"/proc/{process.pid}/fd").iterdir() if path.is_symlink()}
+    inodes = {name.removeprefix("socket:[").rstrip("]") for name in sockets if name.startswith("socket:[")}
+    tcp = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+    assert inodes
+    assert not [line for line in tcp if line[9] in inodes]
+    process.communicate("", timeout=30)
+    assert process.returncode == 0
+
+
+def test_a_token_never_shows(program: Program, served: Served, tmp_path: Path) -> None:
+    secret = served.token
+    for argv in (["-vvv", "-c", "select 1"], ["-vvv", "-c", "\\context"], ["-vvv", "-c", "select nope"]):
+        done = program(*argv, env=remote(served))
+        assert secret not in done.out + done.err
+    done = program(f"http://:{secret}@127.0.0.1:9", "-c", "select 1")
+    assert secret not in done.out + done.err
+    assert "warning" in done.err
+
+
+def test_serve_makes_a_token_and_says_so(tmp_path: Path, program: Program) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "serve", "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_environment(tmp_path),
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    url = process.stdout.readline().removeprefix("listening on ").strip()
+    token = re.search(r"token: (\S+)", process.stderr.readline())
+    assert token is not None
+    done = program(url, "--format", "csv", "-c", "select 1 as a", env={"SQLSHELL_TOKEN": token[1]})
+    assert (done.code, done.out) == (0, "a\n1\n")
+    began = time.monotonic()
+    process.terminate()
+    assert process.wait(30) == 0
+    process.communicate()
+    assert time.monotonic() - began < 30
+
+
+def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:
+    token_file = tmp_path / "t"
+    token_file.write_text("t0ken")
+    token_file.chmod(0o600)
+    path = tmp_path / "s.sock"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "serve", "--uds", str(path), "--token-file", str(token_file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=clean_environment(tmp_path),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("listening on ")
+    assert path.stat().st_mode & 0o077 == 0
+    done = program(f"unix://{path}", "--format", "csv", "-c", "select 1 as a", "--token-file", str(token_file))
+    assert (done.code, done.out) == (0, "a\n1\n")
+    process.terminate()
+    assert process.wait(30) == 0
+    process.stdout.close()
