@@ -98,7 +98,7 @@ def script(size: int) -> str:
     block = (
         "-- orders of the day; not the end\n"
         "insert into orders (id, name, note) values (1, 'O''Brien; Ltd', 'a; b'), (2, 'x', null);\n"
-        "/* a comment; /* inside */ another */ select \"od;d\", count(*) from orders where name like '%;%' group by 1;\n"
+        "/* a comment; /* inside */ more */ select \"od;d\", count(*) from orders where name like '%;%' group by 1;\n"
         "create function f() as $$ select 1; select 2; $$;\n"
         "update orders set note = E'it\\'s; fine' where id in (select id from orders where note is null);\n"
     )
