@@ -1,0 +1,82 @@
+"""Which statements have semicolons inside: BEGIN APPLICATION …, and functions whose body is BEGIN ATOMIC … END.
+
+As in psql, a function's statement is one by its first words, and BEGIN and CASE in it, outside parentheses, wait for
+their END.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from sqlshell.sql.items import State
+
+
+class _Kind(enum.Enum):
+    PLAIN = enum.auto()
+    HEAD = enum.auto()
+    """The words so far may begin any of the others."""
+    FUNCTION = enum.auto()
+    APPLICATION = enum.auto()
+
+
+_HEADS: Final = {
+    "begin": _Kind.HEAD,
+    "begin application": _Kind.APPLICATION,
+    "create": _Kind.HEAD,
+    "create or": _Kind.HEAD,
+    "create or replace": _Kind.HEAD,
+    "create or replace function": _Kind.FUNCTION,
+    "create or replace procedure": _Kind.FUNCTION,
+    "create function": _Kind.FUNCTION,
+    "create procedure": _Kind.FUNCTION,
+}
+
+
+class Body:
+    """Follows the words of one statement; `first` is its first character."""
+
+    def __init__(self, first: str) -> None:
+        self._kind = _Kind.HEAD if first in "bBcC" else _Kind.PLAIN
+        self._head = ""
+        self._open = 0
+        self._ending = False
+
+    @property
+    def watching(self) -> bool:
+        """Whether words matter."""
+        return self._kind is not _Kind.PLAIN
+
+    @property
+    def state(self) -> State | None:
+        """The body that a semicolon would now stand in, None outside of one."""
+        if self._kind is _Kind.APPLICATION:
+            return State.APPLICATION
+        return State.ATOMIC if self._kind is _Kind.FUNCTION and self._open else None
+
+    def word(self, word: str, depth: int) -> None:
+        """An unquoted word inside of `depth` parentheses."""
+        word = word.lower()
+        if self._kind is _Kind.HEAD:
+            self._head = f"{self._head} {word}".lstrip()
+            self._kind = _HEADS.get(self._head, _Kind.PLAIN)
+        elif self._kind is _Kind.FUNCTION and not depth:
+            if word == "begin" or (word == "case" and self._open):
+                self._open += 1
+            elif word == "end" and self._open:
+                self._open -= 1
+        elif self._kind is _Kind.APPLICATION:
+            if self._ending and word == "application":
+                self._kind = _Kind.PLAIN
+            # An END that no CASE waits for: `case … end application` is an expression and its name.
+            self._ending = word == "end" and not self._open
+            if word == "case":
+                self._open += 1
+            elif word == "end" and self._open:
+                self._open -= 1
+
+    def other(self) -> None:
+        """Anything that is neither a word nor blank nor a comment."""
+        self._ending = False
+        if self._kind is _Kind.HEAD:
+            self._kind = _Kind.PLAIN

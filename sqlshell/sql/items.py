@@ -1,0 +1,56 @@
+"""What a script is made of, and what its reader may be in the middle of."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class State(enum.Enum):
+    """What a scanner is inside of; the value is a sign for a continuation prompt."""
+
+    READY = "="
+    STATEMENT = "-"
+    SINGLE_QUOTE = "'"
+    DOUBLE_QUOTE = '"'
+    BACK_QUOTE = "`"
+    DOLLAR_QUOTE = "$"
+    BLOCK_COMMENT = "*"
+    PARENTHESIS = "("
+    APPLICATION = "a"
+    ATOMIC = "b"
+    COMMAND = "\\"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One SQL statement.
+
+    `text` runs from the first token to the last character before the closing `;` that is not blank, as written, but for
+    `\\;`, `\\:` and `\\\\`, of which it has the second character. `line` (from 1) and `offset` (characters in the whole
+    input) are those of the first token. `terminated` is False for what the end of the input ended.
+    """
+
+    text: str
+    line: int
+    offset: int
+    terminated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One backslash command.
+
+    `name` comes without the backslash, `args` is the rest of its line up to the next command outside quotes, as written
+    and stripped. `statement` is the one that the command ends in the place of `;` (`select 1 \\gx`), None when there is
+    none. `line` (from 1) and `offset` (characters in the whole input) are those of the backslash.
+    """
+
+    name: str
+    args: str
+    line: int
+    statement: Statement | None
+    offset: int
+
+
+Item = Statement | Command

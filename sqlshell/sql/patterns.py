@@ -1,0 +1,78 @@
+"""The lexical rules of SQL scripts as regular expressions: those of PostgreSQL's psql, and quotes in backticks.
+
+Every repetition is possessive: no pattern ever goes back over text, so that hostile input costs no more than other input.
+Words count as psql counts them: every character outside ASCII is a letter.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+BLANKS: Final = " \t\n\r\f\v"
+"""What stands between statements."""
+
+_BLANK: Final = r"[ \t\n\r\f\v]"
+# All but ASCII's other characters: as ranges up to the last character they take milliseconds to compile.
+_LETTER: Final = r"[^\x00-@\[-^`{-\x7f]"
+_IN_TAG: Final = r"[^\x00-/:-@\[-^`{-\x7f]"
+_IN_WORD: Final = r"[^\x00-#%-/:-@\[-^`{-\x7f]"
+
+BLANK: Final = re.compile(rf"{_BLANK}*+")
+BLANK_OR_SEMICOLON: Final = re.compile(r"[ \t\n\r\f\v;]*+")
+WORD: Final = re.compile(rf"{_LETTER}{_IN_WORD}*+")
+WORD_REST: Final = re.compile(rf"{_IN_WORD}*+")
+LINE_END: Final = re.compile(r"[\r\n]")
+COMMENT_MARK: Final = re.compile(r"/\*|\*/")
+DOLLAR_TAG: Final = re.compile(rf"{_LETTER}{_IN_TAG}*+")
+DOLLAR_TAG_REST: Final = re.compile(rf"{_IN_TAG}*+")
+ESCAPED_BODY: Final = re.compile(r"(?:[^'\\]++|\\.)*+", re.DOTALL)
+
+# A `-` or `/` that ends the text may yet begin a comment: it is left for the next piece of text.
+_OTHER: Final = r"[\x00-!#%&*+,.0-:<-@\[\]^{-\x7f]++|-(?=[^-])|/(?=[^*])"
+BETWEEN_WORDS: Final = re.compile(rf"(?:{_OTHER})*+")
+"""Whatever is neither a word nor a token that matters."""
+UNTIL_TOKEN: Final = re.compile(rf"(?:{_OTHER}|(?![eE]'){_LETTER}{_IN_WORD}*+(?=.))*+", re.DOTALL)
+"""Whole words too, but for the one that touches the end of the text, which may go on in the next piece."""
+
+COMMAND: Final = re.compile(r"\\([?!@]|[A-Za-z0-9_][A-Za-z0-9_+\-]*+)")
+_ARGUMENT: Final = r"""[^\\'"`\n]++|'[^'\n]*+'|"[^"\n]*+"|`[^`\n]*+`|['"`][^\n]*+|\\(?![?!@A-Za-z0-9_\\])"""
+ARGUMENTS: Final = re.compile(rf"(?:{_ARGUMENT})*+")
+"""The arguments of a backslash command, up to the next command or the line's end. Quotes hide backslashes; one that is
+not closed hides the rest of the line."""
+
+
+def _nested(depth: int) -> str:
+    inner = rf"|{_nested(depth - 1)}" if depth > 1 else ""
+    return rf"/\*(?:[^*/]++|\*(?!/)|/(?!\*){inner})*+\*/"
+
+
+_HIDDEN: Final = (
+    r"(?<![eE])'[^']*+'|(?<=[A-Za-z_][eE])'[^']*+'"
+    rf"|--[^\r\n]*+|-|/(?!\*)|{_nested(2)}"
+    r"""|"[^"]*+"|`[^`]*+`"""
+    rf"|(?<!{_IN_WORD})\$(?:\$(?:[^$]++|\$(?!\$))*+\$\$|[0-9]++(?!{_IN_WORD}))"
+    # What follows decides whether such a string goes on; only this shape of it is simple enough.
+    rf"|(?<!{_IN_WORD}[eE])(?<=[eE])'(?:[^'\\]++|\\.|'')*+'(?!{_BLANK}*+(?:'|--))"
+)
+
+
+def _parentheses(depth: int) -> str:
+    inner = rf"|{_parentheses(depth - 1)}" if depth > 1 else ""
+    return rf"""\((?:[^()'"`$\\/\-]++|{_HIDDEN}{inner})*+\)"""
+
+
+WHOLE_STATEMENT: Final = re.compile(
+    rf"(?:[ \t\n\r\f\v;]++|--[^\r\n]*+|{_nested(2)})*+"
+    rf"(?!(?i:begin)(?:{_BLANK}++(?i:application)|{_BLANK}*+(?:--|/\*)))"
+    rf"""((?:[^;()'"`$\\/\-]++|{_HIDDEN}|{_parentheses(3)}|\))++);""",
+    re.DOTALL,
+)
+"""Blanks and comments, then, as group 1, a statement without anything unusual in it, then its `;`.
+
+The short cut that most statements take. Where it does not match, nothing is said: the statement may be unusual, or end
+in a later piece of text. It never looks past the end of the statement that it stands at. Of a function it may find only
+the beginning, up to a `;` in its body.
+"""
+FUNCTION: Final = re.compile(rf"(?i:create)(?:{_BLANK}++(?i:or|function|procedure)|{_BLANK}*+(?:--|/\*))")
+"""How statements begin that may have such a body."""
