@@ -1,0 +1,123 @@
+"""The table of formats. Their factories load their modules when they are first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from sqlshell.errors import UsageError
+from sqlshell.result import Batch, Column
+
+
+@dataclass(frozen=True, slots=True)
+class WriterOptions:
+    """`null` is the text for NULL (None: the format's own), `table_style` the looks of tables."""
+
+    null: str | None = None
+    table_style: str = "psql"
+    header: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What was written: `complete` is False when the reader left before the last row."""
+
+    rows: int
+    complete: bool
+
+
+class Writer(Protocol):
+    """Turns columns and batches into byte chunks; holds no file."""
+
+    @property
+    def holding(self) -> bool:
+        """Whether rows are held back that settle() would give."""
+
+    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]: ...
+
+    def write(self, batch: Batch) -> Iterable[bytes]: ...
+
+    def settle(self) -> Iterable[bytes]:
+        """No row came for a while: give what is held back."""
+
+    def end(self, summary: Summary) -> Iterable[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format: `concatenates` is whether a second result may share the stream, `holds` what precedes a byte."""
+
+    name: str
+    summary: str
+    audience: Literal["people", "programs"]
+    endings: tuple[str, ...]
+    concatenates: bool
+    holds: Literal["nothing", "sample", "all"]
+    factory: Callable[[WriterOptions], Writer]
+
+
+def _table(options: WriterOptions) -> Writer:
+    from sqlshell.output.table import TableWriter
+
+    return TableWriter(options)
+
+
+def _vertical(options: WriterOptions) -> Writer:
+    from sqlshell.output.vertical import VerticalWriter
+
+    return VerticalWriter(options)
+
+
+def _csv(options: WriterOptions) -> Writer:
+    from sqlshell.output.delimited import CsvWriter
+
+    return CsvWriter(options)
+
+
+def _tsv(options: WriterOptions) -> Writer:
+    from sqlshell.output.delimited import TsvWriter
+
+    return TsvWriter(options)
+
+
+def _json(options: WriterOptions) -> Writer:
+    from sqlshell.output.json import JsonWriter
+
+    return JsonWriter(options)
+
+
+def _jsonl(options: WriterOptions) -> Writer:
+    from sqlshell.output.json import JsonlWriter
+
+    return JsonlWriter(options)
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("table", "aligned columns", "people", (".txt",), True, "sample", _table),
+    Format("vertical", "a record per row, a line per column", "people", (), True, "nothing", _vertical),
+    Format("csv", "comma-separated; NULL is empty, '' is quoted", "programs", (".csv",), True, "nothing", _csv),
+    Format("tsv", "tab-separated; NULL is \\N", "programs", (".tsv", ".tab"), True, "nothing", _tsv),
+    Format("json", "an array of objects", "programs", (".json",), False, "nothing", _json),
+    Format("jsonl", "an object per line", "programs", (".jsonl", ".ndjson"), True, "nothing", _jsonl),
+)
+
+
+def format_named(name: str) -> Format:
+    """The format of that name. Raises UsageError with the nearest."""
+    for item in FORMATS:
+        if item.name == name.lower():
+            return item
+    import difflib
+
+    names = [item.name for item in FORMATS]
+    near = difflib.get_close_matches(name.lower(), names, 1)
+    raise UsageError(
+        f"there is no format {name!r}", f"did you mean {near[0]}?" if near else f"formats: {', '.join(names)}"
+    )
+
+
+def format_for_path(path: str) -> Format | None:
+    """The format that a file's ending chooses, None where it chooses none."""
+    lower = path.lower()
+    return next((item for item in FORMATS if lower.endswith(item.endings)), None)
