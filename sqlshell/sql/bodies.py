@@ -34,10 +34,10 @@ _HEADS: Final = {
 
 
 class Body:
-    """Follows the words of one statement; `first` is its first character."""
+    """Follows the words of one statement; `first` is its first character, "" before it has one."""
 
-    def __init__(self, first: str) -> None:
-        self._kind = _Kind.HEAD if first in "bBcC" else _Kind.PLAIN
+    def __init__(self, first: str = "") -> None:
+        self._kind = _Kind.HEAD if first in ("b", "B", "c", "C") else _Kind.PLAIN
         self._head = ""
         self._open = 0
         self._ending = False

@@ -1,7 +1,7 @@
 """The lexical rules of SQL scripts as regular expressions: those of PostgreSQL's psql, and quotes in backticks.
 
-Every repetition is possessive: no pattern ever goes back over text, so that hostile input costs no more than other input.
-Words count as psql counts them: every character outside ASCII is a letter.
+Every repetition is possessive: no pattern ever goes back over text, so that hostile input costs no more than any other.
+Words are what psql takes for words: every character outside ASCII is a letter.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ BLANKS: Final = " \t\n\r\f\v"
 
 _BLANK: Final = r"[ \t\n\r\f\v]"
 # All but ASCII's other characters: as ranges up to the last character they take milliseconds to compile.
-_LETTER: Final = r"[^\x00-@\[-^`{-\x7f]"
-_IN_TAG: Final = r"[^\x00-/:-@\[-^`{-\x7f]"
-_IN_WORD: Final = r"[^\x00-#%-/:-@\[-^`{-\x7f]"
+LETTER: Final = r"[^\x00-@\[-^`{-\x7f]"
+IN_TAG: Final = r"[^\x00-/:-@\[-^`{-\x7f]"
+IN_WORD: Final = r"[^\x00-#%-/:-@\[-^`{-\x7f]"
 
 BLANK: Final = re.compile(rf"{_BLANK}*+")
 BLANK_OR_SEMICOLON: Final = re.compile(r"[ \t\n\r\f\v;]*+")
-WORD: Final = re.compile(rf"{_LETTER}{_IN_WORD}*+")
-WORD_REST: Final = re.compile(rf"{_IN_WORD}*+")
+WORD: Final = re.compile(rf"{LETTER}{IN_WORD}*+")
+WORD_REST: Final = re.compile(rf"{IN_WORD}*+")
 LINE_END: Final = re.compile(r"[\r\n]")
 COMMENT_MARK: Final = re.compile(r"/\*|\*/")
-DOLLAR_TAG: Final = re.compile(rf"{_LETTER}{_IN_TAG}*+")
-DOLLAR_TAG_REST: Final = re.compile(rf"{_IN_TAG}*+")
+DOLLAR_TAG: Final = re.compile(rf"{LETTER}{IN_TAG}*+")
+DOLLAR_TAG_REST: Final = re.compile(rf"{IN_TAG}*+")
 ESCAPED_BODY: Final = re.compile(r"(?:[^'\\]++|\\.)*+", re.DOTALL)
 
 # A `-` or `/` that ends the text may yet begin a comment: it is left for the next piece of text.
 _OTHER: Final = r"[\x00-!#%&*+,.0-:<-@\[\]^{-\x7f]++|-(?=[^-])|/(?=[^*])"
 BETWEEN_WORDS: Final = re.compile(rf"(?:{_OTHER})*+")
 """Whatever is neither a word nor a token that matters."""
-UNTIL_TOKEN: Final = re.compile(rf"(?:{_OTHER}|(?![eE]'){_LETTER}{_IN_WORD}*+(?=.))*+", re.DOTALL)
+UNTIL_TOKEN: Final = re.compile(rf"(?:{_OTHER}|(?![eE]'){LETTER}{IN_WORD}*+(?=.))*+", re.DOTALL)
 """Whole words too, but for the one that touches the end of the text, which may go on in the next piece."""
 
 COMMAND: Final = re.compile(r"\\([?!@]|[A-Za-z0-9_][A-Za-z0-9_+\-]*+)")
@@ -51,9 +51,9 @@ _HIDDEN: Final = (
     r"(?<![eE])'[^']*+'|(?<=[A-Za-z_][eE])'[^']*+'"
     rf"|--[^\r\n]*+|-|/(?!\*)|{_nested(2)}"
     r"""|"[^"]*+"|`[^`]*+`"""
-    rf"|(?<!{_IN_WORD})\$(?:\$(?:[^$]++|\$(?!\$))*+\$\$|[0-9]++(?!{_IN_WORD}))"
+    rf"|(?<!{IN_WORD})\$(?:\$(?:[^$]++|\$(?!\$))*+\$\$|[0-9]++(?!{IN_WORD}))"
     # What follows decides whether such a string goes on; only this shape of it is simple enough.
-    rf"|(?<!{_IN_WORD}[eE])(?<=[eE])'(?:[^'\\]++|\\.|'')*+'(?!{_BLANK}*+(?:'|--))"
+    rf"|(?<!{IN_WORD}[eE])(?<=[eE])'(?:[^'\\]++|\\.|'')*+'(?!{_BLANK}*+(?:'|--))"
 )
 
 

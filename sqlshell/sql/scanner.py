@@ -31,7 +31,10 @@ class _Joint(enum.Enum):
 
 
 class Scanner:
-    """Takes a script in pieces that may end anywhere; gives back what is complete. `line` is the first line's number."""
+    """Takes a script in pieces that may end anywhere, and gives back what is complete.
+
+    `line` is the number of the script's first line.
+    """
 
     def __init__(self, *, line: int = 1) -> None:
         self._line = line
@@ -50,7 +53,7 @@ class Scanner:
         self._taken = 0  # where the statement's text begins that is not in the parts yet
         self._start_line = self._start_offset = 0
         self._depth = 0
-        self._body = Body("")
+        self._body = Body()
         self._joint = _Joint.NONE
         self._parts.clear()
 
@@ -92,11 +95,11 @@ class Scanner:
                     items.append(Statement(written, self._line_at(start), self._base + start, True))
                     position = stop + 1
                     continue
-            stop = self._step(text, position, items)
-            if stop is None:
+            gone_to = self._step(text, position, items)
+            if gone_to is None:
                 self._held.append(text[position:])
                 break
-            position = stop
+            position = gone_to
         self._line_at(position)
         if self._started:
             self._parts.append(text[self._taken : position])
@@ -148,11 +151,13 @@ class Scanner:
         first = text[start]
         if first in "-/\\" and start + 1 == len(text):
             return None
-        if first in "-/":
-            if text.startswith(("--", "/*"), start):
-                self._span = LineComment() if first == "-" else BlockComment()
-                self._joint = self._joint if first == "-" else _Joint.NONE
-                return start + 2
+        if text.startswith("--", start):
+            self._span = LineComment()
+            return start + 2
+        if text.startswith("/*", start):
+            self._span = BlockComment()
+            self._joint = _Joint.NONE
+            return start + 2
         if first == "\\":
             return self._backslash(text, start, items)
         if not self._started:

@@ -1,0 +1,215 @@
+"""The dialect's words by their role in the grammar: the service's own statements, and the SQL of the local service.
+
+Words of more than one part are written with single spaces. Everything is in upper case but functions and system tables.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+TYPES: Final = (
+    *(
+        "ARRAY",
+        "BIGINT",
+        "BOOLEAN",
+        "BYTES",
+        "CHAR",
+        "DATE",
+        "DECIMAL",
+        "DOUBLE",
+        "FLOAT",
+        "INT",
+        "INTEGER",
+        "INTERVAL",
+    ),
+    *("JSON", "MAP", "NUMERIC", "REAL", "SMALLINT", "STRING", "STRUCT", "TEXT", "TIME", "TIMESTAMP", "TIMESTAMPTZ"),
+    *("TIMESTAMP_LTZ", "TIMESTAMP_TZ", "TINYINT", "UUID", "VARBINARY", "VARCHAR"),
+    *("BLOB", "HUGEINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT"),
+)
+"""Names of types, those of the local service after the service's own."""
+
+CREATE_OBJECTS: Final = (
+    *(
+        "API_TOKEN",
+        "CHANGELOG",
+        "COMPUTE_POOL",
+        "DATABASE",
+        "DESCRIPTOR_SOURCE",
+        "ENTITY",
+        "FUNCTION",
+        "FUNCTION_SOURCE",
+    ),
+    *(
+        "INDEX",
+        "MATERIALIZED VIEW",
+        "METRICS INTEGRATION",
+        "ORGANIZATION",
+        "ROLE",
+        "SCHEMA",
+        "SCHEMA_REGISTRY",
+        "SECRET",
+    ),
+    *("SECURITY INTEGRATION", "STORE", "STREAM", "TABLE"),
+)
+"""What may follow CREATE."""
+
+DROP_OBJECTS: Final = tuple(sorted((*CREATE_OBJECTS, "RELATION", "USER")))
+"""What may follow DROP."""
+
+LIST_OBJECTS: Final = (
+    *("API_TOKENS", "CHANGELOGS", "COMPUTE_POOLS", "DATABASES", "DESCRIPTOR_SOURCES", "ENTITIES", "FUNCTIONS"),
+    *("FUNCTION_SOURCES", "INVITATIONS", "ORGANIZATIONS", "QUERIES", "RELATIONS", "ROLES", "SCHEMAS"),
+    *("SCHEMA_REGISTRIES", "SECRETS", "STORES", "STREAMS", "USERS"),
+)
+"""What may follow LIST."""
+
+DESCRIBE_OBJECTS: Final = ("ENTITY", "QUERY", "RELATION", "ROLE", "STORE", "USER")
+"""What may follow DESCRIBE."""
+
+DESCRIBE_PARTS: Final = {
+    "QUERY": ("EVENTS", "HISTORY", "METRICS", "STATE"),
+    "RELATION": ("COLUMNS",),
+}
+"""What may follow the name, or stand before it, when DESCRIBE asks for a part of an object."""
+
+CONTEXT_PARTS: Final = ("COMPUTE_POOL", "DATABASE", "ORGANIZATION", "ROLE", "SCHEMA", "STORE")
+"""What may follow USE."""
+
+QUERY_ACTIONS: Final = ("RESTART", "RESUME", "TERMINATE")
+"""What may stand before QUERY and its id."""
+
+POOL_ACTIONS: Final = ("START", "STOP")
+"""What may stand before COMPUTE_POOL and its name."""
+
+STATEMENTS: Final = (
+    *("ALTER", "BEGIN APPLICATION", "CAN I", "CREATE", "DELETE", "DESCRIBE", "DROP", "END APPLICATION", "EXPLAIN"),
+    *(
+        "GENERATE COLUMNS",
+        "GRANT",
+        "INSERT INTO",
+        "INVITE USER",
+        "LIST",
+        "PRINT ENTITY",
+        "RESTART QUERY",
+        "RESUME QUERY",
+    ),
+    *("REVOKE", "SELECT", "SET DEFAULT", "START COMPUTE_POOL", "STOP COMPUTE_POOL", "TERMINATE QUERY", "UPDATE", "USE"),
+    *("WITH",),
+)
+"""How a statement may begin."""
+
+LOCAL_STATEMENTS: Final = (
+    *("ANALYZE", "ATTACH", "BEGIN TRANSACTION", "CALL", "CHECKPOINT", "COMMIT", "COPY", "DETACH", "EXPORT DATABASE"),
+    *("FROM", "IMPORT DATABASE", "INSTALL", "LOAD", "MERGE INTO", "PIVOT", "PRAGMA", "RESET", "ROLLBACK", "SET"),
+    *("SHOW", "SUMMARIZE", "TRUNCATE", "UNPIVOT", "VACUUM", "VALUES"),
+)
+"""How a statement may begin that only the local service knows."""
+
+CLAUSES: Final = (
+    *("ALL", "AND", "ANTI", "ANY", "AS", "ASC", "ASOF", "AT", "BETWEEN", "BY", "CASE", "CAST", "COLLATE", "CROSS"),
+    *("CURRENT", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "DESC", "DISTINCT", "ELSE", "END", "ESCAPE"),
+    *("EXCEPT", "EXCLUDE", "EXISTS", "EXTRACT", "FETCH", "FILTER", "FIRST", "FOLLOWING", "FOR", "FROM", "FULL", "GLOB"),
+    *("GROUP", "GROUPING", "HAVING", "ILIKE", "IN", "INNER", "INTERSECT", "IS", "ISNULL", "JOIN", "LAST", "LATERAL"),
+    *("LEFT", "LIKE", "LIMIT", "NATURAL", "NOT", "NOTNULL", "NULLS", "OFFSET", "ON", "OR", "ORDER", "OUTER", "OVER"),
+    *(
+        "PARTITION",
+        "POSITIONAL",
+        "PRECEDING",
+        "QUALIFY",
+        "RANGE",
+        "RECURSIVE",
+        "RIGHT",
+        "ROLLUP",
+        "ROW",
+        "ROWS",
+        "SAMPLE",
+    ),
+    *(
+        "SEMI",
+        "SIMILAR",
+        "SOME",
+        "TABLESAMPLE",
+        "THEN",
+        "TO",
+        "TRY_CAST",
+        "UNBOUNDED",
+        "UNION",
+        "USING",
+        "WHEN",
+        "WHERE",
+    ),
+    *("WINDOW", "WITHIN"),
+)
+"""Words inside of queries."""
+
+WINDOWING: Final = (
+    *("ADVANCE", "CUMULATE", "DAY", "DAYS", "EMIT", "HOP", "HOUR", "HOURS", "MINUTE", "MINUTES", "MONTH", "MONTHS"),
+    *("SECOND", "SECONDS", "SIZE", "TUMBLE", "WEEK", "WEEKS", "YEAR", "YEARS"),
+)
+"""Windows over streams, and units of time."""
+
+DEFINITIONS: Final = (
+    *("ADD", "APPLICATION", "ATOMIC", "AUTHORIZATION", "BEGIN", "CASCADE", "CHECK", "COLUMN", "COLUMNS", "CONFLICT"),
+    *(
+        "CONSTRAINT",
+        "DATA",
+        "DEFAULT",
+        "DO",
+        "FOREIGN",
+        "GENERATED",
+        "HEADERS",
+        "IF",
+        "INTO",
+        "KEY",
+        "LANGUAGE",
+        "MACRO",
+    ),
+    *("METADATA", "NO", "NOTHING", "OF", "OPTION", "OWNER", "PARAMS", "PRIMARY", "PRIVILEGES", "PROCEDURE", "QUERY"),
+    *("REFERENCES", "RENAME", "REPLACE", "RESTRICT", "RETURN", "RETURNING", "RETURNS", "SANDBOX", "SEQUENCE", "SET"),
+    *("TEMP", "TEMPORARY", "TRANSACTION", "TYPE", "UNIQUE", "UPSERT", "USAGE", "USER", "VALUES", "VIEW", "WITH"),
+    *("WITHOUT",),
+)
+"""Words of CREATE, ALTER, GRANT, INSERT and UPDATE."""
+
+CONSTANTS: Final = ("FALSE", "NULL", "TRUE")
+
+FUNCTIONS: Final = (
+    *("abs", "array_agg", "array_contains", "array_length", "avg", "ceil", "char_length", "coalesce", "concat"),
+    *("concat_ws", "convert_timezone", "count", "current_database", "current_schema", "date_diff", "date_part"),
+    *("date_trunc", "dense_rank", "element_at", "exp", "first_value", "floor", "greatest", "if", "ifnull"),
+    *("json_exists", "json_query", "json_value", "lag", "last_value", "lead", "least", "length", "ln", "lower", "lpad"),
+    *(
+        "ltrim",
+        "max",
+        "md5",
+        "min",
+        "mod",
+        "now",
+        "nullif",
+        "percent_rank",
+        "power",
+        "random",
+        "rank",
+        "regexp_extract",
+    ),
+    *("regexp_matches", "regexp_replace", "replace", "round", "row_number", "rpad", "rtrim", "sha256", "split_part"),
+    *("sqrt", "starts_with", "stddev", "string_agg", "strftime", "strptime", "substr", "substring", "sum", "to_char"),
+    *("to_date", "to_timestamp", "to_timestamp_ltz", "trim", "trunc", "unnest", "upper", "uuid", "variance"),
+)
+
+SYSTEM_TABLES: Final = tuple(
+    f'deltastream.sys."{name}"'
+    for name in ("compute_pools", "databases", "function_sources", "queries", "relations", "schemas", "stores")
+)
+"""What the service says about itself, filtered by the caller's rights."""
+
+KEYWORDS: Final = frozenset(
+    word
+    for table in (
+        *(STATEMENTS, LOCAL_STATEMENTS, CREATE_OBJECTS, DROP_OBJECTS, LIST_OBJECTS, DESCRIBE_OBJECTS, CONTEXT_PARTS),
+        *(*DESCRIBE_PARTS.values(), QUERY_ACTIONS, POOL_ACTIONS, CLAUSES, WINDOWING, DEFINITIONS, CONSTANTS),
+    )
+    for words in table
+    for word in words.split()
+) - {"I"}
+"""Every single word above that is neither a type nor a function."""
