@@ -41,7 +41,7 @@ def style_named(name: str) -> Style:
         return PSQL
     import tabulate
 
-    found = tabulate._table_formats.get(name)
+    found = vars(tabulate)["_table_formats"].get(name)
     if found is None or callable(found.headerrow) or callable(found.datarow) or found.datarow is None:
         import difflib
 
@@ -75,7 +75,7 @@ def style_names() -> list[str]:
 
     return sorted(
         name
-        for name, look in tabulate._table_formats.items()
+        for name, look in vars(tabulate)["_table_formats"].items()
         if look.datarow is not None
         and not callable(look.datarow)
         and not callable(look.headerrow)

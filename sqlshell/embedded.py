@@ -1,0 +1,97 @@
+"""The local service inside this process: its own thread and event loop, reached over socket pairs.
+
+It is a whole HTTP server on one end of each pair, so that bodies stream and connections may be upgraded as over TCP. No
+address is opened: nobody else on the machine can reach it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from sqlshell.service.app import make_app
+from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.statements import Statements
+
+CLOSING_SECONDS = 8.0
+
+
+class Embedded:
+    """A running service. `token` is the bearer token that it asks for; dial() and close() are for any thread."""
+
+    def __init__(self, statements: Statements) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self._statements = statements
+        self._loop = asyncio.new_event_loop()
+        self._config = uvicorn.Config(
+            make_app(statements, self.token),
+            http=HttpToolsProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=3600,
+        )
+        self._config.load()
+        self._state = ServerState()
+        self._thread = threading.Thread(target=self._run, name="service", daemon=True)
+        self._thread.start()
+
+    def dial(self) -> socket.socket:
+        """One end of a new connection, whose other end the service answers."""
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        asyncio.run_coroutine_threadsafe(self._accept(theirs), self._loop)
+        return ours
+
+    def close(self) -> None:
+        """Interrupt what runs, close the database, end the thread. Does nothing the second time."""
+        if not self._thread.is_alive():
+            return
+        asyncio.run_coroutine_threadsafe(self._finish(), self._loop)
+        self._thread.join(CLOSING_SECONDS)
+
+    async def _accept(self, theirs: socket.socket) -> None:
+        def protocol() -> HttpToolsProtocol:
+            return HttpToolsProtocol(self._config, self._state, {})
+
+        await self._loop.connect_accepted_socket(protocol, theirs)
+
+    async def _finish(self) -> None:
+        try:
+            await self._statements.close()
+            for connection in list(self._state.connections):
+                connection.shutdown()
+            for _ in range(3):
+                await asyncio.sleep(0)
+        finally:
+            self._loop.stop()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+
+def start(
+    database: Path | None = None, *, views: Mapping[str, Path] | None = None, partition_rows: int = 10_000
+) -> Embedded:
+    """Start the service on a database file (None: in memory), with a view for each of `views` (name -> data file).
+
+    Raises UsageError and ServiceError as DuckdbEngine does.
+    """
+    engine = DuckdbEngine(database, views)
+    return Embedded(Statements(engine, partition_rows=partition_rows, row_limits=True))

@@ -1,0 +1,67 @@
+"""DuckDB's errors as sqlStates of the interface; the message stays DuckDB's own."""
+
+from __future__ import annotations
+
+import re
+
+import duckdb
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Failure
+
+CLASSES: tuple[tuple[type[Exception], str], ...] = (
+    (duckdb.InterruptException, sqlstate.CANCELLED),
+    (duckdb.ParserException, sqlstate.SYNTAX),
+    (duckdb.SyntaxException, sqlstate.SYNTAX),
+    (duckdb.ConstraintException, "23000"),
+    (duckdb.ConversionException, "22000"),
+    (duckdb.OutOfRangeException, "22003"),
+    (duckdb.TypeMismatchException, "42804"),
+    (duckdb.NotImplementedException, sqlstate.UNSUPPORTED),
+    (duckdb.NotSupportedError, sqlstate.UNSUPPORTED),
+    (duckdb.PermissionException, sqlstate.PRIVILEGE),
+    (duckdb.OutOfMemoryException, sqlstate.LIMIT),
+    (duckdb.TransactionException, "25000"),
+    (duckdb.DependencyException, sqlstate.DEPENDENTS),
+    (duckdb.HTTPException, sqlstate.REMOTE_UNAVAILABLE),
+    (duckdb.IOException, "58030"),
+    (duckdb.SerializationException, "XX000"),
+    (duckdb.InternalException, sqlstate.INTERNAL),
+    (duckdb.FatalException, sqlstate.INTERNAL),
+    (duckdb.SequenceException, "55000"),
+    (duckdb.InvalidInputException, "22023"),
+    (duckdb.BinderException, "42000"),
+    (duckdb.CatalogException, "42704"),
+)
+
+WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"TransactionContext Error|transaction is aborted"), "25P02"),
+    (re.compile(r"(?:Table|View) with name .* because schema"), sqlstate.NO_RELATION),
+    (re.compile(r"(?:Table|View|Sequence|Index) with name .* does not exist"), sqlstate.NO_RELATION),
+    (re.compile(r"(?:Table|View|Sequence|Index) with name .* already exists"), sqlstate.DUPLICATE_RELATION),
+    (re.compile(r"Schema with name .* does not exist"), sqlstate.NO_SCHEMA),
+    (re.compile(r"Schema with name .* already exists"), sqlstate.DUPLICATE_SCHEMA),
+    (re.compile(r"(?:Catalog|Database) .*does not exist|Failed to detach"), sqlstate.NO_DATABASE),
+    (re.compile(r"database with name .* already exists|already attached", re.I), sqlstate.DUPLICATE_DATABASE),
+    (re.compile(r"No catalog \+ schema named"), sqlstate.NO_SCHEMA),
+    (re.compile(r"Function with name .* does not exist|No function matches"), "42883"),
+    (re.compile(r"already exists"), sqlstate.DUPLICATE),
+    (re.compile(r"Referenced column .* not found|does not have a column named"), "42703"),
+    (re.compile(r"Referenced table .* not found"), sqlstate.NO_RELATION),
+    (re.compile(r"must appear in the GROUP BY"), "42803"),
+)
+
+
+def failure(error: Exception) -> Failure:
+    """The failure that a DuckDB error is."""
+    message = str(error)
+    if isinstance(error, duckdb.CatalogException | duckdb.BinderException | duckdb.TransactionException):
+        for pattern, code in WORDS:
+            if pattern.search(message.partition("\n")[0]):
+                return Failure(code, message)
+    for kind, code in CLASSES:
+        if isinstance(error, kind):
+            return Failure(code, message)
+    if isinstance(error, RuntimeError) and "interrupt" in message.lower():
+        return Failure(sqlstate.CANCELLED, message)
+    return Failure(sqlstate.INTERNAL, message)
