@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sqlshell import __version__
-from sqlshell.errors import Exit, ShellError, UsageError
+from sqlshell.errors import Exit, ServiceError, ShellError, UsageError
 from sqlshell.settings import GROUPS, OTHER, SCRIPTS, SETTINGS, Setting, config_folder, read_config
 
 SUBCOMMANDS = ("serve",)
@@ -129,6 +129,11 @@ def run(argv: Sequence[str]) -> int:
         # Whoever read our output has left; Python's own flush at exit would say so once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Exit.DONE)
+    except Exception as error:
+        if os.environ.get("SQLSHELL_TRACEBACK"):
+            raise
+        told = f"internal error: {type(error).__name__}: {error}"
+        return _fail(ServiceError(told, "this is a defect of sqlshell; SQLSHELL_TRACEBACK=1 shows where"))
 
 
 def _option(setting: Setting) -> click.Option:

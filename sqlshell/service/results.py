@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 import zoneinfo
@@ -34,8 +35,8 @@ class Store:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="sqlshell-"))
         handle, name = tempfile.mkstemp(dir=self._folder)
-        with open(handle, "wb"):
-            return Path(name)
+        os.close(handle)
+        return Path(name)
 
     def close(self) -> None:
         folder, self._folder = self._folder, None

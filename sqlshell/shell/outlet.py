@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.output.copy import copy
+from sqlshell.output.copy import copy, warn_of_names
 from sqlshell.output.formats import Format, Summary, WriterOptions, format_for_path, format_named
 from sqlshell.output.sink import FileSink, PipeSink, Sink
 from sqlshell.result import Result
@@ -18,13 +18,10 @@ class Outlet:
     A redirection opens its file at once, keeps it for all results until the next, and moves it in place when it ends.
     """
 
-    def __init__(
-        self, session: Session, diagnostics: Diagnostics, screen: Callable[[], Sink], width: int | None = None
-    ) -> None:
+    def __init__(self, session: Session, diagnostics: Diagnostics, screen: Callable[[], Sink]) -> None:
         self._session = session
         self._diagnostics = diagnostics
         self._screen = screen
-        self._width = width
         self._redirected: Sink | None = None
         self._shared = 0
         self._by_ending: Format | None = None
@@ -55,12 +52,12 @@ class Outlet:
             self._shared += 1
             if self._shared == 2:
                 self._diagnostics.warn(f"several results in one {form.name} output: jsonl or csv can hold them")
+        if form.audience == "programs":
+            warn_of_names(result, self._diagnostics.warn)
         options = self._session.options
-        writer = form.factory(
-            WriterOptions(null=options.null, table_style=options.table_style, width=self._width, header=options.header)
-        )
+        writer = form.factory(WriterOptions(null=options.null, table_style=options.table_style, header=options.header))
         try:
-            summary = await copy(result, writer, sink, self._diagnostics.warn)
+            summary = await copy(result, writer, sink)
         except BaseException:
             if one_off:
                 sink.abort()

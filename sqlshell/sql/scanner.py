@@ -238,7 +238,9 @@ class Scanner:
         name, stop = named[1], named.end()
         # Another shell reads the rest of that line, and its backslashes are its own.
         end = line_end if name == "!" else _end(patterns.ARGUMENTS, text, stop)
-        items.append(Command(name, text[stop:end].strip(), self._line_at(start), statement, self._base + start))
+        items.append(
+            Command(name, text[stop:end].strip(patterns.BLANKS), self._line_at(start), statement, self._base + start)
+        )
         return end + 2 if text.startswith("\\\\", end) else end
 
 
