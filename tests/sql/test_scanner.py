@@ -212,6 +212,7 @@ def test_words_that_only_look_like_a_body() -> None:
         ("\\echo don't \\p\n\\p", [("echo", r"don't \p"), ("p", "")]),
         ("\\! grep '\\d' a \\w\r\n\\p", [("!", r"grep '\d' a \w"), ("p", "")]),
         (r"\echo a \ b -- c", [("echo", r"a \ b -- c")]),
+        ("\\echo \N{NO-BREAK SPACE}a", [("echo", "\N{NO-BREAK SPACE}a")]),
         (r"-- \a" + "\n" + r"/* \b */ '\c' " + r'"\d" $$ \e $$;', []),
         ("select (\\q\n", [("q", "")]),
     ],
