@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -286,63 +285,3 @@ def test_complete(text: str) -> None:
 )
 def test_incomplete(text: str) -> None:
     assert not complete(text)
-
-
-MANY = 100_000
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(
-            "(" * MANY,
-            ")" * MANY,
-            "'" * (MANY + 1),
-            "`" * MANY,
-            "$" * (MANY + 1),
-            "\\" * MANY,
-            "\\;" * MANY,
-            "a" * MANY,
-        ),
-        *("(a;" * MANY, "e'" * MANY, "e'a'\n" * MANY, "$a$b$c" * MANY, "$" + "a" * MANY),
-        f"${'a' * MANY}$" + f"${'a' * (MANY - 1)}$" * 3,
-        "create function " + "begin case " * MANY,
-        "begin application " + "end; " * MANY,
-    ],
-)
-def test_hostile_text_is_one_statement(text: str) -> None:
-    [item] = split(text)
-    assert isinstance(item, Statement)
-    assert not item.terminated
-    assert fed([text[at : at + 7] for at in range(0, len(text), 7)]) == [item]
-
-
-@pytest.mark.parametrize("text", ["/*" * MANY, "-" * MANY, ";" * MANY, "/* " + "*" * MANY, "/*" + "a; " * MANY])
-def test_hostile_text_is_no_statement(text: str) -> None:
-    assert split(text) == []
-    assert fed([text[at : at + 7] for at in range(0, len(text), 7)]) == []
-
-
-def test_many_commands_on_a_line() -> None:
-    assert len(split("\\p" * MANY)) == MANY
-
-
-def test_long_statements_in_small_pieces() -> None:
-    text = "insert into a values ('" + "x" * MANY + "', " + ", ".join(["1"] * MANY) + ");"
-    assert fed(list(text)) == [Statement(text[:-1], 1, 0, True)]
-
-
-def test_only_the_pending_statement_is_held() -> None:
-    long = "x;" * 200
-    chunk = f"insert into a values (1, '{long}'); -- {long}\nselect E'\\'', $a$;$a$ /* /* e */ */;\n" * 75
-    scanner, count = Scanner(), 0
-    scanner.feed(chunk)
-    tracemalloc.start()
-    try:
-        for _ in range(20_000_000 // len(chunk)):
-            count += len(scanner.feed(chunk))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert count == 20_000_000 // len(chunk) * 150
-    assert peak < 30 * len(chunk)
