@@ -27,7 +27,7 @@ class Diagnostics:
         place = f"{where.file}:{where.line}: " if where.file and where.line else f"{where.file}: " if where.file else ""
         words = meaning(where.sql_state)
         state = f" {where.sql_state}" + (f" ({words})" if words else "") if where.sql_state else ""
-        lines = [f"{place}error{state}: {error.message.rstrip()}"]
+        lines = [f"{place}error{state}: {error.message.rstrip()}".replace("\n\n", "\n")]
         tail = [error.hint] if error.hint else []
         if where.statement_id and where.statement_id not in error.message + error.hint:
             tail.append(f"statement {where.statement_id}")

@@ -45,6 +45,9 @@ class StreamSink:
             self._stream.write(data)
             self._stream.flush()
         except BrokenPipeError:
+            # What the stream still holds would be tried again, and told of, at the program's end.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             raise Closed from None
         except (OSError, ValueError) as error:
             raise _failed(self._name, error) from error

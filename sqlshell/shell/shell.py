@@ -253,6 +253,8 @@ class Shell:
                 await self._task
         except (asyncio.CancelledError, TimeoutError):
             raise Interrupted("stopped waiting for the statement", waiting) from None
+        except Interrupted:
+            raise
         except ShellError as error:
             raise Interrupted(f"the service did not end the statement: {error.message}", waiting) from error
 

@@ -126,7 +126,10 @@ class DuckdbConnection:
             # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
             self._prepare(options)
         if kind == "SELECT":
-            return self._select(sql, options, keep)
+            try:
+                return self._select(sql, options, keep)
+            except duckdb.Error as error:
+                raise failure(error, lines_before=1) from error
         try:
             return self._other(kind, parsed[0], sql, options, keep)
         finally:
@@ -143,7 +146,7 @@ class DuckdbConnection:
             return
 
     def _select(self, sql: str, options: Options, keep: Keep) -> Outcome:
-        described = self._connection.execute(f"DESCRIBE {sql}").fetchall()
+        described = self._connection.execute(f"DESCRIBE\n{sql}").fetchall()
         kinds = [duckdb.type(row[1]) for row in described]
         columns = [
             ColumnInfo(str(row[0]), type_name(kind), row[2] != "NO") for row, kind in zip(described, kinds, strict=True)

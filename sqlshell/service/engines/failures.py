@@ -34,6 +34,8 @@ CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.CatalogException, "42704"),
 )
 
+_LINE = re.compile(r"^LINE (\d+):", re.M)
+
 WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"TransactionContext Error|transaction is aborted"), "25P02"),
     (re.compile(r"(?:Table|View) with name .* because schema"), sqlstate.NO_RELATION),
@@ -52,9 +54,11 @@ WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
-def failure(error: Exception) -> Failure:
-    """The failure that a DuckDB error is."""
+def failure(error: Exception, lines_before: int = 0) -> Failure:
+    """The failure that a DuckDB error is. `lines_before` is how many lines of ours stood before the statement's own."""
     message = str(error)
+    if lines_before:
+        message = _LINE.sub(lambda found: f"LINE {max(1, int(found[1]) - lines_before)}:", message)
     if isinstance(error, duckdb.CatalogException | duckdb.BinderException | duckdb.TransactionException):
         for pattern, code in WORDS:
             if pattern.search(message.partition("\n")[0]):
