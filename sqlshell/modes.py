@@ -205,7 +205,12 @@ def _interactive(opened: Any, asked: Start, settings: Settings) -> int:
                 await shell.run_script(read_script(str(rc)), str(rc), stop=False)
                 shell.exit = Exit.DONE
             return int(
-                await interact(shell, history=state_folder(asked.environ) / "history", greeting=_greeting(shell))
+                await interact(
+                    shell,
+                    history=state_folder(asked.environ) / "history",
+                    themes=asked.config.folder / "themes",
+                    greeting=_greeting(shell),
+                )
             )
 
     return asyncio.run(run())

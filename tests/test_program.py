@@ -233,6 +233,9 @@ def test_a_port_that_does_not_speak_http(program: Program) -> None:
         with connection:
             connection.recv(1 << 16)
             connection.sendall(b"SSH-2.0-OpenSSH_9\r\n")
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1 << 16):
+                continue
         _, err = process.communicate(timeout=30)
     assert process.returncode == 3
     assert b"does not speak HTTP" in err

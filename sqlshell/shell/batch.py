@@ -26,9 +26,14 @@ def run_batch(
     def interrupted(number: int, frame: FrameType | None) -> None:
         if running and running[0][1].busy:
             loop, shell = running[0]
-            loop.call_soon_threadsafe(shell.interrupt)
+            loop.call_soon_threadsafe(interrupt, shell)
             return
         raise KeyboardInterrupt
+
+    def interrupt(shell: Shell) -> None:
+        if not shell.interrupt():
+            # The statement was done in the meantime.
+            raise KeyboardInterrupt
 
     def terminated(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)

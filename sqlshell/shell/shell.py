@@ -97,6 +97,8 @@ class Shell:
         arriving = iter(chunks)
         at_end = False
         while not at_end:
+            # Reading may block: what is due on the loop, such as an interruption, comes first.
+            await asyncio.sleep(0)
             try:
                 chunk = next(arriving, None)
             except ShellError as error:

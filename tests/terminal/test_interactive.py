@@ -1,0 +1,204 @@
+"""What a person sees and types, in a real pty."""
+
+from __future__ import annotations
+
+import signal
+import termios
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.terminal import Terminal
+
+LONG = "select count(*) from range(100000000000) a, range(1000) b;"
+
+Open = Callable[..., Terminal]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    """Start the program in a pty; what still runs at the end is killed."""
+    terminals: list[Terminal] = []
+
+    def start(*argv: str, env: Mapping[str, str] = {}, rows: int = 24, columns: int = 80) -> Terminal:
+        terminal = Terminal(tmp_path, *argv, env=env, rows=rows, columns=columns)
+        terminals.append(terminal)
+        return terminal
+
+    yield start
+    for terminal in terminals:
+        terminal.child.close(force=True)
+
+
+def test_a_statement_and_its_table(opened: Open) -> None:
+    terminal = opened()
+    first = terminal.prompt()
+    assert "local service, transient" in first
+    assert "memory.main>" in first
+    terminal.enter("select 42 as answer;")
+    shown = terminal.wait("1 row")
+    assert "|   answer |" in shown
+    assert "|       42 |" in shown
+    assert "ms)" in shown
+    terminal.prompt()
+    terminal.enter("\\q")
+    assert terminal.end() == 0
+
+
+def test_the_prompt_is_there_before_anything_was_asked(opened: Open) -> None:
+    terminal = opened("-q")
+    assert "sqlshell>" in terminal.wait(lambda text: ">" in text)
+
+
+def test_a_statement_over_several_lines(opened: Open) -> None:
+    terminal = opened("-q")
+    terminal.wait(">")
+    terminal.enter("select 'a")
+    terminal.wait("'>")
+    terminal.enter("b' as s,")
+    terminal.enter("(1")
+    terminal.wait("(>")
+    terminal.enter("+ 1) as two")
+    terminal.enter(";")
+    shown = terminal.wait("1 row")
+    assert "| s   |   two |" in shown
+
+
+def test_the_prompt_follows_the_context(opened: Open) -> None:
+    terminal = opened("-q", columns=120)
+    terminal.wait(">")
+    terminal.enter("create schema s2; use schema s2;")
+    shown = terminal.wait("memory.s2>")
+    assert "schema s2" in shown
+
+
+def test_ctrl_c_clears_the_line(opened: Open) -> None:
+    terminal = opened("-q")
+    terminal.wait(">")
+    terminal.type("select nonsense")
+    terminal.wait("nonsense")
+    terminal.type("\x03")
+    terminal.enter("select 7 as seven;")
+    assert "|       7 |" in terminal.wait("1 row")
+
+
+def test_ctrl_c_ends_the_running_statement(opened: Open) -> None:
+    terminal = opened("-q")
+    terminal.wait(">")
+    terminal.enter(LONG)
+    terminal.wait(" s")
+    terminal.type("\x03")
+    shown = terminal.wait("57000")
+    assert "ended" in shown
+    terminal.prompt()
+    terminal.enter("select 8 as eight;")
+    assert "|       8 |" in terminal.wait("1 row")
+
+
+def test_an_error_leaves_the_prompt(opened: Open) -> None:
+    terminal = opened("-q")
+    terminal.wait(">")
+    terminal.enter("select 1/;")
+    terminal.wait("42601")
+    terminal.prompt()
+    terminal.enter("\\nope")
+    terminal.wait("there is no command \\nope")
+    terminal.type("\x04")
+    assert terminal.end() == 0
+
+
+def test_history_after_a_restart(opened: Open, tmp_path: Path) -> None:
+    first = opened("-q")
+    first.wait(">")
+    first.enter("select 'kept'\n as k;")
+    first.wait("1 row")
+    first.prompt()
+    first.enter(" select 'secret' as s;")
+    first.wait("secret |")
+    first.prompt()
+    first.type("\x04")
+    assert first.end() == 0
+    (file,) = tmp_path.rglob("history")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "secret" not in file.read_text()
+    second = opened("-q")
+    second.wait(">")
+    second.type("\x1b[A")
+    assert "as k;" in second.wait("select 'kept'")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_gives_the_terminal_back(opened: Open, number: signal.Signals) -> None:
+    terminal = opened("-q")
+    terminal.wait(">")
+    assert b"\x1b[?2004h" in terminal.written
+    assert not termios.tcgetattr(terminal.child.child_fd)[3] & termios.ICANON
+    terminal.child.kill(number)
+    descriptor = terminal.child.child_fd
+    terminal.wait(lambda text: not terminal.child.isalive())
+    after = termios.tcgetattr(descriptor)
+    assert after[3] & termios.ICANON
+    assert after[3] & termios.ECHO
+    assert terminal.end() == 128 + number
+    assert terminal.written.rindex(b"\x1b[?2004l") > terminal.written.rindex(b"\x1b[?2004h")
+
+
+def test_a_tall_result_goes_through_the_pager(opened: Open) -> None:
+    terminal = opened("-q")
+    terminal.wait(">")
+    terminal.enter("select range as i from range(100000);")
+    terminal.wait(lambda text: text.rstrip().endswith(":"))
+    terminal.type("\x03")
+    terminal.wait(lambda text: ":" in text.rstrip().split("\n")[-1])
+    terminal.type("q")
+    terminal.prompt()
+    terminal.enter("select 9 as nine;")
+    assert "|      9 |" in terminal.wait("1 row")
+
+
+def test_the_embedded_service_stops_at_the_row_limit(opened: Open) -> None:
+    terminal = opened("-q", env={"PAGER": "tail -n 3"})
+    terminal.wait(">")
+    terminal.enter("select range as i from range(30000);")
+    shown = terminal.wait("rowlimit")
+    assert "9999 |" in shown
+    terminal.prompt()
+    terminal.enter("\\pset rowlimit 0")
+    terminal.wait("rowlimit is 0")
+    terminal.enter("select range as i from range(30000);")
+    assert "29999 |" in terminal.wait("29999")
+
+
+def test_themes(opened: Open) -> None:
+    terminal = opened("-q", "--theme", "paper")
+    terminal.wait(">")
+    terminal.enter("\\theme")
+    assert "ember" in terminal.wait("* paper")
+    terminal.enter("\\theme ember")
+    terminal.wait("Theme is ember")
+    terminal.enter("\\theme embr")
+    terminal.wait("there is no theme 'embr'")
+
+
+def test_a_dumb_terminal(opened: Open) -> None:
+    terminal = opened("-q", env={"TERM": "dumb"})
+    terminal.wait(">")
+    terminal.enter("select 42 as answer;")
+    terminal.wait("42 |")
+    terminal.enter("\\q")
+    assert terminal.end() == 0
+
+
+def test_rc_runs_first(opened: Open, tmp_path: Path) -> None:
+    folder = tmp_path / ".config" / "sqlshell"
+    folder.mkdir(parents=True)
+    folder.joinpath("rc.sql").write_text("create table from_rc as select 5 as five;\n\\x on\n")
+    terminal = opened("-q")
+    terminal.wait("Expanded display is on")
+    terminal.enter("from from_rc;")
+    terminal.wait("RECORD 1")
+    other = opened("-q", "--no-rc")
+    other.wait(">")
+    other.enter("from from_rc;")
+    other.wait("3D020")
