@@ -77,6 +77,7 @@ class Shell:
         self._including: list[str] = []
         self._going = True
         self._task: asyncio.Task[None] | None = None
+        self._wanted = False
 
     @property
     def busy(self) -> bool:
@@ -121,6 +122,13 @@ class Shell:
         """Ctrl-C: first asks the service to end the running statement, then stops waiting. False if nothing runs."""
         if self._task is None or not self.busy:
             return False
+        running = self.session.running
+        if running is not None and not running.statement_id and not self._wanted:
+            # Nothing can be ended before the service has named it, which it does within moments.
+            self._wanted = True
+            self.progress.hide()
+            self.diagnostics.note("cancelling as soon as the service has answered; Ctrl-C again stops waiting")
+            return True
         self._task.cancel()
         return True
 
@@ -170,6 +178,7 @@ class Shell:
         if options.echo:
             self.diagnostics.say(sql)
         running = self.session.running = Running()
+        self._wanted = False
         self.progress.show()
         self._task = asyncio.ensure_future(self._run(sql, running, expanded=expanded, output=output))
         try:
@@ -215,7 +224,7 @@ class Shell:
             if rows is None and result.sql_state != sqlstate.WARNING:
                 parts.append(result.message or "done")
             line = parts[0] if parts else "done"
-            self.diagnostics.note(f"{line} ({duration(seconds)})" if self.session.options.timing else line)
+            self.diagnostics.say(f"{line} ({duration(seconds)})" if self.session.options.timing else line)
         else:
             said = result.message if rows is None else f"{rows} rows"
             self.diagnostics.detail(f"statement {result.statement_id}: {said or 'done'} ({duration(seconds)})")
@@ -223,6 +232,9 @@ class Shell:
     def _watch(self, running: Running) -> Watch:
         def identified(statement_id: str) -> None:
             running.statement_id = statement_id
+            if self._wanted and self._task is not None:
+                self._wanted = False
+                self._task.cancel()
             self.diagnostics.detail(f"statementID {statement_id}", 2)
 
         def progressed(share: float | None, message: str) -> None:

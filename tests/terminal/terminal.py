@@ -23,7 +23,7 @@ class Terminal:
         self.child = pexpect.spawn(
             sys.executable,
             ["-m", "sqlshell", *argv],
-            env=clean_environment(home, {"PROMPT_TOOLKIT_NO_CPR": "1", **env}),
+            env=clean_environment(home, env),
             cwd=str(home),
             dimensions=(rows, columns),
             timeout=60,
@@ -77,4 +77,7 @@ class Terminal:
         except (pexpect.TIMEOUT, pexpect.EOF):
             return
         self.written += data
+        for _ in range(data.count(b"\x1b[6n")):
+            # A terminal says where its cursor is; the toolbar is drawn only then.
+            self.child.send(f"\x1b[{self._screen.cursor.y + 1};{self._screen.cursor.x + 1}R")
         self._stream.feed(data)
