@@ -88,7 +88,8 @@ def paired(ours: Callable[[], float], reference: Callable[[], float], times: int
     """Medians of `times` runs each, in turns, after one of each that does not count."""
     ours()
     reference()
-    first, second = [], []
+    first: list[float] = []
+    second: list[float] = []
     for number in range(times):
         order = [(first, ours), (second, reference)]
         for kept, job in order if number % 2 else reversed(order):

@@ -37,7 +37,7 @@ def test_help_imports_nothing_heavy(argv: list[str]) -> None:
 def test_the_remote_path_imports_no_engine_and_no_prompt() -> None:
     modules = loaded(["http://127.0.0.1:9", "-q", "-c", "select 1"], 3)
     assert "httpx" in modules
-    assert not {"duckdb", "starlette", "uvicorn", "prompt_toolkit", "pygments", "tabulate", "anyio"} & modules
+    assert not {"duckdb", "starlette", "uvicorn", "prompt_toolkit", "pygments", "tabulate"} & modules
 
 
 def test_batch_mode_on_the_local_service_imports_no_prompt() -> None:
