@@ -10,7 +10,8 @@ import asyncio
 import secrets
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 
 import uvicorn
@@ -25,12 +26,45 @@ CLOSING_SECONDS = 8.0
 
 
 class Embedded:
-    """A running service. `token` is the bearer token that it asks for; dial() and close() are for any thread."""
+    """A running service. `token` is the bearer token that it asks for; every method is for any thread.
 
-    def __init__(self, statements: Statements) -> None:
+    The database is opened in the service's thread, while the client gets ready.
+    """
+
+    def __init__(self, opened: Callable[[], Statements]) -> None:
         self.token = secrets.token_urlsafe(32)
-        self._statements = statements
+        self._opened = opened
+        self._opening: Future[Statements] = Future()
+        self._state = ServerState()
         self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="service", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until the database is open. Raises UsageError and ServiceError as DuckdbEngine does."""
+        self._opening.result()
+
+    def dial(self) -> socket.socket:
+        """One end of a new connection, whose other end the service answers. Raises as wait()."""
+        self.wait()
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        asyncio.run_coroutine_threadsafe(self._accept(theirs), self._loop)
+        return ours
+
+    def close(self) -> None:
+        """Interrupt what runs, close the database, end the thread. Does nothing the second time."""
+        if self._opening.exception() is None and self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._finish(self._opening.result()), self._loop)
+        self._thread.join(CLOSING_SECONDS)
+
+    async def _accept(self, theirs: socket.socket) -> None:
+        def protocol() -> HttpToolsProtocol:
+            return HttpToolsProtocol(self._config, self._state, {})
+
+        await self._loop.connect_accepted_socket(protocol, theirs)
+
+    def _configure(self, statements: Statements) -> None:
         self._config = uvicorn.Config(
             make_app(statements, self.token),
             http=HttpToolsProtocol,
@@ -43,33 +77,10 @@ class Embedded:
             timeout_keep_alive=3600,
         )
         self._config.load()
-        self._state = ServerState()
-        self._thread = threading.Thread(target=self._run, name="service", daemon=True)
-        self._thread.start()
 
-    def dial(self) -> socket.socket:
-        """One end of a new connection, whose other end the service answers."""
-        ours, theirs = socket.socketpair()
-        theirs.setblocking(False)
-        asyncio.run_coroutine_threadsafe(self._accept(theirs), self._loop)
-        return ours
-
-    def close(self) -> None:
-        """Interrupt what runs, close the database, end the thread. Does nothing the second time."""
-        if not self._thread.is_alive():
-            return
-        asyncio.run_coroutine_threadsafe(self._finish(), self._loop)
-        self._thread.join(CLOSING_SECONDS)
-
-    async def _accept(self, theirs: socket.socket) -> None:
-        def protocol() -> HttpToolsProtocol:
-            return HttpToolsProtocol(self._config, self._state, {})
-
-        await self._loop.connect_accepted_socket(protocol, theirs)
-
-    async def _finish(self) -> None:
+    async def _finish(self, statements: Statements) -> None:
         try:
-            await self._statements.close()
+            await statements.close()
             for connection in list(self._state.connections):
                 connection.shutdown()
             for _ in range(3):
@@ -80,6 +91,13 @@ class Embedded:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
+            try:
+                statements = self._opened()
+                self._configure(statements)
+            except BaseException as error:
+                self._opening.set_exception(error)
+                return
+            self._opening.set_result(statements)
             self._loop.run_forever()
         finally:
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
@@ -91,7 +109,10 @@ def start(
 ) -> Embedded:
     """Start the service on a database file (None: in memory), with a view for each of `views` (name -> data file).
 
-    Raises UsageError and ServiceError as DuckdbEngine does.
+    What is wrong with the database is raised by wait() and dial().
     """
-    engine = DuckdbEngine(database, views)
-    return Embedded(Statements(engine, partition_rows=partition_rows, row_limits=True))
+
+    def opened() -> Statements:
+        return Statements(DuckdbEngine(database, views), partition_rows=partition_rows, row_limits=True)
+
+    return Embedded(opened)

@@ -157,6 +157,9 @@ def _service(place: Place, diagnostics: Diagnostics) -> Iterator[tuple[Target, s
 
     embedded = start_embedded(place.where.database, views=place.where.views)
     try:
+        if place.where != Local():
+            # A transient database opens while the client gets ready; what is wrong with a file is told at once.
+            embedded.wait()
         yield EMBEDDED, embedded.token, embedded.dial
     finally:
         embedded.close()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
@@ -155,10 +156,8 @@ class Statements:
 
     def _forget(self) -> None:
         oldest = time.time() - KEPT_SECONDS
-        for statement_id, record in list(self._records.items()):
-            if len(self._records) < RECORDS and (record.running or record.finished > oldest):
-                break
-            if not record.running:
+        for statement_id, record in list(islice(self._records.items(), 10)):
+            if not record.running and (len(self._records) >= RECORDS or record.finished < oldest):
                 record.spool.drop()
                 del self._records[statement_id]
 

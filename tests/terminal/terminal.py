@@ -73,7 +73,7 @@ class Terminal:
 
     def _read(self) -> None:
         try:
-            data = self.child.read_nonblocking(1 << 16, timeout=0.1)
+            data = bytes(self.child.read_nonblocking(1 << 16, timeout=0.1))  # type: ignore[arg-type]
         except (pexpect.TIMEOUT, pexpect.EOF):
             return
         self.written += data

@@ -147,7 +147,7 @@ class DuckdbConnection:
 
     def _select(self, sql: str, options: Options, keep: Keep) -> Outcome:
         described = self._connection.execute(f"DESCRIBE\n{sql}").fetchall()
-        kinds = [duckdb.type(row[1]) for row in described]
+        kinds = [self._connection.type(row[1]) for row in described]
         columns = [
             ColumnInfo(str(row[0]), type_name(kind), row[2] != "NO") for row, kind in zip(described, kinds, strict=True)
         ]
