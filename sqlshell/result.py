@@ -38,13 +38,26 @@ class Batch:
     would put its values under the wrong names.
     """
 
-    __slots__ = ("_body", "_rows", "number", "width")
+    __slots__ = ("_body", "_count", "_rows", "number", "width")
 
-    def __init__(self, width: int, *, body: bytes = b"", rows: Rows | None = None, number: int = 0) -> None:
+    def __init__(
+        self, width: int, *, body: bytes = b"", rows: Rows | None = None, number: int = 0, count: int | None = None
+    ) -> None:
         self.width = width
         self.number = number
+        self._count = count
         self._body = body
         self._rows = rows
+
+    @property
+    def announced(self) -> int | None:
+        """How many rows the service said that there are; None where it did not, or where they are decoded already."""
+        return self._count if self._rows is None else None
+
+    @property
+    def body(self) -> bytes:
+        """The answer that the rows are in; empty once they are decoded."""
+        return self._body
 
     @property
     def rows(self) -> Rows:

@@ -174,13 +174,14 @@ class Statements:
         counts = None
         if metadata is not None and metadata.partition_info is not None:
             counts = [part.row_count for part in metadata.partition_info]
-        first, columns = _first_batch(done)
+        first, columns = _first_batch(done, counts)
         statement_id = head.statement_id or ""
         echo = metadata.context if metadata else None
         watch.context(echo)
 
         async def fetch(number: int) -> Batch:
-            return await self._partition(statement_id, context, number, len(columns))
+            count = counts[number] if counts and number < len(counts) else None
+            return await self._partition(statement_id, context, number, len(columns), count)
 
         return Result(
             columns=columns,
@@ -193,7 +194,9 @@ class Statements:
             partition=fetch,
         )
 
-    async def _partition(self, statement_id: str, context: SessionContext, number: int, width: int) -> Batch:
+    async def _partition(
+        self, statement_id: str, context: SessionContext, number: int, width: int, count: int | None
+    ) -> Batch:
         if not statement_id:
             raise ProtocolError(f"{self._base} announced further partitions but gave no statementID")
         query = _query(context) | {"partitionID": number}
@@ -205,7 +208,7 @@ class Statements:
                     raise
             else:
                 if answer.status == 200:
-                    return Batch(width, body=answer.body, number=number)
+                    return Batch(width, body=answer.body, number=number, count=count)
                 step = read_lookup(answer.status, answer.headers, answer.body, self._base, statement_id)
                 if isinstance(step, Fail) and (attempt == LOOKUP_TRIES - 1 or not step.again):
                     raise step.error
@@ -230,12 +233,12 @@ def _query(context: SessionContext) -> dict[str, str | int]:
     return query
 
 
-def _first_batch(done: Done) -> tuple[Batch, list[Column]]:
+def _first_batch(done: Done, counts: list[int] | None) -> tuple[Batch, list[Column]]:
     """The partition inside a finished answer, and the columns: named by its first row where the service names none."""
     metadata = done.head.metadata
     if metadata is not None and metadata.columns is not None:
         columns = columns_of(done.head, 0)
-        return Batch(len(columns), body=done.body), columns
+        return Batch(len(columns), body=done.body, count=counts[0] if counts else None), columns
     rows = Batch.decode(done.body, 0)
     columns = columns_of(done.head, max(map(len, rows), default=0))
     return Batch(len(columns), rows=rows), columns

@@ -26,8 +26,9 @@ async def copy(result: Result, writer: Writer, sink: Sink) -> Summary:
             batch = await _next(result, writer, sink)
             if batch is None:
                 break
-            rows += len(batch.rows)
-            await _put(sink, writer.write(batch))
+            chunks = writer.write(batch)
+            rows += len(batch.rows) if batch.announced is None else batch.announced
+            await _put(sink, chunks)
         await _put(sink, writer.end(Summary(rows, True)))
         return Summary(rows, True)
     except Closed:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlshell.output.formats import Summary, WriterOptions
 from sqlshell.output.names import distinct_names
+from sqlshell.output.rawcsv import raw_csv
 from sqlshell.result import Batch, Column, Rows
 
 Values = Sequence[str | None]
@@ -44,6 +45,10 @@ class CsvWriter:
         return []
 
     def write(self, batch: Batch) -> Iterable[bytes]:
+        if batch.announced and not self._single and not self._null:
+            raw = raw_csv(batch.body, batch.width, batch.announced, self._line)
+            if raw is not None:
+                return [raw.encode()]
         rows = batch.rows
         if not rows or not batch.width:
             return []
@@ -72,6 +77,9 @@ class CsvWriter:
         if text.count(",") != len(rows) * (width - 1) or text.count("\n") != len(rows) - 1:
             return None
         return None if text[0] == "," or text[-1] == "," else text + "\n"
+
+    def _line(self, row: Values) -> str:
+        return ",".join("" if value is None else self._quote(value) for value in row)
 
     def _column(self, values: Values) -> Sequence[str]:
         present = [value for value in values if value is not None] if None in values else values
