@@ -13,8 +13,9 @@ import msgspec
 
 HEAD = b'"data":[['
 TAIL = b"]]}"
-CARE = "\x01"
-"""Stands for a row that needs care; it cannot be part of the others, which have no control characters."""
+CARE = '"\x01"'
+NULL = '"\x02"'
+"""Stand for a row that needs care and for NULL; the other rows have no control characters."""
 
 _ROW = msgspec.json.Decoder(list[str | None])
 
@@ -37,49 +38,63 @@ def raw_csv(body: bytes, width: int, count: int, line: Callable[[Row], str]) -> 
     rows = text.split("],[")
     if len(rows) != count:
         return None
-    commas = width - 1
-    careful = [number for number, row in enumerate(rows) if "\\" in row or row.count(",") != commas]
-    lines: list[str] = []
-    for number in careful:
+    careful = [number for number, row in enumerate(rows) if "\\" in row]
+    made = _replaced(rows, careful, width, line)
+    if made is None:
+        return None
+    text = "\n".join(rows)
+    if text.count(",") != (count - len(careful)) * (width - 1):
+        commas = width - 1
+        careful = [number for number, row in enumerate(rows) if row != CARE and row.count(",") != commas]
+        more = _replaced(rows, careful, width, line)
+        if more is None:
+            return None
+        made |= more
+        text = "\n".join(rows)
+    text = text.replace(",null", f",{NULL}").replace("\nnull", f"\n{NULL}")
+    if text.startswith("null"):
+        text = NULL + text[4:]
+    if not _as_expected(text, (count - len(made)) * width + len(made), count, len(made)):
+        return None
+    bare = _unquoted(text)
+    if not made:
+        return bare + "\n"
+    whole = bare.split(CARE[1])
+    lines = [made[number] for number in sorted(made)]
+    return "".join([part for pair in zip(whole, [*lines, "\n"], strict=True) for part in pair])
+
+
+def _replaced(rows: list[str], numbers: Sequence[int], width: int, line: Callable[[Row], str]) -> dict[int, str] | None:
+    """Put CARE in the place of these rows; their CSV lines by number, or None where one is no row of that width."""
+    made: dict[int, str] = {}
+    for number in numbers:
         try:
             values = _ROW.decode(f"[{rows[number]}]")
         except (msgspec.DecodeError, UnicodeError):
             return None
         if len(values) != width:
             return None
-        lines.append(line(values))
+        made[number] = line(values)
         rows[number] = CARE
-    text = "\n".join(rows)
-    without = text.replace(",null", ",").replace("\nnull", "\n")
-    without = without.removeprefix("null")
-    nulls = (len(text) - len(without)) // 4
-    if not _as_expected(without, (count - len(careful)) * width - nulls):
-        return None
-    bare = _unquoted(without)
-    if not careful:
-        return bare + "\n"
-    pieces = bare.split(CARE)
-    whole = [pieces[0]]
-    for made, piece in zip(lines, pieces[1:], strict=True):
-        whole += (made, piece)
-    return "".join(whole) + "\n"
+    return made
 
 
 def _unquoted(text: str) -> str:
-    """Without its quotes, but for those of empty values."""
+    """Without quotes, but for those of empty values, and without what stands for NULL."""
     if '""' in text:
-        text = text.replace('""', "\0")
-        return text.encode().translate(None, b'"').decode().replace("\0", '""')
-    return text.encode().translate(None, b'"').decode()
+        return text.replace('""', "\0").encode().translate(None, b'"\2').decode().replace("\0", '""')
+    return text.encode().translate(None, b'"\2').decode()
 
 
-def _as_expected(text: str, values: int) -> bool:
-    """Whether `text` has that many quoted values, each with a separator or an end of the text at both sides.
+def _as_expected(text: str, values: int, rows: int, careful: int) -> bool:
+    """Whether `text` is that many quoted values with one separator between each two, and nothing else.
 
-    What is neither (blanks, bare numbers, values too few) changes one of the counts.
+    Blanks, bare numbers and values too few all change one of the counts.
     """
     return (
         text.count('"') == 2 * values
-        and text.count(',"') + text.count('\n"') + text.startswith('"') == values
-        and text.count('",') + text.count('"\n') + text.endswith('"') == values
+        and text.count('","') + text.count('"\n"') == values - 1
+        and text[0] == text[-1] == '"'
+        and text.count(CARE) == careful
+        and text.count("\n") == rows - 1
     )

@@ -81,7 +81,7 @@ class FileSink:
                 raise OutputError(f"{path} may not be written", "its permissions forbid it")
             handle, name = tempfile.mkstemp(prefix=f".{self._place.name}.", dir=self._place.parent)
             self._temporary = Path(name)
-            self._file = os.fdopen(handle, "wb", buffering=1 << 20)
+            self._file = os.fdopen(handle, "wb", buffering=0)
             mode = self._place.stat().st_mode & 0o7777 if self._place.exists() else 0o666 & ~_umask()
             self._temporary.chmod(mode)
         except OSError as error:
@@ -91,7 +91,9 @@ class FileSink:
 
     def write(self, data: bytes) -> None:
         try:
-            self._file.write(data)
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) :]
         except BrokenPipeError:
             raise Closed from None
         except OSError as error:
