@@ -49,7 +49,7 @@ def start(asked: Start) -> int:
     """Run scripts, or the interactive shell where there are none and stdin is a terminal. The exit code."""
     # Rows are many small lists without cycles: looking for some in them would cost half of the time of an export.
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
+    gc.set_threshold(20_000, 20, 20)
     scripts = list(asked.scripts)
     if not scripts and not sys.stdin.isatty():
         scripts = [("file", "-")]
