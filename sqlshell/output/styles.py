@@ -79,5 +79,6 @@ def style_names() -> list[str]:
         if look.datarow is not None
         and not callable(look.datarow)
         and not callable(look.headerrow)
-        and name not in {"tsv", "latex", "latex_raw", "latex_booktabs", "latex_longtable", "unsafehtml", "html"}
+        and name
+        not in {"colon_grid", "tsv", "latex", "latex_raw", "latex_booktabs", "latex_longtable", "unsafehtml", "html"}
     )

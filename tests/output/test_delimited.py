@@ -148,7 +148,9 @@ def test_duckdb_reads_null_and_empty_apart(tmp_path: object) -> None:
     rows: Rows = [["1", None, ""], ["2", "x", None], ["3", "a,b", 'q"q']]
     with open(path, "wb") as file:  # noqa: PTH123
         file.write(written(CsvWriter(WriterOptions()), rows))
-    found = duckdb.sql(f"from read_csv('{path}', all_varchar = true, allow_quoted_nulls = false)").fetchall()
+    with duckdb.connect() as connection:
+        connection.execute(f"from read_csv('{path}', all_varchar = true, allow_quoted_nulls = false)")
+        found = connection.fetchall()
     assert [list(row) for row in found] == rows
 
 

@@ -1,0 +1,92 @@
+"""JSON keeps numbers exact, nested values JSON, and everything else a string."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlshell.output.formats import Summary, Writer, WriterOptions
+from sqlshell.output.json import JsonlWriter, JsonWriter, integer, nested, number
+from sqlshell.result import Batch, Column, Rows
+
+
+def written(writer: Writer, columns: list[Column], *batches: Rows) -> str:
+    chunks = [*writer.begin(columns)]
+    for rows in batches:
+        chunks += writer.write(Batch(len(columns), rows=rows))
+    chunks += writer.end(Summary(sum(map(len, batches)), True))
+    return b"".join(chunks).decode()
+
+
+COLUMNS = [Column("i", "BIGINT"), Column("d", "DECIMAL(38,10)"), Column("f", "DOUBLE"), Column("b", "BOOLEAN")]
+
+
+def test_numbers_and_booleans() -> None:
+    rows: Rows = [["1", "12345678901234567890.1234567890", "1e300", "true"], [None, None, "NaN", "false"]]
+    assert written(JsonlWriter(WriterOptions()), COLUMNS, rows) == (
+        '{"i":1,"d":12345678901234567890.1234567890,"f":1e300,"b":true}\n{"i":null,"d":null,"f":"NaN","b":false}\n'
+    )
+
+
+def test_an_array_over_batches() -> None:
+    columns = [Column("a%s", "VARCHAR"), Column("a%s")]
+    text = written(JsonWriter(WriterOptions()), columns, [["x", None]], [], [["y\n", '"']])
+    assert json.loads(text) == [{"a%s": "x", "a%s_1": None}, {"a%s": "y\n", "a%s_1": '"'}]
+    assert written(JsonWriter(WriterOptions()), columns) == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("1", "1"),
+        ("-0", "-0"),
+        ("+1", "1"),
+        ("007", "7"),
+        (".5", "0.5"),
+        ("1.", "1"),
+        ("1E5", "1E5"),
+        ("NaN", '"NaN"'),
+        ("-Infinity", '"-Infinity"'),
+        ("", '""'),
+        (".", '"."'),
+        ("-", '"-"'),
+        ("1_0", '"1_0"'),
+        ("0x10", '"0x10"'),
+        ("1 ", '"1 "'),
+    ],
+)
+def test_numbers_keep_their_value(text: str, same: str) -> None:
+    assert number(text) == same
+
+
+def test_integers_with_an_exponent_are_exact() -> None:
+    assert integer("9.223372036854775807E+18") == "9223372036854775807"
+    assert integer("1.5") == "1.5"
+    assert integer("1e999999") == "1e999999" or integer("1e999999").startswith('"')
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [("[1,2]", "[1,2]"), ('{"a":\n1.10}', '{"a":1.10}'), ("[1,", '"[1,"'), ("NaN", '"NaN"'), ("[" * 5000, None)],
+)
+def test_nested_values_stay_json(text: str, same: str | None) -> None:
+    assert nested(text) == (json.dumps(text) if same is None else same)
+
+
+@given(st.lists(st.tuples(st.none() | st.text(st.characters(exclude_categories=["Cs"]))), min_size=1, max_size=5))
+@settings(max_examples=100, deadline=None)
+def test_texts_come_back(rows: list[tuple[str | None]]) -> None:
+    text = written(JsonlWriter(WriterOptions()), [Column("t")], [list(row) for row in rows])
+    assert [json.loads(line)["t"] for line in text.split("\n")[:-1]] == [row[0] for row in rows]
+
+
+@given(st.lists(st.decimals(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
+@settings(max_examples=100, deadline=None)
+def test_decimals_come_back(values: list[Decimal]) -> None:
+    rows: Rows = [[str(value)] for value in values]
+    text = written(JsonlWriter(WriterOptions()), [Column("d", "DECIMAL(38,10)")], rows)
+    assert [json.loads(line, parse_float=Decimal, parse_int=Decimal)["d"] for line in text.split("\n")[:-1]] == values

@@ -1,0 +1,139 @@
+"""Tables: equal to tabulate's on small results, safe to print, right in width, and never cut."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import tabulate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlshell.errors import UsageError
+from sqlshell.output.cells import cells, printable
+from sqlshell.output.formats import FORMATS, Summary, Writer, WriterOptions
+from sqlshell.output.styles import style_names
+from sqlshell.output.table import SAMPLE, TableWriter
+from sqlshell.output.vertical import VerticalWriter
+from sqlshell.result import Batch, Column, Rows
+
+DATA = Path(__file__).parents[1] / "data"
+MULTILINE = ["psql", "simple", "plain", "grid", "rounded_grid", "fancy_grid", "heavy_grid", "double_grid", "pretty"]
+
+
+def drawn(writer: Writer, columns: list[Column], *batches: Rows) -> str:
+    chunks = [*writer.begin(columns)]
+    for rows in batches:
+        chunks += writer.write(Batch(len(columns), rows=rows))
+    chunks += writer.end(Summary(sum(map(len, batches)), True))
+    return b"".join(chunks).decode()
+
+
+def by_tabulate(style: str, columns: list[Column], rows: Rows) -> str:
+    aligns = ["right" if column.kind.numeric else "left" for column in columns]
+    return tabulate.tabulate(
+        [["NULL" if value is None else value for value in row] for row in rows],
+        [column.name for column in columns],
+        tablefmt=style,
+        disable_numparse=True,
+        preserve_whitespace=True,
+        colalign=["center"] * len(columns) if style == "pretty" else aligns,
+    )
+
+
+COLUMNS = [Column("id", "INTEGER"), Column("a longer name"), Column("x", "DOUBLE")]
+ROWS: Rows = [["1", "abc", "1e5"], ["20", None, "-2.5"], ["300", "", None], ["4", "漢字 é", "0"]]
+
+
+@pytest.mark.parametrize("style", style_names())
+def test_each_style_is_tabulates(style: str) -> None:
+    ours = drawn(TableWriter(WriterOptions(table_style=style)), COLUMNS, ROWS)
+    assert ours.rstrip("\n") == by_tabulate(style, COLUMNS, ROWS)
+
+
+TEXT = st.text(st.sampled_from("ab 1漢é😀"), max_size=6)
+
+
+@given(st.sampled_from(MULTILINE), st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=5))
+@settings(max_examples=150, deadline=None)
+def test_any_small_table_is_tabulates(style: str, rows: list[tuple[str, str]]) -> None:
+    columns = [Column("n", "INTEGER"), Column("t")]
+    table: Rows = [list(row) for row in rows]
+    ours = drawn(TableWriter(WriterOptions(table_style=style)), columns, table)
+    assert ours.rstrip("\n") == by_tabulate(style, columns, table).rstrip("\n")
+
+
+def test_line_breaks_make_a_row_taller() -> None:
+    rows: Rows = [["a\nbcd", "1"], ["x", "2"]]
+    columns = [Column("t"), Column("n", "INTEGER")]
+    assert drawn(TableWriter(WriterOptions()), columns, rows).rstrip("\n") == by_tabulate("psql", columns, rows)
+
+
+def test_later_rows_are_never_cut() -> None:
+    many: Rows = [["x"]] * SAMPLE
+    long = "y" * 500
+    text = drawn(TableWriter(WriterOptions()), [Column("t")], many, [[long]], [["z"]])
+    assert long in text
+    assert text.count("\n") == SAMPLE + 6
+
+
+def test_an_empty_result_has_its_header() -> None:
+    text = drawn(TableWriter(WriterOptions()), [Column("a")])
+    assert text == "+-----+\n| a   |\n|-----|\n+-----+\n"
+
+
+def test_an_unknown_style_is_told_with_the_nearest() -> None:
+    with pytest.raises(UsageError) as caught:
+        TableWriter(WriterOptions(table_style="rounded"))
+    assert "rounded" in caught.value.hint
+
+
+def hostile() -> list[str]:
+    codes = [json.loads(line) for line in DATA.joinpath("strings/terminal-codes.jsonl").read_text().splitlines()]
+    bodies = [code["body"] for code in codes]
+    naughty = json.loads(DATA.joinpath("strings/blns.json").read_text())
+    return [*(f"\x1b{body}" for body in bodies), *(f"\x9b{body}" for body in bodies), *naughty]
+
+
+STEERING = {*map(chr, range(32)), "\x7f", *map(chr, range(0x80, 0xA0)), "\u202e", "\u2066", "\u2028", "\ufeff"} - {"\n"}
+
+
+def test_nothing_that_steers_a_terminal_is_drawn() -> None:
+    texts = hostile()
+    rows: Rows = [[text] for text in texts]
+    for writer in (TableWriter(WriterOptions()), VerticalWriter(WriterOptions())):
+        text = drawn(writer, [Column(texts[0])], rows)
+        assert not STEERING & set(text)
+
+
+def test_programs_get_every_character() -> None:
+    texts = hostile()
+    for item in FORMATS:
+        if item.audience == "programs":
+            text = drawn(item.factory(WriterOptions()), [Column("t")], [[value] for value in texts])
+            assert len(text) >= sum(map(len, texts))
+
+
+@pytest.mark.parametrize("line", DATA.joinpath("strings/widths.jsonl").read_text().splitlines())
+def test_widths(line: str) -> None:
+    case = json.loads(line)
+    text = case["text"][: len(case["each"])] if "substr" in case["test"] else case["text"]
+    safe = printable(text)
+    # What is no width of the text itself (control characters) is drawn by its escape.
+    expected = case["cells"] if safe == text else len(safe)
+    assert cells(safe) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("\x1b[31m", "\\x1b[31m"), ("a\tb", "a\\tb"), ("\u202eabc", "\\u202eabc"), ("é漢", "é漢")]
+)
+def test_printable(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_vertical() -> None:
+    rows: Rows = [["1", "a\nb"], [None, ""]]
+    assert drawn(VerticalWriter(WriterOptions()), [Column("id", "INTEGER"), Column("text")], rows) == (
+        "-[ RECORD 1 ]+----------\nid   | 1\ntext | a\n     | b\n-[ RECORD 2 ]+----------\nid   | NULL\ntext |\n"
+    )

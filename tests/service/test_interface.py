@@ -1,0 +1,290 @@
+"""The service over a real socket, asked by a client that is not ours."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Served
+
+LONG = "select count(*) from range(100000000000) a, range(1000) b"
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {served.token}"}
+    with httpx.Client(base_url=served.url, headers=headers, timeout=60, trust_env=False) as made:
+        yield made
+
+
+def post(client: httpx.Client, sql: str, session: str = "", **parts: object) -> dict[str, Any]:
+    parameters = {"sessionID": session} if session else {}
+    request = {"statement": sql, "parameters": parameters | dict(parts.pop("parameters", {}))} | parts  # type: ignore[call-overload]
+    answer = client.post("/v2/statements", files={"request": (None, json.dumps(request), "application/json")})
+    assert answer.status_code in {200, 202}, answer.text
+    return dict(answer.json())
+
+
+def done(client: httpx.Client, answer: dict[str, Any], **query: object) -> dict[str, Any]:
+    until = time.monotonic() + 60
+    while answer["sqlState"] == "03000" and time.monotonic() < until:
+        time.sleep(0.02)
+        answer = client.get(f"/v2/statements/{answer['statementID']}", params=query).json()  # type: ignore[arg-type]
+    return answer
+
+
+def test_a_finished_statement(client: httpx.Client) -> None:
+    answer = done(client, post(client, "select 1 as a, null as b"))
+    assert answer["sqlState"] == "00000"
+    assert answer["data"] == [["1", None]]
+    assert [column["name"] for column in answer["metadata"]["columns"]] == ["a", "b"]
+    assert answer["metadata"]["partitionInfo"] == [{"rowCount": 1}]
+    assert answer["metadata"]["context"]["databaseName"] == "memory"
+    assert abs(answer["createdOn"] - time.time()) < 60
+    assert uuid.UUID(answer["statementID"])
+
+
+def test_bare_json_and_parts_with_file_names(client: httpx.Client) -> None:
+    bare = client.post("/v2/statements", json={"statement": "select 1"})
+    named = client.post("/v2/statements", files={"request": ("r.json", b'{"statement":"select 2"}')})
+    attached = client.post(
+        "/v2/statements",
+        files=[("request", (None, b'{"statement":"select 3"}')), ("attachments", ("a.jar", b"\r\n--x"))],
+    )
+    assert [answer.json()["data"] for answer in (bare, named, attached)] == [[["1"]], [["2"]], [["3"]]]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "status", "words"),
+    [
+        (b"{", "application/json", 400, "request"),
+        (b"[]", "application/json", 400, "request"),
+        (b'{"statement":5}', "application/json", 400, "statement"),
+        (b'{"statement":" "}', "application/json", 400, "statement"),
+        (b"{}", "application/json", 400, "statement"),
+        (b'{"statement":"x","parameters":{"timezone":"No/Where"}}', "application/json", 400, "timezone"),
+        (b'{"statement":"x","parameters":{"timezone":"../../etc/passwd"}}', "application/json", 400, "timezone"),
+        (b'{"statement":"-- nothing"}', "application/json", 400, "statement"),
+        (b"x", "text/plain", 415, "Content-Type"),
+        (b"x", "multipart/form-data", 400, "boundary"),
+        (b"--b--\r\n", "multipart/form-data; boundary=b", 400, "request"),
+        (b"garbage", "multipart/form-data; boundary=b", 400, "form"),
+        (
+            b'--b\r\nContent-Disposition: form-data; name="request"\r\n\r\n{"statement":"select 1"}\r\n--b\r\n',
+            "multipart/form-data; boundary=b",
+            400,
+            "boundary",
+        ),
+    ],
+)
+def test_malformed_requests(client: httpx.Client, content: bytes, kind: str, status: int, words: str) -> None:
+    answer = client.post("/v2/statements", content=content, headers={"Content-Type": kind})
+    assert answer.status_code == status
+    assert words in answer.json()["message"]
+
+
+def test_lookups_that_cannot_be(client: httpx.Client) -> None:
+    known = done(client, post(client, "select 1"))["statementID"]
+    for path, status in (
+        ("/v2/statements/nonsense", 400),
+        (f"/v2/statements/{uuid.uuid4()}", 404),
+        (f"/v2/statements/{known}?partitionID=1", 400),
+        (f"/v2/statements/{known}?partitionID=-1", 400),
+        (f"/v2/statements/{known}?timezone=No/Where", 400),
+        ("/v2/nowhere", 404),
+    ):
+        answer = client.get(path)
+        assert answer.status_code == status, path
+        assert answer.json()["message"]
+    assert client.put("/v2/statements").status_code == 405
+
+
+def test_every_request_needs_the_token(served: Served) -> None:
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": served.token}):
+        with httpx.Client(base_url=served.url, headers=headers, trust_env=False) as stranger:
+            for answer in (stranger.get("/v2/version"), stranger.post("/v2/statements", content=b"x" * 100)):
+                assert answer.status_code == 401
+                assert answer.json()["message"]
+                assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_version(client: httpx.Client) -> None:
+    assert set(client.get("/v2/version").json()) == {"major", "minor", "patch"}
+
+
+@pytest.mark.parametrize("rows", [0, 1, 999, 1000, 1001, 2500])
+def test_partitions(client: httpx.Client, rows: int) -> None:
+    answer = done(client, post(client, f"select range as i from range({rows})"))
+    counts = [part["rowCount"] for part in answer["metadata"]["partitionInfo"]]
+    assert sum(counts) == rows
+    assert len(counts) == max(1, -(-rows // 1000))
+    found = [
+        row[0]
+        for number in range(len(counts))
+        for row in client.get(f"/v2/statements/{answer['statementID']}?partitionID={number}").json()["data"]
+    ]
+    assert found == [str(number) for number in range(rows)]
+
+
+def test_a_long_statement_is_running_and_can_be_ended(client: httpx.Client) -> None:
+    session = str(uuid.uuid4())
+    answer = post(client, LONG, session)
+    assert answer["sqlState"] == "03000"
+    queued = post(client, "select 'not me'", session)
+    ended = done(client, post(client, f"TERMINATE QUERY '{answer['statementID']}'", session))
+    assert ended["sqlState"] == "00000"
+    assert done(client, answer)["sqlState"] == "57000"
+    assert done(client, queued)["data"] == [["not me"]]
+    assert done(client, post(client, f"terminate query '{uuid.uuid4()}'"))["sqlState"] == "3D019"
+
+
+def test_a_queued_statement_is_ended_without_running(client: httpx.Client) -> None:
+    session = str(uuid.uuid4())
+    first = post(client, LONG, session)
+    second = post(client, "select 1", session)
+    post(client, f"terminate query {second['statementID']}", session)
+    post(client, f"terminate query {first['statementID']}", session)
+    assert done(client, second)["sqlState"] == "57000"
+
+
+def test_sessions_are_sessions(client: httpx.Client) -> None:
+    one, two = str(uuid.uuid4()), str(uuid.uuid4())
+    script = "begin; create temp table mine as select 1 as a; set threads = 2;"
+    for sql in script.split("; "):
+        assert done(client, post(client, sql, one))["sqlState"] == "00000", sql
+    assert done(client, post(client, "from mine", one))["data"] == [["1"]]
+    assert done(client, post(client, "from mine", two))["sqlState"] == "3D020"
+    assert done(client, post(client, "select 1/'x'", one))["sqlState"].startswith("22")
+    assert done(client, post(client, "from mine", one))["sqlState"] == "25P02"
+    assert done(client, post(client, "rollback", one))["sqlState"] == "00000"
+    assert done(client, post(client, "from mine", one))["sqlState"] == "3D020"
+
+
+def test_several_statements(client: httpx.Client) -> None:
+    answer = post(client, "select 1 as a; select nope; select 3")
+    states = [done(client, client.get(f"/v2/statements/{each}").json()) for each in answer["statementIDs"]]
+    assert [state["sqlState"] for state in states] == ["00000", "42703", "57000"]
+    assert "statementIDs" not in post(client, "select 1;")
+
+
+CONTEXT = [
+    ("use database nope", "3D002"),
+    ("use schema nope", "3D003"),
+    ("use role nope", "3D001"),
+    ("use store nope", "3D006"),
+    ("use organization nope", "3D004"),
+    ("use compute_pool nope", "3D023"),
+    ("use role owner", "00000"),
+    ("USE DATABASE memory", "00000"),
+]
+
+
+@pytest.mark.parametrize(("sql", "state"), CONTEXT)
+def test_use(client: httpx.Client, sql: str, state: str) -> None:
+    assert done(client, post(client, sql))["sqlState"] == state
+
+
+def test_the_echo_follows_and_the_request_decides(client: httpx.Client) -> None:
+    session = str(uuid.uuid4())
+    done(client, post(client, 'create schema "Other"', session))
+    used = done(client, post(client, 'use schema "Other"', session))
+    assert used["metadata"]["context"]["schemaName"] == "Other"
+    back = done(client, post(client, "select current_schema()", session, schema="main"))
+    assert back["data"] == [["main"]]
+    own = done(client, post(client, 'use memory."Other"', session))
+    assert own["metadata"]["context"]["schemaName"] == "Other"
+    assert done(client, post(client, "select 1", session, database="nope"))["sqlState"] == "3D002"
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "organizations",
+        "roles",
+        "databases",
+        "schemas",
+        "stores",
+        "relations",
+        "streams",
+        "changelogs",
+        "entities",
+        "queries",
+        "functions",
+        "function_sources",
+        "descriptor_sources",
+        "compute_pools",
+        "users",
+        "secrets",
+        "api_tokens",
+        "schema_registries",
+        "invitations",
+    ],
+)
+def test_list(client: httpx.Client, what: str) -> None:
+    answer = done(client, post(client, f"LIST {what.upper()};"))
+    assert answer["sqlState"] == "00000"
+    assert answer["metadata"]["columns"]
+
+
+def test_describe_relation(client: httpx.Client) -> None:
+    session = str(uuid.uuid4())
+    done(client, post(client, "create schema dr; create table dr.t (a int not null, b varchar)", session))
+    answer = done(client, post(client, "describe relation dr.t", session))
+    assert answer["data"] == [["a", "INTEGER", "false"], ["b", "VARCHAR", "true"]]
+
+
+ERRORS = [
+    ("select 1/", "42601"),
+    ("from nope", "3D020"),
+    ("select nope", "42703"),
+    ("select nope(1)", "42883"),
+    ("create table nope.t (i int)", "3D003"),
+    ("create schema main", "42P06"),
+    ("select 'x'::int", "22000"),
+    ("select 200::tinyint + 100::tinyint", "22000"),
+    ("drop schema nope", "3D003"),
+    ("commit", "25000"),
+    ("select \\ 1", "42601"),
+]
+
+
+@pytest.mark.parametrize(("sql", "state"), ERRORS)
+def test_errors(client: httpx.Client, sql: str, state: str) -> None:
+    answer = done(client, post(client, sql))
+    assert answer["sqlState"][:2] == state[:2], answer
+    assert answer["message"]
+
+
+def test_duplicate_names_and_results_inside_a_transaction(client: httpx.Client) -> None:
+    session = str(uuid.uuid4())
+    done(client, post(client, "begin", session))
+    answer = done(client, post(client, "select 1 as a, 2 as a from range(1500)", session))
+    assert [column["name"] for column in answer["metadata"]["columns"]] == ["a", "a"]
+    done(client, post(client, "rollback", session))
+    again = client.get(f"/v2/statements/{answer['statementID']}?partitionID=1").json()
+    assert len(again["data"]) == 500
+
+
+def test_another_time_zone_at_lookup(client: httpx.Client) -> None:
+    answer = done(client, post(client, "select timestamptz '2024-07-01 12:00:00.5+00' as t, '1Z' as z"))
+    assert answer["data"] == [["2024-07-01 12:00:00.5Z", "1Z"]]
+    path = f"/v2/statements/{answer['statementID']}"
+    assert client.get(path, params={"timezone": "Asia/Kolkata"}).json()["data"] == [
+        ["2024-07-01 17:30:00.500000+05:30", "1Z"]
+    ]
+
+
+def test_five_megabytes_of_sql(client: httpx.Client) -> None:
+    text = "é" * 2_500_000
+    assert done(client, post(client, f"select length('{text}')"))["data"] == [["2500000"]]
+
+
+def test_the_row_limit_is_not_for_others(client: httpx.Client) -> None:
+    answer = done(client, post(client, "select range from range(20)", parameters={"rowLimit": 5}))
+    assert len(answer["data"]) == 20

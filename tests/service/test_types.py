@@ -1,0 +1,126 @@
+"""Every DuckDB type: its name in the interface, and its values as strings."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.engine import Options
+
+TABLE = [
+    ("true", "BOOLEAN", "true"),
+    ("(-128)::tinyint", "TINYINT", "-128"),
+    ("1::smallint", "SMALLINT", "1"),
+    ("1::integer", "INTEGER", "1"),
+    ("9223372036854775807::bigint", "BIGINT", "9223372036854775807"),
+    ("255::utinyint", "SMALLINT", "255"),
+    ("65535::usmallint", "INTEGER", "65535"),
+    ("4294967295::uinteger", "BIGINT", "4294967295"),
+    ("18446744073709551615::ubigint", "DECIMAL(20,0)", "18446744073709551615"),
+    (
+        "(-170141183460469231731687303715884105728)::hugeint",
+        "DECIMAL(39,0)",
+        "-170141183460469231731687303715884105728",
+    ),
+    ("340282366920938463463374607431768211455::uhugeint", "DECIMAL(39,0)", "340282366920938463463374607431768211455"),
+    ("1.10::decimal(38,10)", "DECIMAL(38,10)", "1.1000000000"),
+    ("0.1::float", "FLOAT", "0.1"),
+    ("(1/3)::double", "DOUBLE", "0.3333333333333333"),
+    ("'nan'::double", "DOUBLE", "NaN"),
+    ("'inf'::float", "FLOAT", "Infinity"),
+    ("'-inf'::double", "DOUBLE", "-Infinity"),
+    ("'é\U0001f600'", "VARCHAR", "é\U0001f600"),
+    ("chr(0) || 'x'", "VARCHAR", "\0x"),
+    ("'ab\\xff'::blob", "VARBINARY", "YWL/"),
+    ("'0101'::bit", "VARCHAR", "0101"),
+    ("date '2024-02-29'", "DATE", "2024-02-29"),
+    ("'infinity'::date", "DATE", "infinity"),
+    ("time '12:34:56.5'", "TIME(6)", "12:34:56.5"),
+    ("'12:34:56+02'::timetz", "VARCHAR", "12:34:56+02"),
+    ("timestamp '2023-12-30 03:37:45.123'", "TIMESTAMP(6)", "2023-12-30 03:37:45.123"),
+    ("'2023-12-30 03:37:45'::timestamp_s", "TIMESTAMP(0)", "2023-12-30 03:37:45"),
+    ("'2023-12-30 03:37:45.123'::timestamp_ms", "TIMESTAMP(3)", "2023-12-30 03:37:45.123"),
+    ("'2023-12-30 03:37:45.123456789'::timestamp_ns", "TIMESTAMP(9)", "2023-12-30 03:37:45.123456789"),
+    ("timestamptz '2023-12-30 03:37:45.123+01'", "TIMESTAMP_LTZ(6)", "2023-12-30 02:37:45.123Z"),
+    ("'infinity'::timestamptz", "TIMESTAMP_LTZ(6)", "infinity"),
+    ("'0199-01-01 (BC)'::timestamp", "TIMESTAMP(6)", "0199-01-01 (BC) 00:00:00"),
+    ("interval '1 month 2 days'", "VARCHAR", "1 month 2 days"),
+    ("'00000000-0000-4000-8000-000000000001'::uuid", "VARCHAR", "00000000-0000-4000-8000-000000000001"),
+    ("'b'::enum('a', 'b')", "VARCHAR", "b"),
+    ("union_value(k := 5)", "VARCHAR", "5"),
+    ("null", "VARCHAR", None),
+    ("'{\"a\": 1}'::json", "VARCHAR", '{"a": 1}'),
+    ("[1, null, 3]", "ARRAY<INTEGER>", "[1,null,3]"),
+    ("[1.5, 2]::double[2]", "ARRAY<DOUBLE>", "[1.5,2.0]"),
+    ("['nan'::double]", "ARRAY<DOUBLE>", '["NaN"]'),
+    ("[123456789012345678901234567890::hugeint]", "ARRAY<DECIMAL(39,0)>", '["123456789012345678901234567890"]'),
+    ("{'a': 1, 'b c': 'x'}", "STRUCT<a INTEGER, b c VARCHAR>", '{"a":1,"b c":"x"}'),
+    ("{'a': 'ab'::blob, 'n': null::int}", "STRUCT<a VARBINARY, n INTEGER>", '{"a":"YWI=","n":null}'),
+    ("null::struct(a blob)", "STRUCT<a VARBINARY>", None),
+    ("map {'k': [1]}", "MAP<VARCHAR, ARRAY<INTEGER>>", '{"k":[1]}'),
+    ("map {'k': 'ab'::blob}", "MAP<VARCHAR, VARBINARY>", '{"k":"YWI="}'),
+    ("[{'d': 1.5::decimal(38,2)}]", "ARRAY<STRUCT<d DECIMAL(38,2)>>", '[{"d":"1.50"}]'),
+]
+
+
+def answer(sql: str, options: Options | None = None) -> tuple[list[ColumnInfo], list[list[str | None]], str]:
+    engine = DuckdbEngine()
+    connection = engine.connect()
+    rows: list[str] = []
+    try:
+        outcome = connection.run(sql, options or Options(), rows.extend)
+    finally:
+        connection.close()
+        engine.close()
+    return outcome.columns or [], [json.loads(row) for row in rows], outcome.message
+
+
+@pytest.mark.parametrize(("value", "name", "text"), TABLE)
+def test_each_type(value: str, name: str, text: str | None) -> None:
+    columns, rows, _ = answer(f"select {value} as v")
+    assert (columns[0].type, rows) == (name, [[text]])
+
+
+def test_the_table_has_every_type_that_duckdb_knows() -> None:
+    _, rows, _ = answer("select distinct upper(logical_type) from duckdb_types() where database_name = 'system'")
+    known = {str(row[0]) for row in rows}
+    values = " ".join(value for value, _, _ in TABLE).upper()
+    words = {"TINYINT", "HUGEINT", "UHUGEINT", "UBIGINT", "UUID", "BIT", "BLOB", "TIMESTAMP_NS", "ENUM", "INTERVAL"}
+    assert {word for word in words if word in known} <= {word for word in words if word in values}
+    assert "UUID" in known
+
+
+def test_statements_without_rows_say_what_they_did() -> None:
+    engine = DuckdbEngine()
+    connection = engine.connect()
+    said = [
+        connection.run(sql, Options(), lambda rows: None).message
+        for sql in ("create table t (i int)", "insert into t values (1), (2)", "update t set i = 3", "drop table t")
+    ]
+    connection.close()
+    engine.close()
+    assert said == ["CREATE TABLE", "INSERT 2", "UPDATE 2", "DROP TABLE"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("values (1), (2)", [["1"], ["2"]]),
+        ("select 1 as a, 2 as a -- a comment", [["1", "2"]]),
+        ("with x as (select 5 as v) from x", [["5"]]),
+        ("pivot (values ('a', 1), ('b', 2)) t(k, v) on k using sum(v)", [["1", "2"]]),
+        ("select * from range(3) order by 1 desc", [["2"], ["1"], ["0"]]),
+    ],
+)
+def test_what_counts_as_a_query(sql: str, rows: list[list[str]]) -> None:
+    assert answer(sql)[1] == rows
+
+
+def test_the_row_limit() -> None:
+    _, rows, said = answer("select range from range(10)", Options(row_limit=3))
+    assert (len(rows), "3 rows" in said) == (3, True)
+    _, rows, said = answer("select range from range(3)", Options(row_limit=3))
+    assert (len(rows), said) == (3, "")
