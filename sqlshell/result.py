@@ -12,7 +12,10 @@ from sqlshell.errors import ProtocolError
 from sqlshell.interface.models import ContextEcho, Rows, StatementData
 from sqlshell.interface.types import Kind, kind
 
-__all__ = ["Batch", "Column", "Partitions", "Result", "Rows"]
+__all__ = ["Batch", "Body", "Column", "Partitions", "Result", "Rows"]
+
+Body = bytes | bytearray
+"""An answer's body: as it was received, without a copy."""
 
 _DATA = msgspec.json.Decoder(StatementData)
 
@@ -41,7 +44,7 @@ class Batch:
     __slots__ = ("_body", "_count", "_rows", "number", "width")
 
     def __init__(
-        self, width: int, *, body: bytes = b"", rows: Rows | None = None, number: int = 0, count: int | None = None
+        self, width: int, *, body: Body = b"", rows: Rows | None = None, number: int = 0, count: int | None = None
     ) -> None:
         self.width = width
         self.number = number
@@ -55,7 +58,7 @@ class Batch:
         return self._count if self._rows is None else None
 
     @property
-    def body(self) -> bytes:
+    def body(self) -> Body:
         """The answer that the rows are in; empty once they are decoded."""
         return self._body
 
@@ -71,7 +74,7 @@ class Batch:
         return self._rows
 
     @staticmethod
-    def decode(body: bytes, number: int) -> Rows:
+    def decode(body: Body, number: int) -> Rows:
         """The rows in the body of an answer. Raises ProtocolError."""
         try:
             return _DATA.decode(body).data or []

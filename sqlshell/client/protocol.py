@@ -28,7 +28,7 @@ from sqlshell.errors import (
 )
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, ErrorBody, StatementHead, StatementRequest
-from sqlshell.result import Column
+from sqlshell.result import Body, Column
 
 POLL_SHORTEST = 0.010
 POLL_LONGEST = 1.0
@@ -51,14 +51,14 @@ class Poll:
 @dataclass(frozen=True, slots=True)
 class Done:
     head: StatementHead
-    body: bytes
+    body: Body
 
 
 @dataclass(frozen=True, slots=True)
 class Follow:
     statement_ids: tuple[str, ...]
     head: StatementHead
-    body: bytes
+    body: Body
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,12 @@ def encode_request(request: StatementRequest, boundary: str) -> tuple[bytes, str
     return body, f"multipart/form-data; boundary={boundary}"
 
 
-def read_submission(status: int, headers: Mapping[str, str], body: bytes, base: str) -> Step:
+def read_submission(status: int, headers: Mapping[str, str], body: Body, base: str) -> Step:
     """The answer to POST /v2/statements; `base` names the service in messages."""
     return _read(status, headers, body, base, "")
 
 
-def read_lookup(status: int, headers: Mapping[str, str], body: bytes, base: str, statement_id: str) -> Step:
+def read_lookup(status: int, headers: Mapping[str, str], body: Body, base: str, statement_id: str) -> Step:
     """The answer to GET /v2/statements/{statementID}."""
     step = _read(status, headers, body, base, statement_id)
     if isinstance(step, Follow):
@@ -107,7 +107,7 @@ def read_lookup(status: int, headers: Mapping[str, str], body: bytes, base: str,
     return step
 
 
-def _read(status: int, headers: Mapping[str, str], body: bytes, base: str, statement_id: str) -> Step:
+def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statement_id: str) -> Step:
     if status not in {200, 202}:
         return _http_failure(status, headers, body, base, statement_id)
     try:
@@ -157,7 +157,7 @@ def columns_of(head: StatementHead, width: int) -> list[Column]:
     return columns
 
 
-def _http_failure(status: int, headers: Mapping[str, str], body: bytes, base: str, statement_id: str) -> Fail:
+def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str, statement_id: str) -> Fail:
     said, trace = _words(headers, body)
     where = Where(statement_id=statement_id)
     tail = f": {said}" if said else ""
@@ -200,7 +200,7 @@ def _http_failure(status: int, headers: Mapping[str, str], body: bytes, base: st
     return Fail(ServiceError(f"{base} answered {status}{tail}", traced, where))
 
 
-def _words(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
+def _words(headers: Mapping[str, str], body: Body) -> tuple[str, str]:
     """What an error body says, and its traceID: JSON of the interface, another JSON, HTML from a proxy, or nothing."""
     try:
         found = _ERROR.decode(body)
@@ -214,5 +214,5 @@ def _words(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
     return message[:MESSAGE_LIMIT], str(found.trace_id or "")[:200]
 
 
-def _looks_like_html(headers: Mapping[str, str], body: bytes) -> bool:
+def _looks_like_html(headers: Mapping[str, str], body: Body) -> bool:
     return "html" in headers.get("content-type", "") or body[:200].lstrip()[:1] == b"<"

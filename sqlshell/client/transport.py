@@ -14,6 +14,7 @@ from sqlshell.client.http import httpx
 from sqlshell.client.network import AsyncioBackend, Dial
 from sqlshell.client.target import Target
 from sqlshell.errors import ConnectionFailed, ProtocolError, ServiceError, UsageError
+from sqlshell.result import Body
 
 KEPT_SECONDS = 2.0
 """How long an idle connection is kept: services close theirs later, so that a POST never meets a closing one."""
@@ -29,7 +30,7 @@ class Answer:
 
     status: int
     headers: Mapping[str, str]
-    body: bytes
+    body: Body
 
 
 class Transport:
@@ -98,7 +99,7 @@ class Transport:
                     body += chunk
                     if len(body) > ANSWER_LIMIT:
                         raise ProtocolError(f"{self.target.base} sent more than {ANSWER_LIMIT >> 20} MiB in one answer")
-                return Answer(response.status_code, response.headers, bytes(body))
+                return Answer(response.status_code, response.headers, body)
             finally:
                 await response.aclose()
 

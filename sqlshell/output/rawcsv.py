@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from sqlshell.result import Body
+
 HEAD = b'"data":[['
 TAIL = b"]]}"
 CARE = '"\x01"'
@@ -22,7 +24,7 @@ _ROW = msgspec.json.Decoder(list[str | None])
 Row = Sequence[str | None]
 
 
-def raw_csv(body: bytes, width: int, count: int, line: Callable[[Row], str]) -> str | None:
+def raw_csv(body: Body, width: int, count: int, line: Callable[[Row], str]) -> str | None:
     """The CSV lines of the rows in `body`, or None where it is not written as expected.
 
     `width` is the number of columns, two or more; `count` that of the rows, one or more; `line` makes the CSV line of a
