@@ -74,10 +74,9 @@ class Statements:
         """
         watch = watch or Watch()
         began = time.monotonic()
-        step = await self._submit(sql, context, row_limit, watch)
-        if not isinstance(step, Follow):
-            done = await self._wait(step, context, began, watch)
-            yield await self._result(done, context, watch)
+        step = await self._begun(sql, context, row_limit, began, watch)
+        if isinstance(step, Done):
+            yield await self._result(step, context, watch)
             return
         for statement_id in step.statement_ids:
             watch.statement_id(statement_id)
@@ -119,7 +118,25 @@ class Statements:
     def _base(self) -> str:
         return self.transport.target.base
 
-    async def _submit(self, sql: str, context: SessionContext, row_limit: int | None, watch: Watch) -> Step:
+    async def _begun(
+        self, sql: str, context: SessionContext, row_limit: int | None, began: float, watch: Watch
+    ) -> Done | Follow:
+        """Submit, and wait for one statement; what met something that is not ready (class 3E) is submitted again."""
+        for attempt in range(MAX_WAITS_ON_NOT_READY + 1):
+            step = await self._submit(sql, context, row_limit)
+            if isinstance(step, Follow):
+                return step
+            try:
+                return await self._wait(step, context, began, watch)
+            except StatementError as error:
+                if not sqlstate.not_ready(error.where.sql_state) or attempt == MAX_WAITS_ON_NOT_READY:
+                    raise
+                wait = not_ready_wait(attempt)
+                watch.say(f"{error.message} ({error.where.sql_state}): trying again in {wait:g} s")
+                await asyncio.sleep(wait)
+        raise AssertionError("unreachable")
+
+    async def _submit(self, sql: str, context: SessionContext, row_limit: int | None) -> Step:
         try:
             body, content_type = encode_request(context.request(sql, row_limit), self._boundary)
         except UnicodeEncodeError:
@@ -128,16 +145,8 @@ class Statements:
             ) from None
         if body.count(self._boundary.encode()) != 2:
             raise UsageError("the statement contains the request's own boundary", "run it again")
-        for attempt in range(MAX_WAITS_ON_NOT_READY + 1):
-            answer = await self.transport.request("POST", "/v2/statements", content=body, content_type=content_type)
-            step = read_submission(answer.status, answer.headers, answer.body, self._base)
-            retried = isinstance(step, Fail) and step.again and isinstance(step.error, StatementError)
-            if not retried or attempt == MAX_WAITS_ON_NOT_READY:
-                break
-            wait = not_ready_wait(attempt)
-            watch.say(f"{step.error.message} ({step.error.where.sql_state}): trying again in {wait:g} s")  # type: ignore[union-attr]
-            await asyncio.sleep(wait)
-        return step
+        answer = await self.transport.request("POST", "/v2/statements", content=body, content_type=content_type)
+        return read_submission(answer.status, answer.headers, answer.body, self._base)
 
     async def _wait(self, step: Step, context: SessionContext, began: float, watch: Watch) -> Done:
         while True:

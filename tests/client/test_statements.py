@@ -1,0 +1,186 @@
+"""The client against a service that answers what the local one never does: a scripted server on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from sqlshell.client.statements import Statements, Watch
+from sqlshell.client.target import parse
+from sqlshell.client.transport import Transport
+from sqlshell.context import SessionContext
+from sqlshell.errors import ServiceError, ShellError, StatementError, WaitTimeout
+from sqlshell.interface.models import ContextEcho
+from sqlshell.result import Rows
+
+ID = "0f6b3f7e-0000-4000-8000-000000000001"
+OTHER = "0f6b3f7e-0000-4000-8000-000000000002"
+
+Script = list[tuple[int, Any]]
+
+
+class Scripted:
+    """A server that gives its answers in turn and remembers what it was asked."""
+
+    def __init__(self, answers: Script) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.url = ""
+
+
+@contextmanager
+def scripted(*answers: tuple[int, Any]) -> Iterator[Scripted]:
+    state = Scripted(list(answers))
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            state.asked.append((self.command, self.path, dict(self.headers), body))
+            status, given = state.answers.pop(0) if len(state.answers) > 1 else state.answers[0]
+            if given == "break":
+                self.close_connection = True
+                return
+            content = given if isinstance(given, bytes) else json.dumps(given).encode()
+            self.send_response(status)
+            if 300 <= status < 400:
+                self.send_header("Location", "http://127.0.0.2:1/stolen")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = answer
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    state.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def run(state: Scripted, watch: Watch | None = None, wait: float | None = None) -> list[Rows]:
+    """The rows of each result of one submission."""
+
+    async def work() -> list[Rows]:
+        transport = Transport(parse(state.url), "tok")
+        try:
+            found = []
+            context = SessionContext(database="d", timezone="UTC", session_id="s 1")
+            async for result in Statements(transport, wait_limit=wait).run("select 1", context, watch=watch):
+                found.append([row async for batch in result.batches for row in batch.rows])
+            return found
+        finally:
+            await transport.aclose()
+
+    return asyncio.run(work())
+
+
+def done(statement_id: str = ID, **fields: Any) -> dict[str, Any]:
+    metadata = {"columns": [{"name": "a", "type": "INTEGER"}], **fields.pop("metadata", {})}
+    return {"sqlState": "00000", "statementID": statement_id, "createdOn": 1, "metadata": metadata} | fields
+
+
+RUNNING = {"sqlState": "03000", "statementID": ID, "createdOn": 1}
+
+
+def test_polling_sends_the_session_each_time() -> None:
+    with scripted((202, RUNNING), (200, RUNNING), (200, done(data=[["1"]]))) as state:
+        assert run(state) == [[["1"]]]
+    assert [asked[0] for asked in state.asked] == ["POST", "GET", "GET"]
+    assert all("sessionID=s+1" in asked[1] or "sessionID=s%201" in asked[1] for asked in state.asked[1:])
+    assert b'"sessionID":"s 1"' in state.asked[0][3]
+
+
+def test_not_ready_is_tried_again_and_said() -> None:
+    said: list[str] = []
+    lost = {"sqlState": "3E001", "message": "warming up", "statementID": ID, "createdOn": 1}
+    with scripted((200, lost), (202, RUNNING), (200, lost), (200, done(data=[]))) as state:
+        assert run(state, Watch(say=said.append)) == [[]]
+    assert [asked[0] for asked in state.asked] == ["POST", "POST", "GET", "POST"]
+    assert len(said) == 2
+    assert "warming up" in said[0]
+
+
+def test_partitions_are_tried_again_and_keep_their_order() -> None:
+    parts = {"partitionInfo": [{"rowCount": 1}, {"rowCount": 1}]}
+    first = done(data=[["1"]], metadata=parts)
+    with scripted((200, first), (503, b""), (200, "break"), (202, RUNNING), (200, done(data=[["2"]]))) as state:
+        assert run(state) == [[["1"], ["2"]]]
+    assert all("partitionID=1" in asked[1] for asked in state.asked[1:])
+
+
+def test_several_statements_are_each_looked_up() -> None:
+    both = {"sqlState": "00000", "statementID": ID, "statementIDs": [ID, OTHER], "createdOn": 1}
+    answers = [(200, both), (200, done(data=[["1"]])), (202, RUNNING), (200, done(OTHER, data=[["2"]]))]
+    with scripted(*answers) as state:
+        assert run(state) == [[["1"]], [["2"]]]
+    assert ID in state.asked[1][1]
+    assert OTHER in state.asked[2][1]
+
+
+def test_a_result_without_columns_names_them() -> None:
+    with scripted((200, {"sqlState": "00000", "statementID": ID, "data": [["1", None]]})) as state:
+        assert run(state) == [[["1", None]]]
+
+
+@pytest.mark.parametrize("rows", [[["1", "2"]], [[1]], "x", [["1"], "x"]])
+def test_rows_that_do_not_fit_are_refused(rows: object) -> None:
+    with scripted((200, done(data=rows))) as state, pytest.raises(ServiceError):
+        run(state)
+
+
+def test_the_echo_is_adopted_and_what_it_leaves_out_is_kept() -> None:
+    context = SessionContext(database="d", schema="s", store="x", timezone="UTC", session_id="i")
+    adopted = context.adopt(ContextEcho(schema_name="t", store_name=""))
+    assert (adopted.database, adopted.schema, adopted.store, adopted.timezone) == ("d", "t", "", "UTC")
+    assert context.adopt(None) == context
+
+
+def test_redirects_are_not_followed() -> None:
+    with scripted((307, b"")) as state, pytest.raises(ServiceError, match="redirects"):
+        run(state)
+    assert len(state.asked) == 1
+
+
+def test_a_post_is_never_repeated() -> None:
+    for answer in ((503, b""), (200, "break"), (500, b"")):
+        with scripted(answer) as state, pytest.raises(ShellError):
+            run(state)
+        assert len(state.asked) == 1
+
+
+def test_no_proxy_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with scripted((200, done(data=[["1"]]))) as state:
+        assert run(state) == [[["1"]]]
+    assert state.asked[0][2]["Authorization"] == "Bearer tok"
+
+
+def test_a_wait_has_an_end() -> None:
+    with scripted((202, RUNNING)) as state, pytest.raises(WaitTimeout, match="still runs") as caught:
+        run(state, wait=0.05)
+    assert ID in caught.value.hint
+
+
+def test_a_failed_statement_says_all() -> None:
+    failed = {"sqlState": "42601", "message": "no", "statementID": ID, "createdOn": 1}
+    with scripted((202, RUNNING), (200, failed)) as state, pytest.raises(StatementError) as caught:
+        run(state)
+    assert (caught.value.where.sql_state, caught.value.where.statement_id) == ("42601", ID)
