@@ -62,13 +62,15 @@ def _parentheses(depth: int) -> str:
     return rf"""\((?:[^()'"`$\\/\-]++|{_HIDDEN}{inner})*+\)"""
 
 
+BETWEEN: Final = re.compile(rf"(?:[ \t\n\r\f\v;]++|--[^\r\n]*+(?=[\r\n])|{_nested(2)})*+")
+"""What stands between statements and is complete: gone over once, however many comments there are."""
+
 WHOLE_STATEMENT: Final = re.compile(
-    rf"(?:[ \t\n\r\f\v;]++|--[^\r\n]*+|{_nested(2)})*+"
     rf"(?!(?i:begin)(?:{_BLANK}++(?i:application)|{_BLANK}*+(?:--|/\*)))"
     rf"""((?:[^;()'"`$\\/\-]++|{_HIDDEN}|{_parentheses(3)}|\))++);""",
     re.DOTALL,
 )
-"""Blanks and comments, then, as group 1, a statement without anything unusual in it, then its `;`.
+"""As group 1 a statement without anything unusual in it, then its `;`.
 
 The short cut that most statements take. Where it does not match, nothing is said: the statement may be unusual, or end
 in a later piece of text. It never looks past the end of the statement that it stands at. Of a function it may find only

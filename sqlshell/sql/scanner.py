@@ -88,6 +88,7 @@ class Scanner:
         position = 1 if self._base == 0 and text.startswith(_BYTE_ORDER_MARK) else 0
         while position < len(text):
             if not self._started and not self._span:
+                position = _end(patterns.BETWEEN, text, position)
                 whole = patterns.WHOLE_STATEMENT.match(text, position)
                 if whole and not _may_have_body(whole[1]):
                     start, stop = whole.span(1)

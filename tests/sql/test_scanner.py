@@ -285,3 +285,14 @@ def test_complete(text: str) -> None:
 )
 def test_incomplete(text: str) -> None:
     assert not complete(text)
+
+
+def test_comments_alone_are_gone_over_once() -> None:
+    block = ("/* filler; ' \" */ -- more; 'x'\n" * 2000).replace("\n", "\r\n")
+    scanner = Scanner()
+    items = [item for _ in range(100) for item in scanner.feed(block)]
+    items += scanner.feed("select 1")
+    assert items == []
+    assert [(item.text, item.line) for item in scanner.close() if isinstance(item, Statement)] == [
+        ("select 1", 200_001)
+    ]

@@ -1,0 +1,52 @@
+"""A remote service at a terminal: the hidden token, and Ctrl-C against a service that does not end statements."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.client.test_statements import RUNNING, scripted
+from tests.conftest import Served
+from tests.terminal.terminal import Terminal
+
+
+def test_a_token_is_asked_for_and_never_shown(tmp_path: Path, served: Served) -> None:
+    terminal = Terminal(tmp_path, "-q", served.url)
+    terminal.wait("token for http://127.0.0.1")
+    terminal.enter(served.token)
+    terminal.wait("sqlshell>")
+    terminal.enter("select 42 as answer;")
+    terminal.wait("|       42 |")
+    terminal.enter("\\context")
+    shown = terminal.wait("session id")
+    assert re.search(r"target +http://127\.0\.0\.1", shown)
+    assert served.token.encode() not in terminal.written
+    terminal.prompt()
+    terminal.type("\x04")
+    assert terminal.end() == 0
+
+
+def test_a_second_ctrl_c_stops_waiting(tmp_path: Path) -> None:
+    with scripted((202, RUNNING)) as state:
+        terminal = Terminal(tmp_path, "-q", state.url, env={"SQLSHELL_TOKEN": "tok"})
+        terminal.wait("sqlshell>")
+        terminal.enter("select 1;")
+        terminal.wait(lambda text: "ms" in text or " s" in text.partition("select 1;")[2])
+        terminal.type("\x03")
+        terminal.wait(lambda text: b"TERMINATE QUERY" in b"".join(asked[3] for asked in state.asked))
+        terminal.type("\x03")
+        terminal.wait("stopped waiting")
+        assert str(RUNNING["statementID"]) in terminal.screen()
+        terminal.prompt()
+        terminal.type("\x04")
+        assert terminal.end() == 0
+
+
+def test_a_service_that_is_gone(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", "http://127.0.0.1:9", env={"SQLSHELL_TOKEN": "tok"})
+    terminal.wait("sqlshell>")
+    terminal.enter("select 1;")
+    terminal.wait("nobody listens")
+    terminal.prompt()
+    terminal.enter("\\q")
+    assert terminal.end() == 0
