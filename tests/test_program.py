@@ -397,3 +397,37 @@ def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:
     process.terminate()
     assert process.wait(30) == 0
     process.stdout.close()
+
+
+def test_a_database_that_another_process_holds(program: Program, tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "held.db", "-q", "--format", "csv"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=clean_environment(tmp_path),
+        cwd=tmp_path,
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    holder.stdin.write("select 1 as a;\n")
+    holder.stdin.flush()
+    assert holder.stdout.readline() == "a\n"
+    done = program("held.db", "-q", "-c", "select 1")
+    holder.communicate("", timeout=30)
+    assert done.code == 3
+    assert "in use" in done.err
+    assert len(done.err.strip().splitlines()) <= 2
+
+
+def test_a_port_that_is_taken(program: Program, served: Served) -> None:
+    done = program("serve", "--port", served.url.rpartition(":")[2])
+    assert done.code == 2
+    assert "cannot be listened at" in done.err
+
+
+def test_echo_and_verbose(program: Program) -> None:
+    done = program("-q", "-e", "-vv", "-c", "select 1 as a", "--format", "csv")
+    assert done.out == "a\n1\n"
+    assert "select 1 as a" in done.err
+    assert "statementID" in done.err

@@ -1,0 +1,46 @@
+"""What README, --help and the tables of the code say is the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from sqlshell.errors import Exit
+from sqlshell.output.formats import FORMATS
+from sqlshell.settings import GROUPS, SETTINGS
+from sqlshell.shell.commands import BUILTIN
+
+ROOT = Path(__file__).parents[2]
+README = ROOT.joinpath("README.md").read_text()
+
+
+def test_readme_has_every_command_format_and_exit_code() -> None:
+    for command in BUILTIN:
+        assert f"`\\{command.name}" in README, command.name
+        assert command.help
+    for item in FORMATS:
+        assert f"`{item.name}`" in README, item.name
+    for code in Exit:
+        assert f"| {code.value} |" in README, code
+
+
+def test_help_has_every_flag_by_group() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sqlshell", "--help"], capture_output=True, text=True, timeout=60, check=True
+    )
+    for setting in SETTINGS:
+        for flag in setting.flags:
+            assert flag in done.stdout, flag
+    for group in GROUPS:
+        assert f"{group}:" in done.stdout
+    assert "Examples:" in done.stdout
+
+
+def test_no_file_is_long() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in ROOT.joinpath("sqlshell").rglob("*.py")
+        if (lines := len(path.read_text().splitlines())) > 350
+    }
+    assert not long

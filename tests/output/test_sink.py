@@ -1,0 +1,165 @@
+"""Where bytes go: files that appear when they are complete, streams whose readers leave, full disks, pagers."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from sqlshell.errors import OutputError, ProtocolError
+from sqlshell.output.copy import copy
+from sqlshell.output.formats import Summary, WriterOptions, format_for_path, format_named
+from sqlshell.output.pager import ScreenSink
+from sqlshell.output.sink import Closed, FileSink, PipeSink, StreamSink
+from sqlshell.result import Batch, Column, Result
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
+    place = tmp_path / "x.csv"
+    place.write_text("old")
+    place.chmod(0o640)
+    sink = FileSink(str(place))
+    sink.write(b"new")
+    assert place.read_text() == "old"
+    sink.close()
+    assert place.read_text() == "new"
+    assert place.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_an_aborted_file_leaves_nothing(tmp_path: Path) -> None:
+    sink = FileSink(str(tmp_path / "x.csv"))
+    sink.write(b"new")
+    sink.abort()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_text("old")
+    link.symlink_to(real)
+    sink = FileSink(str(link))
+    sink.write(b"new")
+    sink.close()
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+@pytest.mark.parametrize("path", ["no/where", "."])
+def test_what_cannot_be_opened(tmp_path: Path, path: str) -> None:
+    with pytest.raises(OutputError):
+        FileSink(str(tmp_path / path))
+
+
+def test_a_full_disk() -> None:
+    sink = FileSink("/dev/full")
+    with pytest.raises(OutputError, match="No space"):
+        sink.write(b"x")
+    sink.abort()
+
+
+def test_a_reader_that_left() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as stream, pytest.raises(Closed):
+        StreamSink(stream).write(b"x")
+
+
+def test_a_command(tmp_path: Path) -> None:
+    sink = PipeSink(f"cat > '{tmp_path}/out'")
+    sink.write(b"text")
+    sink.close()
+    assert tmp_path.joinpath("out").read_text() == "text"
+    failing = PipeSink("exit 3")
+    with pytest.raises(OutputError, match="3"):
+        failing.close()
+    with pytest.raises(OutputError):
+        PipeSink("")
+
+
+def test_short_results_need_no_pager() -> None:
+    stream = io.BytesIO()
+    sink = ScreenSink(stream, "exit 1")
+    sink.write(b"one\ntwo\n")
+    sink.close()
+    assert stream.getvalue() == b"one\ntwo\n"
+
+
+def test_tall_results_go_through_the_pager(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    sink = ScreenSink(stream, f"cat > '{tmp_path}/paged'")
+    for _ in range(100):
+        sink.write(b"line\n" * 10)
+    sink.close()
+    assert stream.getvalue() == b""
+    assert tmp_path.joinpath("paged").read_text() == "line\n" * 1000
+
+
+def test_a_pager_that_is_quit() -> None:
+    sink = ScreenSink(io.BytesIO(), "head -n 1 > /dev/null")
+    with pytest.raises(Closed):
+        for _ in range(10_000):
+            sink.write(b"line\n" * 1000)
+    sink.close()
+
+
+class Batches:
+    """Batches that fail once in between."""
+
+    def __init__(self, count: int, failing: int = -1) -> None:
+        self.count, self.failing, self.next, self.closed = count, failing, 0, False
+
+    def __aiter__(self) -> Batches:
+        return self
+
+    async def __anext__(self) -> Batch:
+        if self.next == self.failing:
+            raise ProtocolError("broken")
+        if self.next >= self.count:
+            raise StopAsyncIteration
+        self.next += 1
+        return Batch(1, rows=[[str(self.next)]])
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class Leaving(StreamSink):
+    def write(self, data: bytes) -> None:
+        raise Closed
+
+
+def test_the_loop_counts_and_closes() -> None:
+    batches = Batches(3)
+    stream = io.BytesIO()
+    writer = format_named("csv").factory(WriterOptions())
+    summary = asyncio.run(copy(Result([Column("a")], batches), writer, StreamSink(stream)))
+    assert (summary, batches.closed, stream.getvalue()) == (Summary(3, True), True, b"a\n1\n2\n3\n")
+
+
+def test_the_loop_stops_when_the_reader_leaves_or_a_batch_fails() -> None:
+    gone, failing = Batches(1000), Batches(3, failing=1)
+    writer = format_named("csv").factory(WriterOptions())
+    summary = asyncio.run(copy(Result([Column("a")], gone), writer, Leaving(io.BytesIO())))
+    assert (summary.complete, gone.closed, gone.next) == (False, True, 0)
+    with pytest.raises(ProtocolError):
+        asyncio.run(copy(Result([Column("a")], failing), writer, StreamSink(io.BytesIO())))
+    assert failing.closed
+
+
+def test_formats_by_ending() -> None:
+    found = {
+        path: format_for_path(path) for path in ("a.csv", "b.JSONL", "c.ndjson", "d.tsv", "e.json", "f", "g.parquet")
+    }
+    assert [item.name if item else None for item in found.values()] == [
+        "csv",
+        "jsonl",
+        "jsonl",
+        "tsv",
+        "json",
+        None,
+        None,
+    ]
