@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -77,6 +78,7 @@ class Embedded:
             timeout_keep_alive=3600,
         )
         self._config.load()
+        self._config.ws_protocol_class = _websocket  # type: ignore[assignment]
 
     async def _finish(self, statements: Statements) -> None:
         try:
@@ -102,6 +104,13 @@ class Embedded:
         finally:
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
+
+
+def _websocket(**given: Any) -> asyncio.Protocol:
+    """uvicorn's websocket protocol, imported when the first connection asks to be one."""
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    return WebSocketsSansIOProtocol(**given)
 
 
 def start(

@@ -1,0 +1,110 @@
+"""The service inside a process: reached over socket pairs, closed at once whatever runs."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import websockets.sync.client
+from websockets.exceptions import InvalidStatus
+
+from sqlshell.embedded import Embedded, start
+from sqlshell.errors import UsageError
+
+
+@pytest.fixture
+def embedded() -> Iterator[Embedded]:
+    service = start(partition_rows=100)
+    yield service
+    service.close()
+
+
+def ask(service: Embedded, method: str, path: str, body: bytes = b"", token: str = "") -> tuple[int, bytes]:
+    """One request on a connection of its own, by hand."""
+    with service.dial() as connection:
+        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token or service.token}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        connection.sendall(head.encode() + body)
+        received = b""
+        while chunk := connection.recv(1 << 16):
+            received += chunk
+    first, _, rest = received.partition(b"\r\n\r\n")
+    return int(first.split()[1]), rest
+
+
+def test_it_answers_the_interface(embedded: Embedded) -> None:
+    status, body = ask(embedded, "POST", "/v2/statements", b'{"statement":"select 42"}')
+    assert (status, json.loads(body)["data"]) == (200, [["42"]])
+    assert ask(embedded, "GET", "/v2/version", token="wrong")[0] == 401
+
+
+def test_it_is_no_address(embedded: Embedded) -> None:
+    with embedded.dial() as connection:
+        assert connection.family == socket.AF_UNIX
+        assert connection.getpeername() == ""
+
+
+def test_the_row_limit_counts_here(embedded: Embedded) -> None:
+    request = {"statement": "select range from range(20)", "parameters": {"rowLimit": 5}}
+    _, body = ask(embedded, "POST", "/v2/statements", json.dumps(request).encode())
+    answer = json.loads(body)
+    assert (answer["sqlState"], len(answer["data"])) == ("01000", 5)
+    assert "rowlimit" in answer["message"]
+
+
+def test_websockets_reach_the_service(embedded: Embedded) -> None:
+    headers = {"Authorization": f"Bearer {embedded.token}"}
+    with pytest.raises(InvalidStatus) as caught:
+        websockets.sync.client.connect("ws://x/nowhere", sock=embedded.dial(), additional_headers=headers)
+    assert caught.value.response.status_code == 403
+
+
+def test_closing_ends_what_runs(tmp_path: Path) -> None:
+    service = start(tmp_path / "x.duckdb")
+    sql = b'{"statement":"create table t as select count(*) from range(10000000000) a, range(1000) b"}'
+    status, _ = ask(service, "POST", "/v2/statements", sql)
+    assert status == 202
+    service.close()
+    service.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "service"]
+    again = start(tmp_path / "x.duckdb")
+    again.wait()
+    again.close()
+
+
+def test_many_requests_of_a_new_session_share_it(embedded: Embedded) -> None:
+    found: list[bytes] = []
+    sql = b'{"statement":"create table if not exists t as select 1","parameters":{"sessionID":"one"}}'
+
+    def run() -> None:
+        found.append(ask(embedded, "POST", "/v2/statements", sql)[1])
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    time.sleep(0.2)
+    _, body = ask(embedded, "POST", "/v2/statements", b'{"statement":"from t"}')
+    assert json.loads(body)["data"] == [["1"]]
+
+
+def test_what_is_no_database(tmp_path: Path) -> None:
+    place = tmp_path / "x.db"
+    place.write_text("no database" * 100)
+    service = start(place)
+    with pytest.raises(UsageError):
+        service.wait()
+    with pytest.raises(UsageError):
+        service.dial()
+    service.close()
+    views = start(views={"x": tmp_path / "missing.csv"})
+    with pytest.raises(UsageError):
+        views.wait()
+    views.close()
