@@ -5,12 +5,24 @@ from __future__ import annotations
 import re
 
 # Everything that steers a terminal or hides text: C0, DEL, C1, line and paragraph separators, bidirectional controls,
-# zero-width marks that reorder or join nothing visible, surrogates, non-characters, tags.
+# zero-width marks that reorder or join nothing visible, fillers that draw nothing, surrogates, non-characters, tags.
+# Joiners and variation selectors stay, for scripts and emoji need them.
 _HOSTILE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000e0000-\U000e0fff]"
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufdd0-\ufdef"
+    "\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
 )
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+_NARROW = (
+    " -~\u00a0-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u055f\u1e00-\u1fff"
+    "\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2100-\u2319\u2500-\u25fc"
+)
+_WIDE = "\u3000-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60"
+# Ranges where each character stands for itself, so that most text needs no tables of Unicode; a test holds them to
+# wcwidth, which has the rest.
+_EVEN = re.compile(f"[{_NARROW}]*+")
+_KNOWN = re.compile(f"[{_NARROW}{_WIDE}]*+")
+_DOUBLE = re.compile(f"[{_WIDE}]")
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -30,11 +42,34 @@ def printable(text: str, keep: str = "") -> str:
     return _HOSTILE.sub(visible, text)
 
 
+def hostile(text: str) -> bool:
+    """Whether printable() would change `text`."""
+    return _HOSTILE.search(text) is not None
+
+
+def even(text: str) -> bool:
+    """Whether each character of `text` is known to take one cell, and to change nothing around it."""
+    return (text.isascii() and text.isprintable()) or _EVEN.fullmatch(text) is not None
+
+
 def cells(text: str) -> int:
     """The terminal cells of one printable line."""
     if text.isascii():
         return len(text)
+    if _KNOWN.fullmatch(text):
+        return len(_DOUBLE.sub("xx", text))
     from wcwidth import wcswidth
 
     width = int(wcswidth(text))
     return width if width >= 0 else len(text)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a value, as tabulate counts them: a last line end begins no line."""
+    lines = text.split("\n")
+    return lines[:-1] if len(lines) > 1 and not lines[-1] else lines
+
+
+def told_from_null(text: str, null: str) -> str:
+    """`text`, in one pair of single quotes more where it would look like `null`: the text NULL is `'NULL'`."""
+    return f"'{text}'" if null and text.strip("'") == null else text

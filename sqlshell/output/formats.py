@@ -9,14 +9,20 @@ from typing import Literal, Protocol
 from sqlshell.errors import UsageError
 from sqlshell.result import Batch, Column
 
+Role = Literal["header", "null"]
+
 
 @dataclass(frozen=True, slots=True)
 class WriterOptions:
-    """`null` is the text for NULL (None: the format's own), `table_style` the looks of tables."""
+    """`null` is the text for NULL (None: the format's own), `table_style` the looks of tables.
+
+    `paint` puts escape sequences around a text that a format for people draws in that role; None draws without colour.
+    """
 
     null: str | None = None
     table_style: str = "psql"
     header: bool = True
+    paint: Callable[[str, Role], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,11 @@ class Summary:
 
 
 class Writer(Protocol):
-    """Turns columns and batches into byte chunks; holds no file."""
+    """Turns columns and batches into byte chunks; holds no file.
+
+    begin() comes first, then any number of write() and settle(), then end() unless the reader left. A result without
+    columns gives no bytes.
+    """
 
     @property
     def holding(self) -> bool:
@@ -104,7 +114,7 @@ FORMATS: tuple[Format, ...] = (
 
 
 def format_named(name: str) -> Format:
-    """The format of that name. Raises UsageError with the nearest."""
+    """The format of that name, in any case. Raises UsageError with the nearest, or all."""
     for item in FORMATS:
         if item.name == name.lower():
             return item
@@ -118,6 +128,6 @@ def format_named(name: str) -> Format:
 
 
 def format_for_path(path: str) -> Format | None:
-    """The format that a file's ending chooses, None where it chooses none."""
+    """The format that a file's ending chooses, in any case; None where it chooses none."""
     lower = path.lower()
     return next((item for item in FORMATS if lower.endswith(item.endings)), None)

@@ -16,7 +16,8 @@ Line = tuple[str, str, str, str] | Callable[[list[int], list[str]], str] | None
 class Style:
     """Lines are (begin, fill, separator, end), rows (begin, separator, end); `minimum` widens columns past headers.
 
-    `above`, `below_header`, `between` and `below` may be None for no line.
+    `above`, `below_header`, `between` and `below` may be None for no line; `hidden` are those of `lineabove`,
+    `linebetweenrows`, `linebelow` that are not drawn when there is a header.
     """
 
     above: Line
@@ -27,58 +28,58 @@ class Style:
     row: Edge
     padding: int
     minimum: int = 2
-    centered: bool = False
+    hidden: tuple[str, ...] = ()
 
 
 PSQL = Style(
     ("+", "-", "+", "+"), ("|", "-", "+", "|"), None, ("+", "-", "+", "+"), ("|", "|", "|"), ("|", "|", "|"), 1
 )
 
+_NOT_FOR_TERMINALS = frozenset({"colon_grid", "tsv", "html", "unsafehtml"})
+"""colon_grid draws its rows by rules of its own; the others are data formats or markup."""
+
 
 def style_named(name: str) -> Style:
-    """The style of that name. Raises UsageError with the names."""
+    """The style of that name. Raises UsageError with the nearest, or all."""
     if name == "psql":
         return PSQL
-    import tabulate
-
-    found = vars(tabulate)["_table_formats"].get(name)
-    if found is None or callable(found.headerrow) or callable(found.datarow) or found.datarow is None:
+    if name not in style_names():
         import difflib
 
         near = difflib.get_close_matches(name, style_names(), 1)
         hint = f"did you mean {near[0]}?" if near else f"styles: {', '.join(style_names())}"
         raise UsageError(f"there is no table style {name!r}", hint)
-    pretty = name == "pretty"
+    import tabulate
+
+    found = vars(tabulate)["_table_formats"][name]
 
     def line(given: object) -> Line:
         if given is None or callable(given):
             return given
         return cast("tuple[str, str, str, str]", tuple(cast("tuple[str, ...]", given)))
 
-    hidden = found.with_header_hide or ()
     return Style(
-        above=None if "lineabove" in hidden else line(found.lineabove),
-        below_header=None if "linebelowheader" in hidden else line(found.linebelowheader),
-        between=None if "linebetweenrows" in hidden else line(found.linebetweenrows),
-        below=None if "linebelow" in hidden else line(found.linebelow),
-        header=tuple(found.headerrow),
-        row=tuple(found.datarow),
+        above=line(found.lineabove),
+        below_header=line(found.linebelowheader),
+        between=line(found.linebetweenrows),
+        below=line(found.linebelow),
+        header=cast(Edge, tuple(found.headerrow)),
+        row=cast(Edge, tuple(found.datarow)),
         padding=found.padding,
-        minimum=0 if pretty else 2,
-        centered=pretty,
+        minimum=0 if name == "pretty" else 2,
+        hidden=tuple(found.with_header_hide or ()),
     )
 
 
 def style_names() -> list[str]:
-    """The styles that are plain text."""
+    """The styles that are plain text, in order."""
     import tabulate
 
     return sorted(
         name
         for name, look in vars(tabulate)["_table_formats"].items()
-        if look.datarow is not None
-        and not callable(look.datarow)
-        and not callable(look.headerrow)
-        and name
-        not in {"colon_grid", "tsv", "latex", "latex_raw", "latex_booktabs", "latex_longtable", "unsafehtml", "html"}
+        if name not in _NOT_FOR_TERMINALS
+        and not name.startswith("latex")
+        and not (look.datarow is None or callable(look.datarow))
+        and not (look.headerrow is None or callable(look.headerrow))
     )

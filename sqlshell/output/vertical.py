@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sqlshell.output.cells import cells, printable
-from sqlshell.output.delimited import encode
-from sqlshell.output.formats import Summary, WriterOptions
+from sqlshell.output.columns import prepare
+from sqlshell.output.delimited import Values, encode
+from sqlshell.output.formats import Role, Summary, WriterOptions
 from sqlshell.output.table import NULL
 from sqlshell.result import Batch, Column
+
+RULE = "+" + "-" * 10
+"""Ends the line above a record."""
 
 
 class VerticalWriter:
@@ -18,6 +22,7 @@ class VerticalWriter:
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = NULL if options.null is None else printable(options.null)
+        self._paint = options.paint
         self._names: list[str] = []
         self._width = 0
         self._count = 0
@@ -25,11 +30,19 @@ class VerticalWriter:
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
         names = [printable(column.name) for column in columns]
         self._width = max(map(cells, names), default=0)
-        self._names = [name + " " * (self._width - cells(name)) for name in names]
+        self._names = [self._painted(name + " " * (self._width - cells(name)), "header") for name in names]
         return []
 
     def write(self, batch: Batch) -> Iterable[bytes]:
-        return [encode("".join(map(self._record, batch.rows)))] if batch.rows else []
+        if not batch.rows or not self._names:
+            return []
+        columns = [
+            self._column(name, values) for name, values in zip(self._names, zip(*batch.rows, strict=True), strict=True)
+        ]
+        first = self._count + 1
+        self._count += len(batch.rows)
+        heads = (f"-[ RECORD {number} ]".ljust(self._width + 1, "-") + RULE for number in range(first, self._count + 1))
+        return [encode("\n".join(map("\n".join, zip(heads, *columns, strict=True))) + "\n")]
 
     def settle(self) -> Iterable[bytes]:
         return []
@@ -37,11 +50,18 @@ class VerticalWriter:
     def end(self, summary: Summary) -> Iterable[bytes]:
         return []
 
-    def _record(self, row: Sequence[str | None]) -> str:
-        self._count += 1
-        lines = [f"-[ RECORD {self._count} ]".ljust(self._width + 1, "-") + "+" + "-" * 10]
-        for name, value in zip(self._names, row, strict=True):
-            first, *more = (self._null if value is None else printable(value, "\n")).split("\n")
-            lines.append(f"{name} | {first}".rstrip())
-            lines += [f"{' ' * self._width} | {line}".rstrip() for line in more]
-        return "\n".join(lines) + "\n"
+    def _column(self, name: str, values: Values) -> list[str]:
+        """The lines of one column, those of a value with line breaks joined."""
+        column = prepare(values, self._null)
+        head, blank = f"{name} | ", "\n" + " " * self._width + " | "
+        texts = column.texts
+        if self._paint is not None and None in values:
+            null = self._paint(self._null, "null")
+            texts = [null if value is None else text for text, value in zip(texts, values, strict=True)]
+        drawn = [head + text for text in texts]
+        for number in column.tall:
+            drawn[number] = head + blank.join(texts[number].split("\n"))
+        return drawn
+
+    def _painted(self, text: str, role: Role) -> str:
+        return self._paint(text, role) if self._paint else text

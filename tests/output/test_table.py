@@ -38,7 +38,7 @@ def by_tabulate(style: str, columns: list[Column], rows: Rows) -> str:
         tablefmt=style,
         disable_numparse=True,
         preserve_whitespace=True,
-        colalign=["center"] * len(columns) if style == "pretty" else aligns,
+        colalign=aligns,
     )
 
 
@@ -135,5 +135,5 @@ def test_printable(text: str, shown: str) -> None:
 def test_vertical() -> None:
     rows: Rows = [["1", "a\nb"], [None, ""]]
     assert drawn(VerticalWriter(WriterOptions()), [Column("id", "INTEGER"), Column("text")], rows) == (
-        "-[ RECORD 1 ]+----------\nid   | 1\ntext | a\n     | b\n-[ RECORD 2 ]+----------\nid   | NULL\ntext |\n"
+        "-[ RECORD 1 ]+----------\nid   | 1\ntext | a\n     | b\n-[ RECORD 2 ]+----------\nid   | NULL\ntext | \n"
     )
