@@ -5,49 +5,82 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
+from sqlshell.output.command import Closed
 from sqlshell.output.formats import Summary, Writer
-from sqlshell.output.sink import Closed, Sink
-from sqlshell.result import Batch, Result
+from sqlshell.output.sink import Sink
+from sqlshell.result import Batch, Partitions, Result
 
 SETTLE_SECONDS = 0.1
-"""How long a writer may hold rows back while no others come."""
+"""How long a writer may hold rows back."""
+
+LOOK_SECONDS = 0.05
+"""How often a reader that may leave, such as a pager, is looked at while no rows come."""
 
 
 async def copy(result: Result, writer: Writer, sink: Sink) -> Summary:
     """Write all rows of `result`, and close its batches. The summary is not complete when the reader left.
 
-    Raises OutputError, and what reading the batches raises.
+    The sink stays open. Raises OutputError, and what reading the batches raises; the rows before an error are written.
     """
     rows = 0
-    batches = result.batches
+    coming = _Coming(result.batches, writer, sink)
     try:
         await _put(sink, writer.begin(result.columns))
-        while True:
-            batch = await _next(result, writer, sink)
-            if batch is None:
-                break
+        while (batch := await coming.next()) is not None:
             chunks = writer.write(batch)
             rows += len(batch.rows) if batch.announced is None else batch.announced
             await _put(sink, chunks)
         await _put(sink, writer.end(Summary(rows, True)))
+        await _finish(sink)
         return Summary(rows, True)
     except Closed:
+        await _finish(sink)
         return Summary(rows, False)
+    except Exception:
+        # Whoever reads in a pager goes on reading what came before the error.
+        await _finish(sink)
+        raise
     finally:
-        await batches.aclose()
+        await result.batches.aclose()
 
 
-async def _next(result: Result, writer: Writer, sink: Sink) -> Batch | None:
-    if not writer.holding:
-        return await anext(result.batches, None)
-    coming = asyncio.ensure_future(anext(result.batches, None))
-    try:
-        await asyncio.wait([coming], timeout=SETTLE_SECONDS)
-        if not coming.done():
-            await _put(sink, writer.settle())
-        return await coming
-    finally:
-        coming.cancel()
+class _Coming:
+    """The next batch; while it is on its way the writer settles in time and the reader may leave."""
+
+    def __init__(self, batches: Partitions, writer: Writer, sink: Sink) -> None:
+        self._batches = batches
+        self._writer = writer
+        self._sink = sink
+        self._due: float | None = None
+
+    async def next(self) -> Batch | None:
+        if not self._writer.holding:
+            self._due = None
+            if not self._sink.blocking:
+                return await anext(self._batches, None)
+        elif self._due is None:
+            self._due = asyncio.get_running_loop().time() + SETTLE_SECONDS
+        coming = asyncio.ensure_future(anext(self._batches, None))
+        try:
+            while not coming.done():
+                await asyncio.wait([coming], timeout=self._patience())
+                if self._sink.blocking and self._sink.closed:
+                    raise Closed
+                if self._due is not None and self._patience() == 0:
+                    self._due = None
+                    await _put(self._sink, self._writer.settle())
+            return coming.result()
+        finally:
+            if not coming.done():
+                coming.cancel()
+                await asyncio.wait([coming])
+
+    def _patience(self) -> float | None:
+        """The seconds until something is to be done; None for as long as it takes."""
+        left = None if self._due is None else max(0.0, self._due - asyncio.get_running_loop().time())
+        if not self._sink.blocking:
+            return left
+        return LOOK_SECONDS if left is None else min(left, LOOK_SECONDS)
 
 
 async def _put(sink: Sink, chunks: Iterable[bytes]) -> None:
@@ -59,6 +92,11 @@ async def _put(sink: Sink, chunks: Iterable[bytes]) -> None:
         await asyncio.to_thread(sink.write, data)
     else:
         sink.write(data)
+
+
+async def _finish(sink: Sink) -> None:
+    if sink.blocking:
+        await asyncio.to_thread(sink.finish)
 
 
 def warn_of_names(result: Result, warn: Callable[[str], None]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from sqlshell.errors import UsageError
 from sqlshell.output.formats import Summary, WriterOptions
 from sqlshell.output.names import distinct_names
 from sqlshell.output.rawcsv import raw_csv
@@ -34,6 +35,8 @@ class CsvWriter:
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = options.null or ""
+        if _QUOTED.search(self._null):
+            raise UsageError(f"csv cannot write {self._null!r} for NULL", "it may hold no comma, quote or line break")
         self._header = options.header
         self._single = False
 

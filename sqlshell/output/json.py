@@ -101,7 +101,7 @@ def number(text: str) -> str:
     if _NUMBER.fullmatch(text):
         return text
     found = _LOOSE.fullmatch(text)
-    if found is None or not (found[2] or (found[3] or ".") != "." or re.search("[0-9]", text.partition("e")[0])):
+    if found is None or not re.search("[0-9]", re.split("[eE]", text)[0]):
         return encode_basestring(text)
     whole = found[2] or "0"
     fraction = "" if found[3] in {None, "."} else found[3]

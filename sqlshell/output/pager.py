@@ -6,87 +6,136 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
-from typing import BinaryIO
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, BinaryIO
 
-from sqlshell.output.sink import Closed, StreamSink
+from sqlshell.errors import OutputError
+from sqlshell.output.cells import cells
+from sqlshell.output.command import Closed, Command
+from sqlshell.output.sink import StreamSink
 
 DEFAULT = "less -SRXF"
+DEFAULT_FOR_WIDE = "less -SRX"
+"""Without F, for `less` counts a line that it chops as one: it would leave at once, with the lines cut."""
+
+NOT_STARTED = frozenset({126, 127})
+"""What a shell ends with when there is no such command."""
+
+PIPE_HOLDS = 1 << 20
+"""More than this in a pipe, and somebody has read from it."""
 
 
 class ScreenSink:
-    """Holds output back until it is taller than the screen, then starts the pager. Without `less`, plain output.
+    """Holds output back until it is taller than the screen, then starts the pager `command`, "" for the default.
 
-    While the pager runs Ctrl-C is the pager's own; quitting it is Closed to whoever writes. To be used from the main
-    thread, but for write().
+    Without `less`, and when the pager cannot be started, output is plain. While the pager runs Ctrl-C is the pager's
+    own; leaving it is Closed to whoever writes. To be used from the main thread, but for write() and finish() while
+    `blocking`.
     """
 
     def __init__(self, stream: BinaryIO, command: str) -> None:
         self._plain = StreamSink(stream)
-        self._command = command or (DEFAULT if shutil.which("less") else "")
-        self._height = shutil.get_terminal_size().lines
+        self._command = command.strip() or (DEFAULT if shutil.which("less") else "")
         self._held = b""
-        self._process: subprocess.Popen[bytes] | None = None
-        self._before: object = None
+        self._unread = b""
+        self._pager: Command | None = None
+        self._restore: Callable[[], None] | None = None
         self._through = not self._command
 
     @property
     def blocking(self) -> bool:
-        return self._process is not None
+        return self._pager is not None
+
+    @property
+    def closed(self) -> bool:
+        return self._pager is not None and self._pager.ended
 
     def write(self, data: bytes) -> None:
-        if self._process is not None:
+        if self._pager is not None:
             self._feed(data)
         elif self._through:
             self._plain.write(data)
         else:
             self._held += data
-            if self._held.count(b"\n") >= self._height - 1:
-                self._start()
+            size = shutil.get_terminal_size()
+            tall = self._held.count(b"\n") >= size.lines - 1
+            if tall or screen_lines(self._held, size.columns, size.lines) >= size.lines - 1:
+                self._start(self._command if tall or self._command != DEFAULT else DEFAULT_FOR_WIDE)
+
+    def finish(self) -> None:
+        if self._pager is not None and self._pager.finish() in NOT_STARTED:
+            self._give_up()
 
     def close(self) -> None:
-        if self._process is None:
+        try:
+            self.finish()
             held, self._held = self._held, b""
             if held:
-                with contextlib.suppress(Closed):
-                    self._plain.write(held)
+                self._plain.write(held)
+        except Closed:
             return
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        self._process.wait()
-        self._process = None
-        self._restore()
+        finally:
+            self._ended()
 
     def abort(self) -> None:
-        self.close()
+        """What is held back is shown all the same: these are rows that did come."""
+        if self._pager is not None:
+            self._pager.stop()
+        with contextlib.suppress(OutputError):
+            self.close()
 
-    def _start(self) -> None:
+    def _start(self, command: str) -> None:
         held, self._held = self._held, b""
         try:
-            self._process = subprocess.Popen(self._command, shell=True, stdin=subprocess.PIPE, env=_environment())
-        except OSError:
+            self._pager = Command(command, {"LESSCHARSET": "utf-8"} | dict(os.environ))
+        except OutputError:
             self._through = True
             self._plain.write(held)
             return
         # Ignored only now: the pager would inherit it.
-        self._before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        before: Any = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._restore = lambda: _handle(before)
         self._feed(held)
 
     def _feed(self, data: bytes) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
+        assert self._pager is not None
+        if len(self._unread) < PIPE_HOLDS:
+            self._unread += data
         try:
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            raise Closed from None
+            self._pager.write(data)
+        except Closed:
+            if self._pager.finish() not in NOT_STARTED:
+                raise
+            self._give_up()
+        else:
+            if len(self._unread) >= PIPE_HOLDS:
+                self._unread = b""
 
-    def _restore(self) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)  # type: ignore[arg-type]
-            self._before = None
+    def _give_up(self) -> None:
+        """The pager never ran: what it was given goes to the screen."""
+        self._pager, self._through = None, True
+        unread, self._unread = self._unread, b""
+        self._plain.write(unread)
+
+    def _ended(self) -> None:
+        self._pager = None
+        restore, self._restore = self._restore, None
+        if restore is not None:
+            restore()
 
 
-def _environment() -> dict[str, str]:
-    return {"LESSCHARSET": "utf-8"} | dict(os.environ)
+def _handle(before: Callable[[int, FrameType | None], object] | int | None) -> None:
+    # None is a handler that was not made in Python; it cannot be put back.
+    signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+
+
+def screen_lines(data: bytes, width: int, enough: int) -> int:
+    """The lines that a terminal of `width` cells shows for `data`; counting ends at `enough`."""
+    lines = 0
+    for line in data.split(b"\n"):
+        if lines >= enough:
+            break
+        length = len(line) if line.isascii() else cells(line.decode("utf-8", "replace"))
+        lines += max(1, -(-length // max(1, width)))
+    return lines - (data.endswith(b"\n") and lines < enough)

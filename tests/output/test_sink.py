@@ -163,3 +163,32 @@ def test_formats_by_ending() -> None:
         None,
         None,
     ]
+
+
+def test_a_pager_that_is_missing_is_plain_output() -> None:
+    stream = io.BytesIO()
+    sink = ScreenSink(stream, "no-such-pager-anywhere")
+    for _ in range(10):
+        sink.write(b"line\n" * 50)
+    sink.close()
+    assert stream.getvalue() == b"line\n" * 500
+
+
+class Left(StreamSink):
+    """A reader that has left, which no write has found out yet."""
+
+    blocking = True
+    closed = True
+
+
+class Never(Batches):
+    async def __anext__(self) -> Batch:
+        await asyncio.sleep(3600)
+        return Batch(1, rows=[])
+
+
+def test_a_reader_that_leaves_while_no_rows_come() -> None:
+    batches = Never(1)
+    writer = format_named("csv").factory(WriterOptions())
+    summary = asyncio.run(copy(Result([Column("a")], batches), writer, Left(io.BytesIO())))
+    assert (summary.complete, batches.closed) == (False, True)

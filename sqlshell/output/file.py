@@ -1,0 +1,120 @@
+"""A file that appears when it is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from typing import BinaryIO
+
+from sqlshell.errors import OutputError
+from sqlshell.output.command import Closed
+
+_DESCRIPTOR = re.compile(r"/dev/(?:std(?P<name>out|err)|fd/(?P<number>\d+))|/proc/self/fd/(?P<other>\d+)")
+LONGEST_STEM = 60
+"""Characters of a file's name that its temporary file repeats: names have at most 255 bytes."""
+
+
+class FileSink:
+    """Writes beside its place and moves the file there in close(); links are followed, an existing file's mode is kept.
+
+    What is no regular file (`/dev/stdout`, a FIFO, a device) is written directly. After a failed write close() leaves
+    what was there. Raises OutputError when it cannot be opened.
+    """
+
+    blocking = False
+    closed = False
+
+    def __init__(self, path: str) -> None:
+        self._name = path
+        self._temporary: Path | None = None
+        self._broken = False
+        try:
+            self._place = Path(path).expanduser()
+            self._file = self._open()
+        except (OSError, RuntimeError, ValueError) as error:
+            self._remove()
+            raise _unopened(path, error) from error
+
+    def write(self, data: bytes) -> None:
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) :]
+        except BrokenPipeError:
+            raise Closed from None
+        except OSError as error:
+            self._broken = True
+            raise self._failed(error) from error
+
+    def finish(self) -> None:
+        return None
+
+    def close(self) -> None:
+        if self._broken:
+            self.abort()
+            return
+        try:
+            self._file.close()
+            if self._temporary is not None:
+                self._temporary.replace(self._place)
+                self._temporary = None
+        except OSError as error:
+            self._remove()
+            raise self._failed(error) from error
+
+    def abort(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file.close()
+        self._remove()
+
+    def _open(self) -> BinaryIO:
+        given = _DESCRIPTOR.fullmatch(str(self._place))
+        if given is not None:
+            # Not by its name: that would open a redirected file once more, at its start.
+            number = {"out": 1, "err": 2}.get(given["name"] or "") or int(given["number"] or given["other"])
+            return os.fdopen(os.dup(number), "wb", buffering=0)
+        if self._place.is_dir() or self._name.endswith("/"):
+            raise OutputError(f"{self._name} is a folder", "name a file in it")
+        there = self._place.stat() if self._place.exists() else None
+        if there is not None and not self._place.is_file():
+            return self._place.open("wb", buffering=0)
+        self._place = Path(os.path.realpath(self._place))
+        if there is not None and not os.access(self._place, os.W_OK):
+            raise OutputError(f"{self._name} may not be written", "its permissions forbid it")
+        temporary = self._place.with_name(f".{self._place.name[:LONGEST_STEM]}.{os.urandom(4).hex()}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        file = os.fdopen(os.open(temporary, flags, 0o666), "wb", buffering=0)
+        self._temporary = temporary
+        if there is not None:
+            # The owner may be kept only by root: who may write the file may replace it.
+            with contextlib.suppress(OSError, AttributeError):
+                os.chown(temporary, there.st_uid, there.st_gid)
+            temporary.chmod(there.st_mode & 0o7777)
+        return file
+
+    def _remove(self) -> None:
+        if self._temporary is not None:
+            with contextlib.suppress(OSError):
+                self._temporary.unlink()
+
+    def _failed(self, error: Exception) -> OutputError:
+        return failed(self._name, error, "what was there before is kept" if self._temporary is not None else "")
+
+
+def failed(name: str, error: Exception, hint: str = "") -> OutputError:
+    """The OutputError of a write that failed."""
+    reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+    return OutputError(f"{name} cannot be written: {reason}", hint)
+
+
+def _unopened(path: str, error: Exception) -> OutputError:
+    match error:
+        case FileNotFoundError() | NotADirectoryError():
+            hint = "its folder does not exist"
+        case PermissionError():
+            hint = "the folder may not be written; the new file is made in it first"
+        case _:
+            hint = ""
+    return failed(path, error, hint)
