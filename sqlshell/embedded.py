@@ -21,9 +21,16 @@ from uvicorn.server import ServerState
 
 from sqlshell.service.app import make_app
 from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.engine import Engine
+from sqlshell.service.options import Options
+from sqlshell.service.setup import make_statements
 from sqlshell.service.statements import Statements
+from sqlshell.service.storage import Storage
 
 CLOSING_SECONDS = 8.0
+
+RECORDS = 10_000
+"""Statements that stay findable: the embedded service remembers them in memory."""
 
 
 class Embedded:
@@ -32,9 +39,10 @@ class Embedded:
     The database is opened in the service's thread, while the client gets ready.
     """
 
-    def __init__(self, opened: Callable[[], Statements]) -> None:
+    def __init__(self, opened: Callable[[], Engine], options: Options) -> None:
         self.token = secrets.token_urlsafe(32)
         self._opened = opened
+        self._options = options
         self._opening: Future[Statements] = Future()
         self._state = ServerState()
         self._loop = asyncio.new_event_loop()
@@ -67,7 +75,7 @@ class Embedded:
 
     def _configure(self, statements: Statements) -> None:
         self._config = uvicorn.Config(
-            make_app(statements, self.token),
+            make_app(statements, self.token, self._options),
             http=HttpToolsProtocol,
             ws="none",
             lifespan="off",
@@ -94,7 +102,7 @@ class Embedded:
         asyncio.set_event_loop(self._loop)
         try:
             try:
-                statements = self._opened()
+                statements = make_statements(Storage(), self._options, engine=self._opened())
                 self._configure(statements)
             except BaseException as error:
                 self._opening.set_exception(error)
@@ -121,7 +129,7 @@ def start(
     What is wrong with the database is raised by wait() and dial().
     """
 
-    def opened() -> Statements:
-        return Statements(DuckdbEngine(database, views), partition_rows=partition_rows, row_limits=True)
+    def opened() -> Engine:
+        return DuckdbEngine(database, views)
 
-    return Embedded(opened)
+    return Embedded(opened, Options(partition_rows=partition_rows, row_limits=True, records=RECORDS))

@@ -18,7 +18,7 @@ from sqlshell.client.statements import Statements
 from sqlshell.client.target import Target
 from sqlshell.client.transport import Transport
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import Exit
+from sqlshell.errors import Exit, UsageError
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Sink, StreamSink
 from sqlshell.places import Local, Place, Remote, context_of, find_place, read_token
@@ -97,31 +97,59 @@ def start(asked: Start) -> int:
         return _interactive(opened, asked, settings)
 
 
-def serve(host: str, port: int, uds: str, data: str, token_file: str, partition_rows: int) -> int:
-    """Run the service for others until it is told to stop. The exit code."""
+def serve(asked: Mapping[str, Any]) -> int:
+    """Run the service for others until it is told to stop, or make a token for it. The exit code.
+
+    `asked` are the options of `sqlshell serve` by name.
+    """
+    from sqlshell.service.engines.duckdb import Limits
+    from sqlshell.service.options import Options as ServiceOptions
+    from sqlshell.service.server import Address, new_token
     from sqlshell.service.server import serve as run_service
 
+    data = Path(asked["data"]) if asked["data"] else None
+    if asked["new_token"]:
+        if data is None:
+            raise UsageError("--new-token needs --data DIR", "a token is kept in the folder of its service")
+        roles = asked["role"] or ("owner",)
+        sys.stdout.write(new_token(data, asked["organization"] or "", roles) + "\n")
+        return 0
+    for name in ("role", "organization"):
+        if asked[name]:
+            raise UsageError(f"--{name} goes with --new-token")
+    if asked["legacy_anonymous"] and not asked["legacy"]:
+        raise UsageError("--legacy-anonymous needs --legacy")
     diagnostics = Diagnostics(sys.stderr)
+    token_file = asked["token_file"] or ""
     token = read_token(token_file, diagnostics.warn) if token_file else secrets.token_urlsafe(32)
 
     def ready(url: str) -> None:
         if not token_file:
-            where = f"unix://{uds}" if uds else url
+            where = f"unix://{asked['uds']}" if asked["uds"] else url
             diagnostics.say(f"token: {token}\n  SQLSHELL_TOKEN={token} sqlshell {where}")
-        if not data:
-            diagnostics.say("nothing is kept after the end: --data DIR keeps databases")
+        if data is None:
+            diagnostics.say("nothing is kept after the end: --data DIR keeps databases, results and all else")
         sys.stdout.write(f"listening on {url}\n")
         sys.stdout.flush()
 
-    return run_service(
-        host=host,
-        port=port,
-        uds=Path(uds) if uds else None,
-        data=Path(data) if data else None,
-        token=token,
-        partition_rows=partition_rows,
-        on_ready=ready,
+    options = ServiceOptions(
+        partition_rows=asked["partition_rows"],
+        data_plane=asked["data_plane"],
+        public_url=asked["public_url"] or "",
+        retention=asked["retention"] * 3600.0,
+        quota=int(asked["quota"] * (1 << 30)),
+        statement_limit=asked["max_statement"] << 20,
+        attachment_limit=asked["max_attachments"] << 20,
+        attachments=asked["attachments"],
+        legacy=asked["legacy"],
+        legacy_anonymous=asked["legacy_anonymous"],
+        store_roots=tuple(Path(root).resolve() for root in asked["store_root"]),
+        grace=asked["grace"],
+        engine=Limits(asked["threads"], asked["memory"] or ""),
     )
+    uds = Path(asked["uds"]) if asked["uds"] else None
+    address = Address(asked["host"], asked["port"], uds, tuple(asked["allow_host"]))
+    return run_service(address, data, token, options, ready)
 
 
 def _options(settings: Settings, output: str) -> Options:

@@ -4,37 +4,65 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Collection
+from urllib.parse import quote
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
+from starlette.websockets import WebSocket
 
 from sqlshell import __version__
-from sqlshell.interface import sqlstate
-from sqlshell.interface.models import Metadata, PartitionInfo, StatementResponse, Version
+from sqlshell.interface.models import Version
+from sqlshell.service import resources
+from sqlshell.service.answers import Answers, json_response, message, several
 from sqlshell.service.auth import BearerAuth
-from sqlshell.service.body import BODY_LIMIT, BadRequest, check_timezone, read_request
+from sqlshell.service.body import BadRequest, Form, Limits, check_timezone, kind_of, read_form, read_json, read_request
+from sqlshell.service.catalog import ROLES, Caller
+from sqlshell.service.dataplane import PREFIX, DataPlane, stream
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.results import in_zone
-from sqlshell.service.statements import Record, Statements
+from sqlshell.service.guard import Guard
+from sqlshell.service.options import Options
+from sqlshell.service.pages import Pages
+from sqlshell.service.records import settle
+from sqlshell.service.statements import Statements
 
 GRACE_SECONDS = 0.1
 """How long a submission is waited for before it is answered as running."""
 
+JSON = "application/json"
+FORM = "multipart/form-data"
 
-def make_app(statements: Statements, token: str) -> ASGIApp:
-    """The application. Every request carries `token`."""
-    api = _Endpoints(statements)
-    app = Starlette(
-        routes=[
-            Route("/v2/statements", api.submit, methods=["POST"]),
-            Route("/v2/statements/{statement_id}", api.look_up, methods=["GET"]),
-            Route("/v2/version", version, methods=["GET"]),
-        ],
+
+def make_app(statements: Statements, token: str, options: Options, hosts: Collection[str] = ()) -> ASGIApp:
+    """The application. `token` is the operator's; where `hosts` are given, requests for others are refused."""
+    plane = DataPlane(options.data_plane, options.public_url)
+    answers = Answers(Pages(statements.organizations), plane)
+    api = Endpoints(statements, answers, plane, options)
+    routes = [
+        Route("/v2/statements", api.submit, methods=["POST"]),
+        Route("/v2/statements/{statement_id}", api.look_up, methods=["GET"]),
+        Route("/v2/version", version, methods=["GET"]),
+        Route("/v2/download/{kind}/{organization}/{name:path}", api.download, methods=["GET"]),
+        Route("/openapi.json", api.document, methods=["GET"]),
+        Route(PREFIX + "/statements/{statement_id}", api.read_by_plane, methods=["GET"]),
+        WebSocketRoute(PREFIX + "/streams/{statement_id}", api.stream),
+    ]
+    if options.legacy:
+        from sqlshell.service.legacy import Legacy
+
+        legacy = Legacy(api, statements)
+        routes += [
+            Route("/run-statement", legacy.run, methods=["POST"]),
+            Route("/copy/{kind}/{organization}/{name:path}", api.download, methods=["GET"]),
+            Route("/version", version, methods=["GET"]),
+        ]
+    app: ASGIApp = Starlette(
+        routes=routes,
         exception_handlers={
             BadRequest: _bad_request,
             HTTPException: _http_error,
@@ -42,129 +70,151 @@ def make_app(statements: Statements, token: str) -> ASGIApp:
             Exception: _broken,
         },
     )
-    return BearerAuth(app, token)
+    catalog = statements.organizations.catalog
+    app = BearerAuth(app, catalog, token, anonymous=options.legacy and options.legacy_anonymous)
+    return Guard(app, hosts) if hosts else app
 
 
 async def version(request: Request) -> Response:
     major, minor, patch = (int(part) for part in __version__.split(".")[:3])
-    return _json(msgspec.json.encode(Version(major, minor, patch)))
+    return json_response(msgspec.json.encode(Version(major, minor, patch)))
 
 
-class _Endpoints:
-    def __init__(self, statements: Statements) -> None:
+class Endpoints:
+    """What answers requests."""
+
+    def __init__(self, statements: Statements, answers: Answers, plane: DataPlane, options: Options) -> None:
         self._statements = statements
+        self._answers = answers
+        self._plane = plane
+        self._options = options
+        self.limits = Limits(options.statement_limit, options.attachment_limit, options.attachments)
 
     async def submit(self, request: Request) -> Response:
         """POST /v2/statements."""
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > BODY_LIMIT:
-                raise BadRequest(f"the body is larger than {BODY_LIMIT >> 20} MiB", 413)
-        asked = read_request(request.headers.get("content-type", ""), bytes(body))
+        content_type = request.headers.get("content-type", "")
+        if kind_of(content_type, (FORM, JSON)) == JSON:
+            asked, form = read_request(await read_json(request.stream(), self.limits), self.limits), Form()
+        else:
+            form = await self.form(request, "attachments")
+            try:
+                if "request" not in form.fields:
+                    raise BadRequest("the part 'request' is missing")
+                asked = read_request(form.fields["request"], self.limits)
+            except BadRequest:
+                form.close()
+                raise
         try:
-            records = await self._statements.submit(asked)
+            records = await self._statements.submit(asked, caller_of(request), form)
         except Failure as failure:
-            raise BadRequest(f"request.statement: {failure.message}") from None
-        last = records[-1]
-        try:
-            async with asyncio.timeout(GRACE_SECONDS):
-                await last.done.wait()
-        except TimeoutError:
-            pass
+            raise BadRequest(failure.message, 500) from failure
+        await settle(records[-1], GRACE_SECONDS)
         timezone = (asked.parameters.timezone if asked.parameters else None) or "UTC"
-        if len(records) == 1:
-            return await _answer(records[0], 0, timezone)
-        return _several(records)
+        return await self._answers.one(records[0], 0, timezone, request) if len(records) == 1 else several(records)
 
     async def look_up(self, request: Request) -> Response:
         """GET /v2/statements/{statementID}."""
-        given = request.path_params["statement_id"]
-        try:
-            statement_id = str(uuid.UUID(given))
-        except ValueError:
-            raise BadRequest(f"statementID: {given[:100]!r} is not a uuid") from None
-        timezone = request.query_params.get("timezone") or "UTC"
-        check_timezone(timezone, "timezone")
-        text = request.query_params.get("partitionID") or "0"
-        if not (text.isascii() and text.isdecimal()) or len(text) > 10:
-            raise BadRequest(f"partitionID: {text[:100]!r} is not a partition's number")
-        record = self._statements.find(statement_id)
+        statement_id, partition, timezone = _asked(request)
+        record = self._statements.find(statement_id, caller_of(request))
         if record is None:
             raise BadRequest(f"there is no statement {statement_id}", 404)
-        return await _answer(record, int(text), timezone)
+        return await self._answers.one(record, partition, timezone, request)
+
+    async def read_by_plane(self, request: Request) -> Response:
+        """A partition by the data plane, whose token is the statement's own."""
+        statement_id, partition, timezone = _asked(request)
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() != "bearer" or not self._plane.good(token.strip(), statement_id):
+            return message("the token is not this statement's", 401, {"WWW-Authenticate": "Bearer"})
+        record = self._statements.ledger.find(statement_id)
+        if record is None:
+            raise BadRequest(f"there is no statement {statement_id}", 404)
+        return await self._answers.one(record, partition, timezone, request, by_plane=True)
+
+    async def stream(self, socket: WebSocket) -> None:
+        await stream(socket, self._statements, self._plane)
+
+    async def download(self, request: Request) -> Response:
+        """A resource's bytes, whole or in part."""
+        kind, name = request.path_params["kind"], request.path_params["name"]
+        organization_id, caller = request.path_params["organization"].lower(), caller_of(request)
+        if kind not in resources.KINDS:
+            raise BadRequest(f"resourceType: {kind[:100]!r} is none of {', '.join(resources.KINDS)}")
+        try:
+            uuid.UUID(organization_id)
+        except ValueError:
+            raise BadRequest(f"organizationID: {organization_id[:100]!r} is not a uuid") from None
+        catalog = self._statements.organizations.catalog
+        found = catalog.find(organization_id, kind, name) if caller.may_see(organization_id) else None
+        if found is None:
+            raise BadRequest(f"there is no {kind} {name[:100]!r} in organization {organization_id}", 404)
+        organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)
+        path, size, tag = resources.path_of(organization, found), found.detail["size"], f'"{found.detail["sha256"]}"'
+        headers = {
+            "ETag": tag,
+            "Accept-Ranges": "bytes",
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.detail['file'], safe='')}",
+            "X-Content-Type-Options": "nosniff",
+        }
+        if tag in {item.strip() for item in request.headers.get("if-none-match", "").split(",")}:
+            return Response(None, 304, headers)
+        span = None
+        if request.headers.get("if-range", tag) == tag:
+            try:
+                span = resources.read_range(request.headers.get("range", ""), size)
+            except ValueError:
+                return message("the range is behind the end", 416, {"Content-Range": f"bytes */{size}"})
+        if span is not None:
+            headers["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{size}"
+        whole = resources.Span(0, size)
+        headers["Content-Length"] = str((span or whole).end - (span or whole).start)
+        content = resources.chunks(path, span or whole)
+        return StreamingResponse(content, 206 if span else 200, headers, "application/octet-stream")
+
+    async def document(self, request: Request) -> Response:
+        from sqlshell.service.openapi import document
+
+        return json_response(msgspec.json.encode(document(self._options)))
+
+    async def form(self, request: Request, files: str) -> Form:
+        folder = await asyncio.to_thread(self._statements.organizations.uploads)
+        return await read_form(request.headers.get("content-type", ""), request.stream(), self.limits, files, folder)
 
 
-async def _answer(record: Record, partition: int, timezone: str) -> Response:
-    """A record as the interface answers it: status while it runs, failure, or a result set with one partition."""
-    head = StatementResponse(
-        sql_state=record.state,
-        message=record.message or None,
-        statement_id=record.statement_id,
-        created_on=int(record.created),
-        metadata=Metadata(context=record.context),
-    )
-    if record.running:
-        head.message = "the statement is running"
-        connection = record.connection
-        head.progress = connection.progress() if connection is not None else None
-        return _json(msgspec.json.encode(head), 202)
-    outcome = record.outcome
-    if outcome is None or sqlstate.failed(record.state):
-        return _json(msgspec.json.encode(head))
-    counts = record.spool.row_counts or [0]
-    if partition >= len(counts):
-        raise BadRequest(f"partitionID: {partition} is out of range, there are {len(counts)} partitions")
-    head.metadata = Metadata(
-        encoding="json",
-        partition_info=[PartitionInfo(count) for count in counts],
-        columns=outcome.columns or [],
-        context=record.context,
-    )
-    if outcome.zoned and timezone != "UTC":
-        rows = await asyncio.to_thread(in_zone, record.spool.partition(partition), outcome.zoned, timezone)
-    else:
-        rows = record.spool.partition(partition)
-    return _json(msgspec.json.encode(head)[:-1] + b',"data":[' + rows + b"]}")
+def caller_of(request: Request) -> Caller:
+    found = request.scope.get("caller")
+    return found if isinstance(found, Caller) else Caller("nobody", "-", tuple(ROLES)[-1:])
 
 
-def _several(records: list[Record]) -> Response:
-    """The answer to several statements: their ids, and how far they are as a whole."""
-    failed = next((record for record in records if sqlstate.failed(record.state)), None)
-    running = failed is None and any(record.running for record in records)
-    first = records[0]
-    head = StatementResponse(
-        sql_state=sqlstate.RUNNING if running else failed.state if failed else sqlstate.DONE,
-        message=failed.message if failed else None,
-        statement_id=first.statement_id,
-        statement_ids=[record.statement_id for record in records],
-        created_on=int(first.created),
-        metadata=Metadata(context=records[-1].context),
-    )
-    return _json(msgspec.json.encode(head), 202 if running else 200)
-
-
-def _json(body: bytes, status: int = 200) -> Response:
-    return Response(body, status, media_type="application/json")
-
-
-def _message(text: str, status: int) -> Response:
-    return _json(msgspec.json.encode({"message": text}), status)
+def _asked(request: Request) -> tuple[str, int, str]:
+    """Statement, partition and zone of a look-up."""
+    given = request.path_params["statement_id"]
+    try:
+        statement_id = str(uuid.UUID(given))
+    except ValueError:
+        raise BadRequest(f"statementID: {given[:100]!r} is not a uuid") from None
+    timezone = request.query_params.get("timezone") or "UTC"
+    check_timezone(timezone, "timezone")
+    text = request.query_params.get("partitionID") or "0"
+    if not (text.isascii() and text.isdecimal()) or len(text) > 10:
+        raise BadRequest(f"partitionID: {text[:100]!r} is not a partition's number")
+    return statement_id, int(text), timezone
 
 
 async def _bad_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, BadRequest)
-    return _message(error.message, error.status)
+    return message(error.message, error.status)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _message(f"{error.detail}: {request.method} {request.url.path}", error.status_code)
+    said = f"{error.detail}: {request.method} {request.url.path}"
+    return message(said, error.status_code, dict(error.headers or {}))
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    return _message("the client left", 400)
+    return message("the client left", 400)
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    return _message("internal error", 500)
+    return message("internal error", 500)

@@ -1,20 +1,27 @@
-"""Request bodies: a multipart form or bare JSON becomes a StatementRequest."""
+"""Request bodies: a form or bare JSON, read as it comes; files go to disk and the rest stays small."""
 
 from __future__ import annotations
 
+import tempfile
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from sqlshell.interface.models import StatementRequest
 
-STATEMENT_LIMIT = 16 << 20
-"""Characters of a statement."""
+ESCAPED = 6
+"""Bytes that a character may take in JSON, such as \\u0000."""
 
-BODY_LIMIT = 64 << 20
-"""Bytes of a body: a statement of the longest length, escaped, and small attachments."""
+OVERHEAD = 64 << 10
+"""Bytes of a request beside its statement."""
+
+HEADERS = 16 << 10
+"""Bytes of the headers of a form's part."""
 
 _REQUEST = msgspec.json.Decoder(StatementRequest)
 
@@ -28,34 +35,94 @@ class BadRequest(Exception):
         self.status = status
 
 
-def read_request(content_type: str, body: bytes) -> StatementRequest:
-    """The request in a body. Raises BadRequest that names the field."""
-    kind, options = parse_options_header(content_type)
-    match kind:
-        case b"application/json":
-            text = body
-        case b"multipart/form-data":
-            if not options.get(b"boundary"):
-                raise BadRequest("Content-Type: multipart/form-data without a boundary")
-            parts = _parts(body, options[b"boundary"])
-            if "request" not in parts:
-                raise BadRequest("the part 'request' is missing")
-            text = parts["request"]
-        case _:
-            raise BadRequest("Content-Type: multipart/form-data or application/json is expected", 415)
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that came with a request: its base name, and where it is until the request is done."""
+
+    name: str
+    path: Path
+
+
+@dataclass(slots=True)
+class Form:
+    """The fields of a form by name, and its files. close() removes the files."""
+
+    fields: dict[str, bytes] = field(default_factory=dict)
+    attachments: list[Attachment] = field(default_factory=list)
+
+    def close(self) -> None:
+        for item in self.attachments:
+            item.path.unlink(missing_ok=True)
+        self.attachments.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`statement` counts characters, `attachment` bytes of all files together, `attachments` files."""
+
+    statement: int
+    attachment: int
+    attachments: int
+
+    @property
+    def text(self) -> int:
+        """Bytes of a form's fields, or of a JSON body."""
+        return self.statement * ESCAPED + OVERHEAD
+
+
+async def read_form(content_type: str, stream: AsyncIterator[bytes], limits: Limits, files: str, folder: Path) -> Form:
+    """A multipart form. The part `files` may come any number of times; its files are written to `folder`.
+
+    Raises BadRequest that names the part.
+    """
+    _, options = parse_options_header(content_type)
+    if not options.get(b"boundary"):
+        raise BadRequest("Content-Type: multipart/form-data without a boundary")
+    parts = _Parts(limits, files, folder)
+    try:
+        parser = MultipartParser(options[b"boundary"], parts.callbacks())  # type: ignore[arg-type]
+        async for chunk in stream:
+            parser.write(chunk)
+        parser.finalize()
+        if not parts.ended:
+            raise BadRequest("the form ends before its closing boundary")
+    except ValueError as error:
+        parts.abort()
+        raise BadRequest(f"the form cannot be read: {error}") from None
+    except BaseException:
+        parts.abort()
+        raise
+    return parts.form
+
+
+async def read_json(stream: AsyncIterator[bytes], limits: Limits) -> bytes:
+    body = bytearray()
+    async for chunk in stream:
+        body += chunk
+        if len(body) > limits.text:
+            raise BadRequest(f"the body is larger than {limits.text} bytes", 413)
+    return bytes(body)
+
+
+def read_request(text: bytes, limits: Limits) -> StatementRequest:
+    """The statement request. Raises BadRequest that names the field."""
     try:
         request = _REQUEST.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequest(f"request: {error}") from None
-    if not request.statement.strip():
-        raise BadRequest("request.statement is empty")
-    if len(request.statement) > STATEMENT_LIMIT:
-        raise BadRequest(f"request.statement is longer than {STATEMENT_LIMIT >> 20} MiB", 413)
+    check_statement(request.statement, "request.statement", limits)
     if request.parameters is not None:
         check_timezone(request.parameters.timezone, "request.parameters.timezone")
         if request.parameters.row_limit is not None and request.parameters.row_limit < 0:
             raise BadRequest("request.parameters.rowLimit is negative")
     return request
+
+
+def check_statement(text: str, place: str, limits: Limits) -> None:
+    if not text.strip():
+        raise BadRequest(f"{place} is empty")
+    if len(text) > limits.statement:
+        raise BadRequest(f"{place} is longer than {limits.statement} characters", 413)
 
 
 def check_timezone(name: str | None, place: str) -> None:
@@ -68,53 +135,110 @@ def check_timezone(name: str | None, place: str) -> None:
         raise BadRequest(f"{place}: there is no time zone {name[:100]!r}") from None
 
 
-def _parts(body: bytes, boundary: bytes) -> Mapping[str, bytes]:
-    """The parts of a form by name; the first of each name counts. A form that is cut short is a BadRequest."""
-    parts: dict[str, bytes] = {}
-    header = [b"", b""]
-    content: list[bytes] = []
-    name = [""]
-    ended: list[bool] = []
+def base_name(given: bytes) -> str:
+    """The last part of a file's name, whatever its sender's folders looked like."""
+    return given.decode("utf-8", "replace").replace("\\", "/").rpartition("/")[2].replace("\0", "")
 
-    def begin() -> None:
-        name[0] = ""
-        content.clear()
 
-    def header_field(data: bytes, start: int, end: int) -> None:
-        header[0] += data[start:end]
+class _Parts:
+    """Takes what the parser finds."""
 
-    def header_value(data: bytes, start: int, end: int) -> None:
-        header[1] += data[start:end]
+    def __init__(self, limits: Limits, files: str, folder: Path) -> None:
+        self.form = Form()
+        self.ended = False
+        self._limits = limits
+        self._files = files
+        self._folder = folder
+        self._field, self._value = b"", b""
+        self._name, self._filename = "", b""
+        self._text = bytearray()
+        self._texts = 0
+        self._bytes = 0
+        self._headers = 0
+        self._file: BinaryIO | None = None
 
-    def header_end() -> None:
-        if header[0].lower() == b"content-disposition":
-            _, options = parse_options_header(header[1])
-            name[0] = options.get(b"name", b"").decode("utf-8", "replace")
-        header[:] = [b"", b""]
+    def callbacks(self) -> dict[str, object]:
+        return {
+            "on_part_begin": self._begin,
+            "on_header_field": self._header_field,
+            "on_header_value": self._header_value,
+            "on_header_end": self._header_end,
+            "on_headers_finished": self._headers_end,
+            "on_part_data": self._data,
+            "on_part_end": self._end,
+            "on_end": self._finish,
+        }
 
-    def data(chunk: bytes, start: int, end: int) -> None:
-        content.append(chunk[start:end])
+    def abort(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self.form.close()
 
-    def part_end() -> None:
-        parts.setdefault(name[0], b"".join(content))
+    def _begin(self) -> None:
+        self._name, self._filename = "", b""
+        self._text = bytearray()
+        self._headers = 0
 
-    parser = MultipartParser(
-        boundary,
-        {
-            "on_part_begin": begin,
-            "on_header_field": header_field,
-            "on_header_value": header_value,
-            "on_header_end": header_end,
-            "on_part_data": data,
-            "on_part_end": part_end,
-            "on_end": lambda: ended.append(True),
-        },
-    )
-    try:
-        parser.write(body)
-        parser.finalize()
-    except ValueError as error:
-        raise BadRequest(f"the form cannot be read: {error}") from None
-    if not ended:
-        raise BadRequest("the form ends before its closing boundary")
-    return parts
+    def _header_field(self, data: bytes, start: int, end: int) -> None:
+        self._count(end - start)
+        self._field += data[start:end]
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._count(end - start)
+        self._value += data[start:end]
+
+    def _count(self, number: int) -> None:
+        self._headers += number
+        if self._headers > HEADERS:
+            raise BadRequest("the headers of a part are too long")
+
+    def _header_end(self) -> None:
+        if self._field.lower() == b"content-disposition":
+            _, options = parse_options_header(self._value)
+            self._name = options.get(b"name", b"").decode("utf-8", "replace")
+            self._filename = options.get(b"filename", b"")
+        self._field, self._value = b"", b""
+
+    def _headers_end(self) -> None:
+        if self._name != self._files:
+            if self._name in self.form.fields:
+                raise BadRequest(f"the part {self._name!r} comes twice")
+            return
+        name = base_name(self._filename)
+        if name in {"", ".", ".."}:
+            raise BadRequest(f"the part {self._files!r} has no file name")
+        if len(self.form.attachments) >= self._limits.attachments:
+            raise BadRequest(f"{self._files}: more than {self._limits.attachments} files", 413)
+        handle = tempfile.NamedTemporaryFile(dir=self._folder, delete=False)  # noqa: SIM115
+        self._file = handle.file  # type: ignore[assignment]
+        self.form.attachments.append(Attachment(name, Path(handle.name)))
+
+    def _data(self, chunk: bytes, start: int, end: int) -> None:
+        if self._file is not None:
+            self._bytes += end - start
+            if self._bytes > self._limits.attachment:
+                raise BadRequest(f"{self._files}: more than {self._limits.attachment} bytes", 413)
+            self._file.write(chunk[start:end])
+            return
+        self._texts += end - start
+        if self._texts > self._limits.text:
+            raise BadRequest(f"{self._name}: more than {self._limits.text} bytes", 413)
+        self._text += chunk[start:end]
+
+    def _end(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        else:
+            self.form.fields[self._name] = bytes(self._text)
+
+    def _finish(self) -> None:
+        self.ended = True
+
+
+def kind_of(content_type: str, known: Collection[str]) -> str:
+    """The media type of a body. Raises BadRequest (415) for one that is not `known`."""
+    kind = parse_options_header(content_type)[0].decode("latin-1").lower()
+    if kind not in known:
+        raise BadRequest(f"Content-Type: {' or '.join(known)} is expected", 415)
+    return kind

@@ -1,60 +1,248 @@
-"""The context objects that this service has: one organization, one role, one compute pool, no stores."""
+"""What the interface's own statements do: context objects are made, listed, described and dropped."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho, StatementRequest
-from sqlshell.service.engines.engine import Failure
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service import resources, stores
+from sqlshell.service.body import Attachment
+from sqlshell.service.catalog import ROLES, duplicate, missing
+from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
+from sqlshell.service.engines.engine import Engine, Failure, Options, Outcome, Rights
+from sqlshell.service.organizations import Organization, Organizations
+from sqlshell.service.pools import DEFAULT, Size, read_size
+from sqlshell.service.sessions import Session, Sessions
+from sqlshell.service.system import HIDDEN
 
-ORGANIZATION_ID = "00000000-0000-4000-8000-00000000c0de"
-ORGANIZATION = "local"
-ROLE = "owner"
-COMPUTE_POOL = "default"
 
+class Objects:
+    """Runs the interface's own statements. In a thread; raises Failure."""
 
-@dataclass(slots=True)
-class Parts:
-    """The parts of a session's context that are not the engine's."""
+    def __init__(self, organizations: Organizations, sessions: Sessions, roots: Sequence[Path]) -> None:
+        self._organizations = organizations
+        self._sessions = sessions
+        self._roots = roots
 
-    organization: str = ORGANIZATION_ID
-    role: str = ROLE
-    store: str = ""
-    compute_pool: str = COMPUTE_POOL
+    def use(self, asked: Use, session: Session) -> Outcome:
+        names = asked.names
+        match asked.kind:
+            case "database":
+                check_visible(names[0], session.organization)
+                session.connection.use(names[0], names[1] if len(names) > 1 else "")
+            case "schema":
+                session.connection.use(names[0] if len(names) > 1 else "", names[-1])
+            case "organization":
+                session.use_organization(names[-1], self._organizations)
+            case _:
+                session.use(asked.kind, names[-1])
+        return Outcome(message=f"using {asked.kind.replace('_', ' ')} {names[-1]}")
 
-    def use(self, kind: str, name: str) -> None:
-        """Go to an object; `kind` is organization, role, store or compute_pool. Raises Failure for one unknown."""
-        known = {
-            "organization": ((ORGANIZATION_ID, ORGANIZATION), sqlstate.NO_ORGANIZATION),
-            "role": ((ROLE,), sqlstate.NO_ROLE),
-            "store": ((), sqlstate.NO_STORE),
-            "compute_pool": ((COMPUTE_POOL,), sqlstate.NO_COMPUTE_POOL),
-        }
-        names, code = known[kind]
-        if name not in names:
-            raise Failure(code, f"{kind.replace('_', ' ')} {name!r} does not exist")
-        if kind != "organization":
-            setattr(self, kind, name)
+    def create(self, asked: Create, session: Session, attachments: Sequence[Attachment]) -> Outcome:
+        require(session, Rights.OBJECTS, f"CREATE {asked.kind.upper()}")
+        organization, name = session.organization, asked.names[-1]
+        done = Outcome(message=f"CREATE {asked.kind.upper()}")
+        try:
+            match asked.kind:
+                case "database":
+                    self._create_database(organization, name)
+                case "stream":
+                    _create_stream(asked, session)
+                case "store":
+                    detail = stores.read_options(asked.options, self._organizations, self._roots)
+                    if any(row[0] == name for row in databases(organization)):
+                        raise Failure(sqlstate.DUPLICATE_STORE, f"{name!r} is the name of a database")
+                    organization.catalog.add(organization.id, "store", name, detail)
+                    organization.store_names.add(name)
+                    organization.engine.mount(name, {}, organization.folder("copies"))
+                case "compute_pool":
+                    size = read_size(asked.options)
+                    if name == DEFAULT and organization.catalog.find(organization.id, "compute_pool", name) is None:
+                        raise duplicate("compute_pool", name)
+                    organization.catalog.add(organization.id, "compute_pool", name, pool_detail(size))
+                case "function_source" | "descriptor_source":
+                    resources.add(organization, asked.kind, name, dict(asked.options), attachments)
+                case "organization":
+                    self._only_operator(session)
+                    self._organizations.add(name)
+                case "api_token":
+                    return self._create_token(asked, session)
+                case "role":
+                    raise Failure(sqlstate.UNSUPPORTED, f"the roles are fixed: {', '.join(ROLES)}")
+                case _:
+                    raise unsupported("CREATE", asked.kind)
+        except Failure as failure:
+            there = failure.sql_state.startswith("42P") or failure.sql_state == sqlstate.DUPLICATE
+            if not (asked.if_not_exists and there):
+                raise
+        return done
 
-    def adopt(self, request: StatementRequest) -> None:
-        """Take what a request names. Raises Failure."""
-        given = {
-            "organization": request.organization,
-            "role": request.role,
-            "store": request.store,
-            "compute_pool": request.compute_pool,
-        }
-        for kind, name in given.items():
-            if name and name != getattr(self, kind):
-                self.use(kind, name)
+    def drop(self, asked: Drop, session: Session) -> Outcome:
+        require(session, Rights.OBJECTS, f"DROP {asked.kind.upper()}")
+        organization, name = session.organization, asked.names[-1]
+        catalog = organization.catalog
+        try:
+            match asked.kind:
+                case "database":
+                    self._drop_database(session, name)
+                case "stream" | "relation":
+                    _drop_relation(asked, session)
+                case "store":
+                    catalog.drop(organization.id, "store", name)
+                    organization.store_names.discard(name)
+                    organization.engine.detach(name)
+                    session.store = "" if session.store == name else session.store
+                case "compute_pool":
+                    catalog.drop(organization.id, "compute_pool", name)
+                    session.compute_pool = DEFAULT if session.compute_pool == name else session.compute_pool
+                case "function_source" | "descriptor_source":
+                    resources.drop(organization, asked.kind, name)
+                case "organization":
+                    self._only_operator(session)
+                    wanted = catalog.organization(name)
+                    if wanted == organization.id:
+                        raise Failure(sqlstate.DEPENDENTS, f"organization {name!r} is in use by this session")
+                    self._sessions.leave(wanted)
+                    self._organizations.drop(wanted)
+                case "api_token":
+                    if not catalog.drop_token(organization.id, name):
+                        raise missing("api_token", name)
+                case "role":
+                    raise Failure(sqlstate.UNSUPPORTED, f"the roles are fixed: {', '.join(ROLES)}")
+                case _:
+                    raise unsupported("DROP", asked.kind)
+        except Failure as failure:
+            if not (asked.if_exists and failure.sql_state.startswith("3D")):
+                raise
+        return Outcome(message=f"DROP {asked.kind.upper()}")
 
-    def echo(self, database: str, schema: str) -> ContextEcho:
-        return ContextEcho(
-            organization_id=self.organization,
-            role_name=self.role,
-            database_name=database,
-            schema_name=schema,
-            store_name=self.store or None,
-            compute_pool_name=self.compute_pool,
+    def start_pool(self, asked: StartPool, session: Session) -> Outcome:
+        verb = "START" if asked.start else "STOP"
+        require(session, Rights.OBJECTS, f"{verb} COMPUTE_POOL")
+        organization = session.organization
+        found = organization.catalog.find(organization.id, "compute_pool", asked.name)
+        if found is None:
+            if asked.name != DEFAULT:
+                raise missing("compute_pool", asked.name)
+            organization.catalog.add(organization.id, "compute_pool", DEFAULT, pool_detail(Size()))
+            found = organization.catalog.get(organization.id, "compute_pool", DEFAULT)
+        organization.catalog.change(
+            organization.id, "compute_pool", asked.name, {**found.detail, "running": asked.start}
         )
+        return Outcome(message=f"{verb} COMPUTE_POOL")
+
+    def _create_database(self, organization: Organization, name: str) -> None:
+        if name in HIDDEN or any(row[0].lower() == name.lower() for row in databases(organization)):
+            raise duplicate("database", name)
+        if name in organization.store_names:
+            raise Failure(sqlstate.DUPLICATE_DATABASE, f"{name!r} is the name of a store")
+        if not organization.locked:
+            organization.engine.attach(name, None)
+            return
+        file = f"{uuid.uuid4()}.data"
+        path = organization.folder("databases") / file
+        organization.engine.attach(name, path)
+        organization.catalog.add(organization.id, "database", name, {"file": file})
+
+    def _drop_database(self, session: Session, name: str) -> None:
+        organization = session.organization
+        if not any(row[0] == name for row in databases(organization)):
+            raise missing("database", name)
+        if session.connection.database == name:
+            raise Failure(
+                sqlstate.DEPENDENTS, f"database {name!r} is in use by this session: USE DATABASE another first"
+            )
+        found = organization.catalog.find(organization.id, "database", name)
+        if found is not None and len(organization.catalog.objects(organization.id, "database")) == 1:
+            raise Failure(sqlstate.DEPENDENTS, "the last database stays")
+        organization.engine.detach(name)
+        if found is not None:
+            organization.catalog.drop(organization.id, "database", name)
+            path = organization.folder("databases") / found.detail["file"]
+            for file in (path, path.with_name(path.name + ".wal")):
+                file.unlink(missing_ok=True)
+        organization.check_streams()
+
+    def _create_token(self, asked: Create, session: Session) -> Outcome:
+        roles = [item.strip() for item in asked.options.get("roles", asked.options.get("role", "reader")).split(",")]
+        for role in roles:
+            if role in ROLES and role not in session.caller.roles:
+                raise Failure(sqlstate.PRIVILEGE, f"role {role!r} is not one of this token's")
+        catalog = session.organization.catalog
+        made = catalog.new_token(session.organization.id, roles, asked.names[-1])
+        columns = [ColumnInfo(name, "VARCHAR", False) for name in ("name", "token")]
+        return Outcome(columns, message="the token is shown this once", secret=made)
+
+    @staticmethod
+    def _only_operator(session: Session) -> None:
+        if session.caller.organization:
+            raise Failure(sqlstate.PRIVILEGE, "this token is bound to its organization")
+
+
+def require(session: Session, rights: Rights, what: str) -> None:
+    """Raises Failure where the session's role may not."""
+    if session.rights < rights:
+        raise Failure(sqlstate.PRIVILEGE, f"role {session.role!r} may not do this: {what}")
+
+
+def unsupported(verb: str, kind: str) -> Failure:
+    return Failure(sqlstate.UNSUPPORTED, f"{verb} {kind.upper()} is not something that this service has")
+
+
+def check_visible(database: str, organization: Organization) -> None:
+    if database in HIDDEN or database in organization.store_names:
+        raise missing("database", database)
+
+
+def databases(organization: Organization) -> list[tuple[str, ...]]:
+    engine: Engine = organization.engine
+    return engine.read_listing(engine.listing("databases", "", "", (), set(organization.store_names)))
+
+
+def pool_detail(size: Size) -> dict[str, object]:
+    return {"concurrency": size.concurrency, "queue": size.queue, "timeout": size.timeout, "running": True}
+
+
+def quoted(names: Names) -> str:
+    return ".".join('"' + part.replace('"', '""') + '"' for part in names)
+
+
+class Discard:
+    """A sink for statements whose rows nobody sees."""
+
+    def keep(self, rows: Sequence[str]) -> None:
+        return
+
+    def file(self) -> Path:
+        raise NotImplementedError
+
+
+def _create_stream(asked: Create, session: Session) -> None:
+    if session.connection.in_transaction:
+        raise Failure("25001", "CREATE STREAM cannot be part of a transaction")
+    relation = session.connection.resolve(asked.names)
+    if session.organization.engine.exists(relation):
+        raise duplicate("stream", asked.names[-1])
+    session.connection.run(f"CREATE TABLE {quoted(relation)} {asked.columns}", Options(), Discard())
+    session.organization.add_stream(relation)
+
+
+def _drop_relation(asked: Drop, session: Session) -> None:
+    relation = session.connection.resolve(asked.names)
+    engine = session.organization.engine
+    is_stream = relation in session.organization.streams.known
+    if asked.kind == "stream" and not is_stream:
+        raise missing("stream", asked.names[-1])
+    kinds = {
+        row[0]: row[2]
+        for row in engine.read_listing(engine.listing("relations", relation[0], relation[1], (), ()))
+    }  # fmt: skip
+    if relation[2] not in kinds:
+        raise missing("relation", asked.names[-1])
+    kind = "VIEW" if kinds[relation[2]] == "view" else "TABLE"
+    session.connection.run(f"DROP {kind} {quoted(relation)}", Options(), Discard())
+    if is_stream:
+        session.organization.check_streams()

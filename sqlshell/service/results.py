@@ -1,13 +1,10 @@
-"""Results kept outside the user's databases: small ones in memory, larger ones in files of a private folder."""
+"""Results kept outside the users' databases: small ones with their statement's record, larger ones in files."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
-import tempfile
 import zoneinfo
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -17,84 +14,117 @@ import msgspec
 from sqlshell.interface.models import Rows
 
 IN_MEMORY = 1 << 20
-"""Bytes of a result that are held; more go to a file."""
+"""Bytes of a result that are held while its statement runs; more go to a file."""
+
+IN_RECORD = 32 << 10
+"""Bytes of a finished result that stay with the record."""
 
 _ROWS = msgspec.json.Decoder(Rows)
 
 
-class Store:
-    """Where results are kept; close() removes them all. The folder is made when it is first needed, mode 0700."""
+class Layout(msgspec.Struct, omit_defaults=True):
+    """How a result is kept: `rows` in partitions of `partition_rows`, the last one smaller.
 
-    def __init__(self) -> None:
-        self._folder: Path | None = None
+    `form` is "record" (beside the record), "text" (a file of JSON rows, `ends` being where each partition ends) or
+    "engine" (a file of the engine's own).
+    """
 
-    def new(self) -> Spool:
-        return Spool(self)
+    rows: int = 0
+    partition_rows: int = 1
+    form: str = "record"
+    ends: list[int] = []
 
-    def file(self) -> Path:
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="sqlshell-"))
-        handle, name = tempfile.mkstemp(dir=self._folder)
-        os.close(handle)
-        return Path(name)
-
-    def close(self) -> None:
-        folder, self._folder = self._folder, None
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+    @property
+    def counts(self) -> list[int]:
+        """Rows of each partition; an empty result has one empty partition."""
+        whole, rest = divmod(self.rows, self.partition_rows)
+        return [self.partition_rows] * whole + ([rest] if rest or not whole else [])
 
 
 class Spool:
-    """The partitions of one result, each as the text between the brackets of a JSON array of rows."""
+    """One result while it is made, and its partitions afterwards. `place` gives the file to use when one is needed."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, place: Callable[[], Path], partition_rows: int) -> None:
+        self._place = place
         self._held: list[bytes] = []
-        self._size = 0
-        self._path: Path | None = None
         self._file: BinaryIO | None = None
-        self._places: list[tuple[int, int]] = []
-        self.row_counts: list[int] = []
+        self._path: Path | None = None
+        self.layout = Layout(partition_rows=partition_rows)
+        self.body = b""
+        self.size = 0
 
     def keep(self, rows: Sequence[str]) -> None:
         """Add a partition; rows are JSON arrays."""
         body = ",".join(rows).encode("utf-8", "surrogatepass")
-        self._places.append((self._size, len(body)))
-        self.row_counts.append(len(rows))
-        self._size += len(body)
-        if self._file is None:
-            self._held.append(body)
-            if self._size > IN_MEMORY:
-                self._path = self._store.file()
-                self._file = self._path.open("wb")
-                self._file.writelines(self._held)
-                self._held = []
-        else:
+        self.size += len(body)
+        self.layout.rows += len(rows)
+        self.layout.ends.append(self.size)
+        if self._file is not None:
             self._file.write(body)
+            return
+        self._held.append(body)
+        if self.size > IN_MEMORY:
+            self._to_file()
 
-    def finish(self) -> None:
-        """No more partitions come."""
+    def file(self) -> Path:
+        self._path = self._place()
+        self.layout.form = "engine"
+        return self._path
+
+    def finish(self, filed: int | None = None) -> None:
+        """No more rows come; `filed` is how many the engine wrote to its file. Raises OSError."""
+        if filed is not None and self._path is not None:
+            self.layout.rows = filed
+            self.size = self._path.stat().st_size
+        elif self._file is not None or self.size > IN_RECORD:
+            self._to_file()
+            assert self._file is not None
+            self._file.close()
+            self._file = None
+        else:
+            self.body, self._held = b"".join(self._held), []
+
+    def restore(self, layout: Layout, body: bytes, size: int) -> Spool:
+        """The spool of a record that was kept."""
+        self.layout, self.body, self.size = layout, body, size
+        if layout.form != "record":
+            self._path = self._place()
+        return self
+
+    @property
+    def path(self) -> Path | None:
+        return self._path
+
+    def partition(self, number: int) -> bytes:
+        """The rows of a partition that is kept as text. Raises OSError."""
+        ends = self.layout.ends
+        if not ends:
+            return b""
+        start, end = (ends[number - 1] if number else 0), ends[number]
+        if self._path is None:
+            return self.body[start:end]
+        with self._path.open("rb") as file:
+            file.seek(start)
+            return file.read(end - start)
+
+    def drop(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-    def partition(self, number: int) -> bytes:
-        """The rows of a partition; of partition 0 of an empty result none. Raises IndexError."""
-        if not self._places and number == 0:
-            return b""
-        offset, length = self._places[number]
-        if self._path is None:
-            return self._held[number]
-        with self._path.open("rb") as file:
-            file.seek(offset)
-            return file.read(length)
-
-    def drop(self) -> None:
-        self.finish()
-        self._held = []
+        self._held, self.body = [], b""
         if self._path is not None:
             with contextlib.suppress(OSError):
                 self._path.unlink()
+        self.layout = Layout(partition_rows=self.layout.partition_rows)
+        self.size = 0
+
+    def _to_file(self) -> None:
+        if self._file is None:
+            self._path = self._place()
+            self._file = self._path.open("wb")
+            self.layout.form = "text"
+            self._file.writelines(self._held)
+            self._held = []
 
 
 def in_zone(body: bytes, zoned: Sequence[int], timezone: str) -> bytes:

@@ -7,60 +7,100 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import uvicorn
+from starlette.types import ASGIApp
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import ServiceError, UsageError
 from sqlshell.service.app import make_app
-from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.catalog import Catalog
+from sqlshell.service.deadlines import Deadlines
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.guard import loopback
+from sqlshell.service.options import Options
+from sqlshell.service.setup import locked, make_statements, open_storage
 from sqlshell.service.statements import Statements
 
 KEEP_ALIVE_SECONDS = 80
 """Idle connections live longer here than with any client, so that a POST never meets a closing one."""
 
 
-def serve(
-    *,
-    host: str,
-    port: int,
-    uds: Path | None,
-    data: Path | None,
-    token: str,
-    partition_rows: int,
-    on_ready: Callable[[str], None],
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a service listens: at a port of `host`, or at a unix socket. `names` are more hosts that it answers to."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    uds: Path | None = None
+    names: tuple[str, ...] = ()
+
+
+def serve(address: Address, data: Path | None, token: str, options: Options, on_ready: Callable[[str], None]) -> int:
     """Serve until SIGTERM or SIGINT; the exit code. `on_ready` gets the address when requests are answered.
 
-    Raises UsageError when the address or the folder cannot be used.
+    Raises UsageError when the address or the folder cannot be used, ServiceError when another service has the folder.
     """
     os.umask(0o077)
-    database = None
-    if data is not None:
+    storage = open_storage(data)
+    with locked(data):
+        listener = _unix(address.uds) if address.uds else _tcp(address.host, address.port)
         try:
-            data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"{data} cannot be used: {error.strerror}") from None
-        database = data / "local.duckdb"
-    listener = _unix(uds) if uds else _tcp(host, port)
+            statements = make_statements(storage, options, data)
+            statements.organizations.get(statements.organizations.default())
+            port = 0 if address.uds else listener.getsockname()[1]
+            name = "localhost" if address.uds else f"[{address.host}]" if ":" in address.host else address.host
+            url = f"http://{name}" if address.uds else f"http://{name}:{port}"
+            app = make_app(statements, token, options, _hosts(address, port, options))
+            return _loop()(_serve(statements, app, listener, options.grace, lambda: on_ready(url)))
+        except Failure as failure:
+            raise ServiceError(failure.message) from None
+        finally:
+            listener.close()
+            storage.close()
+            if address.uds is not None:
+                with contextlib.suppress(OSError):
+                    address.uds.unlink()
+
+
+def new_token(data: Path, organization: str, roles: Sequence[str]) -> str:
+    """Make a token for an organization ("" is the first one) of the service in a folder, which may be running.
+
+    Raises UsageError.
+    """
+    os.umask(0o077)
+    storage = open_storage(data)
     try:
-        statements = Statements(DuckdbEngine(database), partition_rows=partition_rows, row_limits=False)
-        name = "localhost" if uds else f"[{host}]" if ":" in host else host
-        url = f"http://{name}" if uds else f"http://{name}:{listener.getsockname()[1]}"
-        return _loop()(_serve(statements, token, listener, lambda: on_ready(url)))
+        catalog = Catalog(storage)
+        wanted = catalog.organization(organization) if organization else catalog.organizations()[0][0]
+        return catalog.new_token(wanted, roles)
+    except Failure as failure:
+        raise UsageError(failure.message) from None
     finally:
-        listener.close()
-        if uds is not None:
-            with contextlib.suppress(OSError):
-                uds.unlink()
+        storage.close()
 
 
-async def _serve(statements: Statements, token: str, listener: socket.socket, ready: Callable[[], None]) -> int:
+def _hosts(address: Address, port: int, options: Options) -> set[str]:
+    """The values of Host that are answered; none are asked for at a unix socket, which no browser reaches."""
+    if address.uds:
+        return set()
+    own = f"[{address.host}]" if ":" in address.host else address.host
+    known = loopback(port) | set(address.names) | {f"{name}:{port}" for name in (*address.names, own)}
+    return known | ({urlsplit(options.public_url).netloc} if options.public_url else set())
+
+
+async def _serve(
+    statements: Statements, app: ASGIApp, listener: socket.socket, grace: float, ready: Callable[[], None]
+) -> int:
     config = uvicorn.Config(
-        make_app(statements, token),
-        http="httptools",
-        ws="none",
+        app,
+        http=Deadlines,
+        ws="websockets-sansio",
+        ws_max_size=64 << 10,
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -73,13 +113,22 @@ async def _serve(statements: Statements, token: str, listener: socket.socket, re
     config.load()
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[listener])
-    stop = asyncio.Event()
+    stop, now = asyncio.Event(), asyncio.Event()
+
+    def asked() -> None:
+        (now if stop.is_set() else stop).set()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, asked)
     ready()
     ticking = asyncio.ensure_future(server.main_loop())
     await stop.wait()
+    draining = asyncio.ensure_future(statements.drain(grace))
+    at_once = asyncio.ensure_future(now.wait())
+    await asyncio.wait({draining, at_once}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (draining, at_once):
+        task.cancel()
     server.should_exit = True
     await ticking
     await statements.close()
@@ -106,20 +155,27 @@ def _tcp(host: str, port: int) -> socket.socket:
 
 
 def _unix(path: Path) -> socket.socket:
-    """A unix socket of mode 0600; one that a dead service left behind is replaced."""
+    """A unix socket of mode 0600, made in a folder of mode 0700 and then moved to its place, so that it never was open
+    to others; one that a dead service left behind is replaced."""
     listener = socket.socket(socket.AF_UNIX)
     try:
         if path.is_socket():
-            probe = socket.socket(socket.AF_UNIX)
-            with probe:
+            with socket.socket(socket.AF_UNIX) as probe:
                 try:
                     probe.connect(str(path))
                 except OSError:
-                    path.unlink()
+                    pass
                 else:
                     raise UsageError(f"a service listens at {path} already")
-        listener.bind(str(path))
-        listener.listen(512)
+        elif path.exists():
+            raise UsageError(f"{path} is there and is no socket")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".s-", dir=path.parent) as private:
+            made = Path(private) / "s"
+            listener.bind(str(made))
+            made.chmod(0o600)
+            listener.listen(512)
+            made.replace(path)
     except OSError as error:
         listener.close()
         raise UsageError(f"{path} cannot be listened at: {error.strerror or error}") from None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -66,12 +68,25 @@ TABLE = [
 ]
 
 
+class Kept:
+    """A sink that holds the rows."""
+
+    def __init__(self, rows: list[str]) -> None:
+        self._rows = rows
+
+    def keep(self, rows: Sequence[str]) -> None:
+        self._rows.extend(rows)
+
+    def file(self) -> Path:
+        raise AssertionError("no result of these is large")
+
+
 def answer(sql: str, options: Options | None = None) -> tuple[list[ColumnInfo], list[list[str | None]], str]:
     engine = DuckdbEngine()
     connection = engine.connect()
     rows: list[str] = []
     try:
-        outcome = connection.run(sql, options or Options(), rows.extend)
+        outcome = connection.run(sql, options or Options(), Kept(rows))
     finally:
         connection.close()
         engine.close()
@@ -97,7 +112,7 @@ def test_statements_without_rows_say_what_they_did() -> None:
     engine = DuckdbEngine()
     connection = engine.connect()
     said = [
-        connection.run(sql, Options(), lambda rows: None).message
+        connection.run(sql, Options(), Kept([])).message
         for sql in ("create table t (i int)", "insert into t values (1), (2)", "update t set i = 3", "drop table t")
     ]
     connection.close()

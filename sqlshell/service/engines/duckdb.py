@@ -1,48 +1,61 @@
-"""DuckDB as an engine: rows leave it as JSON text that it made itself, never as Python objects where that can be."""
+"""DuckDB as an engine: one instance for one organization, or for the user of the embedded service."""
 
 from __future__ import annotations
 
-import base64
-import datetime
+import hashlib
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import Failure, Keep, Options, Outcome
+from sqlshell.service.engines.connection import DuckdbConnection
+from sqlshell.service.engines.contents import HIDDEN, columns, listing
+from sqlshell.service.engines.engine import Failure, Feed, Relation
 from sqlshell.service.engines.failures import failure
-from sqlshell.service.engines.render import ZONED, identifier, literal, type_name, value
+from sqlshell.service.engines.gate import Gate
+from sqlshell.service.engines.render import identifier, literal, value
 
-KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
-"""Statement types after which database and schema are what they were."""
+READERS = {
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".parquet": "read_parquet",
+    ".json": "read_json",
+    ".jsonl": "read_json",
+    ".ndjson": "read_json",
+}
+SESSION_SETTINGS = ("TimeZone", "enable_progress_bar", "enable_progress_bar_print", "search_path", "schema")
+"""What a session may set when the instance's configuration is locked."""
 
-COUNTED = {"INSERT", "UPDATE", "DELETE", "COPY", "MERGE_INTO", "CREATE"}
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one instance may take: threads (0: one per core) and memory ("" is DuckDB's own, 80 % of the machine's)."""
+
+    threads: int = 0
+    memory: str = ""
 
 
 class DuckdbEngine:
-    """One DuckDB instance, in memory or on a file, with a view for each of `views` (name -> data file).
+    """An instance on a database file, or in memory, with a view for each of `views` (name -> data file).
 
     Raises UsageError for a file that is no database or cannot be read, ServiceError for one that another process holds.
     """
 
     def __init__(self, database: Path | None = None, views: Mapping[str, Path] | None = None) -> None:
-        try:
-            self._root = duckdb.connect(str(database) if database else ":memory:")
-        except duckdb.IOException as error:
-            text = str(error).partition("\n")[0]
-            if "lock" in text.lower():
-                raise ServiceError(f"{database} is in use by another process", "close it there first") from None
-            raise UsageError(f"{database} cannot be opened as a DuckDB database: {text}") from None
-        except duckdb.Error as error:
-            text = str(error).partition("\n")[0]
-            raise UsageError(f"{database} cannot be opened as a DuckDB database: {text}") from None
-        self._root.execute("SET python_enable_replacements = false")
+        self._gate: Gate | None = None
+        self._base = ""
+        self._lock = threading.RLock()
+        self._mounting = threading.Lock()
+        self._published = False
+        self._mounted: dict[tuple[str, str], str] = {}
+        self._root = _opened(database)
+        self._admin: duckdb.DuckDBPyConnection | None = None
+        self._reading: duckdb.DuckDBPyConnection | None = None
         for name, path in (views or {}).items():
             try:
                 self._root.execute(f"CREATE VIEW {identifier(name)} AS FROM {literal(str(path))}")
@@ -50,175 +63,188 @@ class DuckdbEngine:
                 self._root.close()
                 raise UsageError(f"{path} cannot be read: {str(error).partition(chr(10))[0]}") from None
 
-    def connect(self) -> DuckdbConnection:
-        return DuckdbConnection(self._root.cursor())
+    def lock(self, folder: Path, databases: Mapping[str, Path], limits: Limits) -> None:
+        """Hold `databases` (name -> file) and nothing else, see no file outside `folder`, and let nobody change that.
 
-    def close(self) -> None:
-        self._root.close()
-
-
-class DuckdbConnection:
-    """One session: a connection of its own, so that transactions, temporary tables and settings are its own too."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
-        self._timezone = ""
-        self._watched = False
-        self.database, self.schema = self._place()
-
-    def run(self, sql: str, options: Options, keep: Keep) -> Outcome:
-        try:
-            return self._run(sql, options, keep)
-        except duckdb.Error as error:
-            raise failure(error) from error
-        except RuntimeError as error:
-            raise failure(error) from error
-
-    def use(self, database: str, schema: str) -> None:
-        wanted = database or self.database
-        known = self._connection.execute(
-            "SELECT schema_name FROM information_schema.schemata WHERE catalog_name = $1", [wanted]
+        The first of the databases is where sessions begin.
+        """
+        root = self._root
+        if limits.threads:
+            root.execute(f"SET threads = {limits.threads}")
+        if limits.memory:
+            root.execute(f"SET memory_limit = {literal(limits.memory)}")
+        root.execute(f"SET temp_directory = {literal(str(folder / 'temporary'))}")
+        for name, path in databases.items():
+            root.execute(f"ATTACH {literal(str(path))} AS {identifier(name)}")
+        self._base = next(iter(databases))
+        root.execute(f"USE {identifier(self._base)}")
+        root.execute("DETACH memory")
+        tables = root.execute(
+            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN ('table', 'table_macro')"
         ).fetchall()
-        if not known:
-            raise Failure(sqlstate.NO_DATABASE, f"database {wanted!r} does not exist")
-        names = {str(row[0]) for row in known}
-        into = schema or ("main" if "main" in names else sorted(names)[0])
-        if into not in names:
-            raise Failure(sqlstate.NO_SCHEMA, f"schema {into!r} does not exist in database {wanted!r}")
+        self._gate = Gate([str(row[0]) for row in tables])
+        self._system()
+        for setting in (
+            f"allowed_directories = [{literal(str(folder))}]",
+            "allow_community_extensions = false",
+            "autoinstall_known_extensions = false",
+            "autoload_known_extensions = false",
+            "enable_external_access = false",
+            f"allowed_configs = [{', '.join(literal(name) for name in SESSION_SETTINGS)}]",
+            "lock_configuration = true",
+        ):
+            root.execute(f"SET {setting}")
+
+    def connect(self) -> DuckdbConnection:
+        return DuckdbConnection(self._root.cursor(), self._gate)
+
+    def read(self, path: Path, first: int, partition_rows: int, partitions: int) -> list[bytes]:
+        cursor = self._root.cursor()
         try:
-            self._connection.execute(f"USE {identifier(wanted)}.{identifier(into)}")
+            source = f"read_parquet({literal(str(path))}, file_row_number = true)"
+            described = cursor.execute(f"DESCRIBE FROM {source}").fetchall()[:-1]
+            names = [str(row[0]) for row in described]
+            values = ", ".join(value(cursor.type(row[1]), str(row[0])) for row in described)
+            start = first * partition_rows
+            rows = cursor.execute(
+                f"SELECT string_agg(to_json([{values}])::VARCHAR, ',' ORDER BY n) FROM (SELECT * FROM {source} "
+                f"WHERE file_row_number BETWEEN {start} AND {start + partitions * partition_rows - 1}) "
+                f"t({', '.join(names)}, n) GROUP BY n // {partition_rows} ORDER BY n // {partition_rows}"
+            ).fetchall()
+            return [row[0].encode() for row in rows]
         except duckdb.Error as error:
             raise failure(error) from error
-        self.database, self.schema = self._place()
+        finally:
+            cursor.close()
 
-    def interrupt(self) -> None:
-        self._connection.interrupt()
+    def attach(self, name: str, path: Path | None) -> None:
+        self._execute(f"ATTACH {literal(str(path) if path else ':memory:')} AS {identifier(name)}")
 
-    def progress(self) -> float | None:
-        try:
-            share = self._connection.query_progress()
-        except duckdb.Error:
-            return None
-        return share / 100 if 0 <= share <= 100 else None
+    def detach(self, name: str) -> None:
+        self._execute(f"DETACH {identifier(name)}")
+
+    def mount(self, store: str, entities: Mapping[str, Path], copies: Path) -> None:
+        with self._mounting:
+            if not self.read_listing(f"SELECT 1 FROM duckdb_databases() WHERE database_name = {literal(store)}"):
+                self.attach(store, None)
+                self._mounted = {key: stamp for key, stamp in self._mounted.items() if key[0] != store}
+            for name, path in entities.items():
+                state = path.stat()
+                stamp = f"{path}:{state.st_mtime_ns}:{state.st_size}"
+                if self._mounted.get((store, name)) == stamp:
+                    continue
+                target = f"{identifier(store)}.main.{identifier(name)}"
+                self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {self._source(path, stamp, copies)}")
+                before = self._mounted.get((store, name))
+                if before is not None and self._gate is not None:
+                    _copy(copies, before).unlink(missing_ok=True)
+                self._mounted[store, name] = stamp
+
+    def listing(
+        self, what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str]
+    ) -> str:
+        return listing(what, database, schema, streams, {*HIDDEN, *hidden})
+
+    def columns(self, relation: Relation) -> str:
+        return columns(relation)
+
+    def exists(self, relation: Relation) -> bool:
+        return bool(self.read_listing(f"SELECT 1 FROM ({columns(relation)}) LIMIT 1"))
+
+    def read_listing(self, sql: str) -> list[tuple[str, ...]]:
+        with self._lock:
+            try:
+                rows = self._cursor().execute(sql).fetchall()
+            except duckdb.Error as error:
+                raise failure(error) from error
+        return [tuple("" if item is None else str(item) for item in row) for row in rows]
+
+    def publish(self, tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str | None]]]]) -> None:
+        with self._lock:
+            self._system()
+            for name, (columns, rows) in tables.items():
+                text = json.dumps([dict(zip(columns, row, strict=True)) for row in rows])
+                kinds = json.dumps([dict.fromkeys(columns, "VARCHAR")])
+                listed = ", ".join(f"r.{identifier(column)} AS {identifier(column)}" for column in columns)
+                source = f"unnest(from_json({literal(text)}, {literal(kinds)}))"
+                self._execute(
+                    f"CREATE OR REPLACE VIEW deltastream.sys.{identifier(name)} AS SELECT {listed} FROM {source} t(r)"
+                )
+
+    def head(self, stream: Relation, least: int = 0) -> int:
+        name = ".".join(identifier(part) for part in stream)
+        found = self.read_listing(f"SELECT max(rowid) FROM {name} WHERE rowid >= {least}")
+        return int(found[0][0]) + 1 if found and found[0][0] else least
+
+    def rows(self, feed: Feed, start: int, end: int) -> list[str]:
+        with self._lock:
+            cursor = self._cursor()
+            try:
+                cursor.execute("SET TimeZone = 'UTC'")
+                return [row[0] for row in cursor.execute(feed.sql, {"lo": start, "hi": end}).fetchall()]
+            except duckdb.Error as error:
+                raise failure(error) from error
 
     def close(self) -> None:
-        self._connection.close()
+        for connection in (self._admin, self._reading, self._root):
+            if connection is not None:
+                connection.close()
 
-    def _place(self) -> tuple[str, str]:
-        found = self._connection.execute("SELECT current_database(), current_schema()").fetchone()
-        return (str(found[0]), str(found[1])) if found else ("", "")
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        if self._admin is None:
+            self._admin = self._root.cursor()
+        return self._admin
 
-    def _prepare(self, options: Options) -> None:
-        if not self._watched:
-            self._watched = True
-            self._connection.execute("SET enable_progress_bar = true")
-            self._connection.execute("SET enable_progress_bar_print = false")
-        if options.timezone != self._timezone:
-            self._connection.execute(f"SET TimeZone = {literal(options.timezone)}")
-            self._timezone = options.timezone
-
-    def _run(self, sql: str, options: Options, keep: Keep) -> Outcome:
-        parsed = self._connection.extract_statements(sql)
-        if len(parsed) != 1:
-            raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(parsed)}")
-        kind = parsed[0].type.name
-        if kind != "TRANSACTION":
-            # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
-            self._prepare(options)
-        if kind == "SELECT":
+    def _execute(self, sql: str) -> None:
+        with self._lock:
             try:
-                return self._select(sql, options, keep)
+                self._cursor().execute(sql)
             except duckdb.Error as error:
-                raise failure(error, lines_before=1) from error
-        try:
-            return self._other(kind, parsed[0], sql, options, keep)
-        finally:
-            if kind not in KEEPS_PLACE:
-                self._after(kind)
+                raise failure(error) from error
 
-    def _after(self, kind: str) -> None:
-        try:
-            self.database, self.schema = self._place()
-            if kind in {"SET", "VARIABLE_SET", "MULTI"}:
-                self._timezone = ""
-        except duckdb.Error:
-            # An aborted transaction answers nothing; the place is what it was.
-            return
+    def _system(self) -> None:
+        if not self._published:
+            self._root.execute("ATTACH IF NOT EXISTS ':memory:' AS deltastream")
+            self._root.execute("CREATE SCHEMA IF NOT EXISTS deltastream.sys")
+            self._published = True
 
-    def _select(self, sql: str, options: Options, keep: Keep) -> Outcome:
-        described = self._connection.execute(f"DESCRIBE\n{sql}").fetchall()
-        kinds = [self._connection.type(row[1]) for row in described]
-        columns = [
-            ColumnInfo(str(row[0]), type_name(kind), row[2] != "NO") for row, kind in zip(described, kinds, strict=True)
-        ]
-        names = [f"c{number}" for number in range(len(kinds))]
-        values = ", ".join(value(kind, name) for kind, name in zip(kinds, names, strict=True))
-        limit = options.row_limit
-        bound = f" LIMIT {limit + 1}" if limit is not None else ""
-        self._connection.execute(f"SELECT to_json([{values}]) FROM (\n{sql}\n) t({', '.join(names)}){bound}")
-        kept, more = 0, False
-        while rows := self._connection.fetchmany(options.partition_rows):
-            texts = [row[0] for row in rows]
-            if limit is not None and kept + len(texts) > limit:
-                texts, more = texts[: limit - kept], True
-            kept += len(texts)
-            if texts:
-                keep(texts)
-        zoned = tuple(number for number, kind in enumerate(kinds) if kind.id == ZONED)
-        if more:
-            said = f"stopped at {limit:,} rows; \\pset rowlimit 0 shows all"
-            return Outcome(columns, zoned, said, sqlstate.WARNING)
-        return Outcome(columns, zoned)
-
-    def _other(self, kind: str, parsed: Any, sql: str, options: Options, keep: Keep) -> Outcome:
-        self._connection.execute(parsed)
-        described = self._connection.description or []
-        words = sql.split(None, 2)
-        head = " ".join(words[:2] if kind in {"CREATE", "DROP", "ALTER"} else words[:1]).upper().rstrip(";")
-        returns = "QUERY_RESULT" in {item.name for item in parsed.expected_result_type}
-        counts = kind in COUNTED and [item[0] for item in described] == ["Count"] and "returning" not in sql.lower()
-        if not described or not returns or counts:
-            rows = self._connection.fetchall() if described else []
-            number = f" {rows[0][0]}" if counts and rows and kind != "CREATE" else ""
-            return Outcome(message=head + number)
-        kinds = [item[1] for item in described]
-        columns = [ColumnInfo(str(item[0]), type_name(kind), True) for item, kind in zip(described, kinds, strict=True)]
-        if len(columns) == 1 and columns[0].name == "Success" and not (found := self._connection.fetchall()):
-            del found
-            return Outcome(message=head)
-        convert = [_python(item) for item in kinds]
-        while rows := self._connection.fetchmany(options.partition_rows):
-            keep([_encoded(row, convert) for row in rows])
-        return Outcome(columns, tuple(number for number, item in enumerate(kinds) if item.id == ZONED))
+    def _source(self, path: Path, stamp: str, copies: Path) -> str:
+        """What reads an entity: its file, or, where the instance sees no file, a copy that another one made of it."""
+        suffixes = [part.lower() for part in path.suffixes]
+        kind = next((READERS[part] for part in reversed(suffixes) if part in READERS), "")
+        if not kind:
+            raise Failure(sqlstate.UNSUPPORTED, f"{path.name} is none of csv, tsv, json, jsonl, ndjson, parquet")
+        reader = f"{kind}({literal(str(path))})"
+        if self._gate is None:
+            return reader
+        copies.mkdir(mode=0o700, exist_ok=True)
+        copy = _copy(copies, stamp)
+        if not copy.exists():
+            if self._reading is None:
+                self._reading = duckdb.connect(":memory:")
+                self._reading.execute("SET autoinstall_known_extensions = false")
+                self._reading.execute("SET allow_community_extensions = false")
+            part = copy.with_suffix(".part")
+            try:
+                self._reading.execute(f"COPY (FROM {reader}) TO {literal(str(part))} (FORMAT parquet)")
+            except duckdb.Error as error:
+                raise Failure(sqlstate.STORE_NOT_READY, f"{path.name} cannot be read: {error}") from error
+            part.replace(copy)
+        return f"read_parquet({literal(str(copy))})"
 
 
-def _encoded(row: Sequence[Any], convert: Sequence[Callable[[Any], str]]) -> str:
-    texts = [None if item is None else turn(item) for item, turn in zip(row, convert, strict=True)]
-    return json.dumps(texts, ensure_ascii=False)
+def _copy(copies: Path, stamp: str) -> Path:
+    # The ending is none that DuckDB would take for a file to read by its name.
+    return copies / f"{hashlib.sha256(stamp.encode()).hexdigest()}.entity"
 
 
-def _python(kind: Any) -> Callable[[Any], str]:
-    """How a Python value of a statement that DuckDB cannot render itself (RETURNING, CALL, …) becomes a string."""
-    match kind.id:
-        case "list" | "array" | "map" | "struct":
-            return lambda item: json.dumps(item, default=_plain, ensure_ascii=False)
-    return _plain
-
-
-def _plain(item: Any) -> str:
-    match item:
-        case bool():
-            return "true" if item else "false"
-        case float():
-            if math.isfinite(item):
-                return repr(item)
-            return "NaN" if math.isnan(item) else "Infinity" if item > 0 else "-Infinity"
-        case bytes():
-            return base64.b64encode(item).decode()
-        case datetime.datetime() if item.tzinfo is not None:
-            return item.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(" ") + "Z"
-        case datetime.datetime():
-            return item.isoformat(" ")
-        case str():
-            return item
-    return str(item)
+def _opened(database: Path | None) -> duckdb.DuckDBPyConnection:
+    try:
+        root = duckdb.connect(str(database) if database else ":memory:")
+    except duckdb.Error as error:
+        text = str(error).partition("\n")[0]
+        if isinstance(error, duckdb.IOException) and "lock" in text.lower():
+            raise ServiceError(f"{database} is in use by another process", "close it there first") from None
+        raise UsageError(f"{database} cannot be opened as a DuckDB database: {text}") from None
+    root.execute("SET python_enable_replacements = false")
+    return root

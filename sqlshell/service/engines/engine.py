@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import enum
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from sqlshell.interface.models import ColumnInfo
@@ -18,27 +20,61 @@ class Failure(Exception):
         self.message = message
 
 
-Keep = Callable[[Sequence[str]], None]
-"""Takes the rows of one partition, each a JSON array as text."""
+class Rights(enum.IntEnum):
+    """What a role may do; each includes the ones before it."""
+
+    READ = 1
+    DATA = 2
+    OBJECTS = 3
+
+
+class Sink(Protocol):
+    """Takes the rows of a result: as text by keep(), or as a file of the engine's own at file()."""
+
+    def keep(self, rows: Sequence[str]) -> None:
+        """One partition; each row is a JSON array of strings and nulls."""
+
+    def file(self) -> Path:
+        """Where the engine may write the whole result in its own form, for read() to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a statement gave beside its rows. `zoned` are the columns whose values are instants, rendered in UTC."""
+    """What a statement gave beside its rows.
+
+    `zoned` are the columns whose values are instants, rendered in UTC. `filed` is the number of rows in the sink's
+    file, None where rows were kept as text. `secret` is a value that is shown once and kept nowhere.
+    """
 
     columns: list[ColumnInfo] | None = None
     zoned: tuple[int, ...] = ()
     message: str = ""
     sql_state: str = "00000"
+    filed: int | None = None
+    secret: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a statement is run: IANA zone, rows of a partition, and the row at which a SELECT stops (None: never)."""
+    """How a statement is run: IANA zone, rows of a partition, the row at which a SELECT stops (None: never), rights."""
 
     timezone: str = "UTC"
     partition_rows: int = 10_000
-    row_limit: int | None = field(default=None)
+    row_limit: int | None = None
+    rights: Rights = Rights.OBJECTS
+
+
+Relation = tuple[str, str, str]
+"""Database, schema and name, as the engine has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """An endless SELECT over one stream: what the engine evaluates over new rows, and the columns that come of it."""
+
+    stream: Relation
+    columns: list[ColumnInfo]
+    sql: str
 
 
 class Connection(Protocol):
@@ -50,11 +86,26 @@ class Connection(Protocol):
     @property
     def schema(self) -> str: ...
 
-    def run(self, sql: str, options: Options, keep: Keep) -> Outcome:
-        """Run one statement and hand its rows to `keep`, a partition at a time. Raises Failure."""
+    @property
+    def in_transaction(self) -> bool: ...
+
+    def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
+        """Run one statement and hand its rows to `sink`. `trusted` is the service's own SQL, which may see all.
+
+        Raises Failure.
+        """
+
+    def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+        """Run statements as one transaction within the present database, all or nothing. Raises Failure."""
 
     def use(self, database: str, schema: str) -> None:
         """Go to a database and a schema of it, "" being the present or first one. Raises Failure."""
+
+    def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
+        """The feed that a SELECT asks for, None for what reads no stream. Raises Failure where it cannot be one."""
+
+    def resolve(self, names: Sequence[str]) -> Relation:
+        """A name as the statement wrote it, made whole by the present place."""
 
     def interrupt(self) -> None:
         """End what runs, soon; nothing happens if nothing does."""
@@ -66,6 +117,42 @@ class Connection(Protocol):
 
 
 class Engine(Protocol):
+    """One organization's data. Used from any thread."""
+
     def connect(self) -> Connection: ...
+
+    def read(self, path: Path, first: int, partition_rows: int, partitions: int) -> list[bytes]:
+        """Partitions from number `first` of a result that run() wrote to `path`: rows with commas between them."""
+
+    def attach(self, name: str, path: Path | None) -> None:
+        """Make a database present, at a file or in memory. Raises Failure."""
+
+    def detach(self, name: str) -> None: ...
+
+    def mount(self, store: str, entities: Mapping[str, Path], copies: Path) -> None:
+        """Make the files of a store readable as relations of the database `store`; `copies` is a folder for the
+        engine's own use. Raises Failure."""
+
+    def listing(
+        self, what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str]
+    ) -> str:
+        """SQL that lists databases, schemas, relations or functions; `hidden` databases are left out."""
+
+    def columns(self, relation: Relation) -> str:
+        """SQL that lists a relation's columns: name, type, nullable."""
+
+    def exists(self, relation: Relation) -> bool: ...
+
+    def read_listing(self, sql: str) -> list[tuple[str, ...]]:
+        """The rows of a listing, as strings."""
+
+    def publish(self, tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str | None]]]]) -> None:
+        """Replace system relations (name -> columns, rows) of `deltastream.sys`."""
+
+    def head(self, stream: Relation, least: int = 0) -> int:
+        """The position behind a stream's last row, which is `least` or later. Raises Failure."""
+
+    def rows(self, feed: Feed, start: int, end: int) -> list[str]:
+        """What the feed gives of a stream's rows from position `start` to before `end`, as JSON arrays."""
 
     def close(self) -> None: ...

@@ -116,3 +116,17 @@ def identifier(name: str) -> str:
 
 def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+NATIVE = frozenset(
+    {
+        "bigint", "blob", "boolean", "date", "decimal", "double", "float", "integer", "smallint", "timestamp",
+        "tinyint", "ubigint", "uinteger", "usmallint", "utinyint",
+    }
+) | {ZONED}  # fmt: skip
+"""Types whose values come back from a file of the engine's own as they went in."""
+
+
+def stored(kind: Any, name: str) -> str:
+    """SQL for a value as it is written to a file: itself, or its string where the file has no such type."""
+    return name if kind.id in NATIVE or str(kind) == "VARCHAR" else value(kind, name)

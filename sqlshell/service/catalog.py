@@ -1,0 +1,195 @@
+"""Organizations, the objects that they own, and the tokens that open them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import sqlite3
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Failure, Rights
+from sqlshell.service.storage import Storage
+
+ORGANIZATION_ID = "00000000-0000-4000-8000-00000000c0de"
+ORGANIZATION = "local"
+ROLES: Mapping[str, Rights] = {"owner": Rights.OBJECTS, "writer": Rights.DATA, "reader": Rights.READ}
+
+DUPLICATES = {
+    "database": sqlstate.DUPLICATE_DATABASE,
+    "store": sqlstate.DUPLICATE_STORE,
+    "compute_pool": sqlstate.DUPLICATE_COMPUTE_POOL,
+    "function_source": sqlstate.DUPLICATE_FUNCTION_SOURCE,
+    "stream": sqlstate.DUPLICATE_RELATION,
+}
+MISSING = {
+    "organization": sqlstate.NO_ORGANIZATION,
+    "role": sqlstate.NO_ROLE,
+    "database": sqlstate.NO_DATABASE,
+    "schema": sqlstate.NO_SCHEMA,
+    "store": sqlstate.NO_STORE,
+    "compute_pool": sqlstate.NO_COMPUTE_POOL,
+    "function_source": sqlstate.NO_FUNCTION_SOURCE,
+    "descriptor_source": sqlstate.NO_DESCRIPTOR_SOURCE,
+    "stream": sqlstate.NO_RELATION,
+    "relation": sqlstate.NO_RELATION,
+    "entity": sqlstate.NO_RELATION,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request: the token's id, the organization that it is bound to ("" is all of them), and its roles, of
+    which the first is where it begins."""
+
+    token_id: str
+    organization: str = ""
+    roles: tuple[str, ...] = tuple(ROLES)
+
+    def may_see(self, organization: str) -> bool:
+        return self.organization in {"", organization}
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """A store, pool, database, stream or resource; `detail` is what its kind needs."""
+
+    kind: str
+    name: str
+    detail: Mapping[str, Any]
+    created: float
+
+
+class Catalog:
+    """Everything of the service that has a name. Failures are raised with the interface's codes."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        if not self.organizations():
+            self._storage.write(
+                "INSERT OR IGNORE INTO organizations VALUES (?, ?, ?)", (ORGANIZATION_ID, ORGANIZATION, time.time())
+            )
+
+    def organizations(self) -> list[tuple[str, str]]:
+        """Ids and names, the oldest first."""
+        return [
+            (row[0], row[1]) for row in self._storage.read("SELECT id, name FROM organizations ORDER BY created, id")
+        ]
+
+    def organization(self, given: str) -> str:
+        """The id of the organization with this id or name. Raises Failure."""
+        found = self._storage.read("SELECT id FROM organizations WHERE id = lower(?) OR name = ?", (given, given))
+        if not found:
+            raise missing("organization", given)
+        return str(found[0][0])
+
+    def organization_name(self, organization: str) -> str:
+        found = self._storage.read("SELECT name FROM organizations WHERE id = ?", (organization,))
+        return str(found[0][0]) if found else ""
+
+    def add_organization(self, name: str) -> str:
+        made = str(uuid.uuid4())
+        try:
+            self._storage.write("INSERT INTO organizations VALUES (?, ?, ?)", (made, name, time.time()))
+        except sqlite3.IntegrityError:
+            raise Failure(sqlstate.DUPLICATE, f"organization {name!r} exists already") from None
+        return made
+
+    def drop_organization(self, organization: str) -> None:
+        for table in ("objects", "tokens", "statements"):
+            self._storage.write(f"DELETE FROM {table} WHERE organization = ?", (organization,))
+        self._storage.write("DELETE FROM organizations WHERE id = ?", (organization,))
+
+    def objects(self, organization: str, kind: str) -> list[Object]:
+        rows = self._storage.read(
+            "SELECT kind, name, detail, created FROM objects WHERE organization = ? AND kind = ? ORDER BY name",
+            (organization, kind),
+        )
+        return [Object(row[0], row[1], json.loads(row[2]), row[3]) for row in rows]
+
+    def find(self, organization: str, kind: str, name: str) -> Object | None:
+        rows = self._storage.read(
+            "SELECT kind, name, detail, created FROM objects WHERE organization = ? AND kind = ? AND name = ?",
+            (organization, kind, name),
+        )
+        return Object(rows[0][0], rows[0][1], json.loads(rows[0][2]), rows[0][3]) if rows else None
+
+    def get(self, organization: str, kind: str, name: str) -> Object:
+        found = self.find(organization, kind, name)
+        if found is None:
+            raise missing(kind, name)
+        return found
+
+    def add(self, organization: str, kind: str, name: str, detail: Mapping[str, Any]) -> None:
+        try:
+            self._storage.write(
+                "INSERT INTO objects VALUES (?, ?, ?, ?, ?)",
+                (organization, kind, name, json.dumps(detail), time.time()),
+            )
+        except sqlite3.IntegrityError:
+            raise duplicate(kind, name) from None
+
+    def change(self, organization: str, kind: str, name: str, detail: Mapping[str, Any]) -> None:
+        self._storage.write(
+            "UPDATE objects SET detail = ? WHERE organization = ? AND kind = ? AND name = ?",
+            (json.dumps(detail), organization, kind, name),
+        )
+
+    def drop(self, organization: str, kind: str, name: str) -> None:
+        done = self._storage.write(
+            "DELETE FROM objects WHERE organization = ? AND kind = ? AND name = ?", (organization, kind, name)
+        )
+        if not done:
+            raise missing(kind, name)
+
+    def new_token(self, organization: str, roles: Sequence[str], name: str = "") -> str:
+        """A new token's text, which is kept as a hash alone. Raises Failure for unknown roles and a name in use."""
+        for role in roles:
+            if role not in ROLES:
+                raise missing("role", role)
+        if name and self._storage.read(
+            "SELECT 1 FROM tokens WHERE organization = ? AND name = ?", (organization, name)
+        ):
+            raise Failure(sqlstate.DUPLICATE, f"api token {name!r} exists already")
+        text, made = secrets.token_urlsafe(32), str(uuid.uuid4())
+        self._storage.write(
+            "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?)",
+            (digest(text), made, name or made[:8], organization, ",".join(roles), time.time()),
+        )
+        return text
+
+    def tokens(self, organization: str) -> list[tuple[str, str]]:
+        """Names and roles."""
+        rows = self._storage.read(
+            "SELECT name, roles FROM tokens WHERE organization = ? ORDER BY name", (organization,)
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    def drop_token(self, organization: str, name: str) -> bool:
+        return bool(self._storage.write("DELETE FROM tokens WHERE organization = ? AND name = ?", (organization, name)))
+
+    def caller(self, token: str) -> Caller | None:
+        """Whom a token stands for. It is looked for by its hash, so that time tells nothing of tokens that exist."""
+        wanted = digest(token)
+        found = self._storage.read("SELECT digest, id, organization, roles FROM tokens WHERE digest = ?", (wanted,))
+        if not found or not hmac.compare_digest(found[0][0], wanted):
+            return None
+        return Caller(found[0][1], found[0][2], tuple(found[0][3].split(",")))
+
+
+def digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def missing(kind: str, name: str) -> Failure:
+    return Failure(MISSING.get(kind, sqlstate.NO_RELATION), f"{kind.replace('_', ' ')} {name!r} does not exist")
+
+
+def duplicate(kind: str, name: str) -> Failure:
+    return Failure(DUPLICATES.get(kind, sqlstate.DUPLICATE), f"{kind.replace('_', ' ')} {name!r} exists already")

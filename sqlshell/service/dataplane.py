@@ -1,0 +1,187 @@
+"""The data plane: results and streams under a path of their own, each with a token that is good for it alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo, DataplaneRequest
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.organizations import Organization
+from sqlshell.service.records import Record
+from sqlshell.service.statements import Statements
+from sqlshell.service.streams import Query
+
+PREFIX = "/dataplane/v2"
+TOKEN_SECONDS = 3600
+AUTH_SECONDS = 10.0
+LARGE = 1 << 20
+"""Bytes from which a result goes by the data plane where that is `large`."""
+
+NORMAL, GOING_AWAY, REFUSED, UNAUTHORIZED, INTERNAL = 1000, 1001, 1008, 4401, 1011
+
+
+class DataPlane:
+    """Makes and checks the tokens. `mode` is off, large or always; `public_url` is where a proxy has the service."""
+
+    def __init__(self, mode: str, public_url: str) -> None:
+        self._mode = mode
+        self._public_url = public_url.rstrip("/")
+        self._key = secrets.token_bytes(32)
+
+    def wants(self, record: Record) -> bool:
+        """Whether a finished result is to be read here and not from the control plane."""
+        return self._mode == "always" or (self._mode == "large" and record.spool.size >= LARGE)
+
+    def result_set(self, record: Record, request: Request) -> DataplaneRequest:
+        uri = f"{self._base(request)}{PREFIX}/statements/{record.statement_id}"
+        return DataplaneRequest(self._token(record.statement_id), uri, record.statement_id, None, "result-set")
+
+    def streaming(self, record: Record, request: Request) -> DataplaneRequest:
+        uri = f"{self._base(request)}{PREFIX}/streams/{record.statement_id}".replace("http", "ws", 1)
+        name = record.statement_id
+        return DataplaneRequest(self._token(name), uri, name, name, "streaming")
+
+    def good(self, token: str, statement_id: str) -> bool:
+        """Whether a token is this statement's and still good."""
+        until, _, _ = token.partition(".")
+        return (
+            until.isdecimal()
+            and int(until) > time.time()
+            and hmac.compare_digest(token, self._sign(until, statement_id))
+        )
+
+    def _base(self, request: Request) -> str:
+        if self._public_url:
+            return self._public_url
+        parts = urlsplit(str(request.url))
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def _token(self, statement_id: str) -> str:
+        return self._sign(str(int(time.time()) + TOKEN_SECONDS), statement_id)
+
+    def _sign(self, until: str, statement_id: str) -> str:
+        return f"{until}.{hmac.new(self._key, f'{until}:{statement_id}'.encode(), hashlib.sha256).hexdigest()}"
+
+
+async def stream(socket: WebSocket, statements: Statements, plane: DataPlane) -> None:
+    """One reader of an endless SELECT, from its first frame to the query's end."""
+    query_id = socket.path_params["statement_id"].lower()
+    await socket.accept()
+    try:
+        async with asyncio.timeout(AUTH_SECONDS):
+            first = await socket.receive()
+    except TimeoutError:
+        await socket.close(REFUSED, "the auth frame did not come")
+        return
+    if first["type"] == "websocket.disconnect":
+        return
+    session = _authorised(first.get("text") or "", query_id, plane)
+    if session is None:
+        await socket.close(UNAUTHORIZED, "the token is not this statement's")
+        return
+    session = session or socket.headers.get("ds-session-id", "")
+    record = statements.ledger.find(query_id)
+    found = _find(statements, query_id)
+    if record is None or found is None:
+        state, said = (
+            (record.state, record.message) if record is not None else (sqlstate.NO_QUERY, "there is no such query")
+        )
+        await _error(socket, said or "the query has ended", state)
+        return
+    organization, query = found
+    sending = asyncio.ensure_future(_send(socket, statements, organization, query, session))
+    listening = asyncio.ensure_future(_gone(socket))
+    try:
+        await asyncio.wait({sending, listening}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, listening):
+            task.cancel()
+        await asyncio.gather(sending, listening, return_exceptions=True)
+
+
+async def _send(
+    socket: WebSocket, statements: Statements, organization: Organization, query: Query, session: str
+) -> None:
+    try:
+        await socket.send_text(_metadata(query.feed.columns))
+        async with organization.streams.reader(query, session) as position:
+            while True:
+                try:
+                    news = await organization.streams.next(query, position)
+                except Failure as failure:
+                    await statements.endings.fail_feed(query.query_id, failure)
+                    news = None
+                if news is None:
+                    break
+                position, rows = news
+                for row in rows:
+                    # Waits where this reader is slow: what it has not taken stays in the table.
+                    await socket.send_text(f'{{"type":"data","headers":{{}},"data":{row}}}')
+                if session:
+                    query.places[session] = position
+        state, message = query.ended or (sqlstate.INTERNAL, "the query ended")
+        await _error(socket, message, state)
+    except (WebSocketDisconnect, RuntimeError, OSError):
+        return
+
+
+async def _gone(socket: WebSocket) -> None:
+    """Until the reader leaves; what else it sends means nothing."""
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+        while (await socket.receive())["type"] != "websocket.disconnect":
+            pass
+
+
+async def _error(socket: WebSocket, message: str, code: str) -> None:
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError, OSError):
+        await socket.send_text(json.dumps({"type": "error", "message": message, "sqlCode": code, "headers": {}}))
+        await socket.close(NORMAL)
+
+
+def _authorised(text: str, query_id: str, plane: DataPlane) -> str | None:
+    """The reader's session id, None where its first frame does not open the query."""
+    try:
+        frame = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(frame, dict) or frame.get("type") != "auth" or not isinstance(frame.get("accessToken"), str):
+        return None
+    session = frame.get("sessionId")
+    return (session if isinstance(session, str) else "") if plane.good(frame["accessToken"], query_id) else None
+
+
+def _find(statements: Statements, query_id: str) -> tuple[Organization, Query] | None:
+    for organization in statements.organizations.opened():
+        query = organization.streams.find(query_id)
+        if query is not None:
+            return organization, query
+    return None
+
+
+def _metadata(columns: list[ColumnInfo]) -> str:
+    told = []
+    for column in columns:
+        head, _, inside = (column.type or "").partition("(")
+        numbers = [int(part) for part in inside.rstrip(")").split(",") if part.strip().isdecimal()]
+        told.append(
+            {
+                "name": column.name,
+                "type": column.type,
+                "nullable": column.nullable,
+                "length": None,
+                "precision": numbers[0] if numbers and head != "VARCHAR" else None,
+                "scale": numbers[1] if len(numbers) > 1 else None,
+            }
+        )
+    return json.dumps({"type": "metadata", "headers": {}, "columns": told}, ensure_ascii=False)

@@ -1,0 +1,136 @@
+"""How statements end: done, failed, interrupted, timed out; and the statements that ask for it or about it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+from sqlshell.interface import sqlstate
+from sqlshell.service import queries
+from sqlshell.service.dialect import DescribeQuery, List, Terminate
+from sqlshell.service.engines.engine import Connection, Failure, Outcome, Rights
+from sqlshell.service.objects import require
+from sqlshell.service.options import Options
+from sqlshell.service.organizations import Organizations
+from sqlshell.service.records import Ledger, Record, settle
+from sqlshell.service.sessions import Session
+
+TERMINATE_SECONDS = 120.0
+"""How long TERMINATE QUERY waits for what it ends: an interrupt may take seconds to land."""
+
+AGAIN_SECONDS = 0.05
+ENDED_EARLY = "the statement was ended before it began"
+SWEEP_SIZE = 8 << 20
+UNREAD_SECONDS = 300.0
+"""How long an endless SELECT goes on while nobody reads it."""
+
+Aside = Terminate | DescribeQuery | List
+"""Statements about statements: alone in their submission they pass by the queues of session and pool."""
+
+
+def is_aside(asked: object) -> bool:
+    return isinstance(asked, Terminate | DescribeQuery) or asked == List("queries")
+
+
+class Endings:
+    """Ends statements. Used from the event loop, but for hold() and release()."""
+
+    def __init__(self, organizations: Organizations, ledger: Ledger, options: Options) -> None:
+        self._organizations = organizations
+        self._ledger = ledger
+        self._options = options
+        self._interrupting = threading.Lock()
+
+    def hold(self, record: Record, connection: Connection) -> None:
+        """The record's statement runs on this connection from now on."""
+        with self._interrupting:
+            record.connection = connection
+
+    def release(self, record: Record) -> None:
+        """It runs no more: after this no interrupt hits the connection's next statement."""
+        with self._interrupting:
+            record.connection = None
+
+    async def about(self, session: Session, record: Record, asked: Aside) -> None:
+        """LIST QUERIES, DESCRIBE QUERY and TERMINATE QUERY."""
+        organization = session.organization.id
+        if isinstance(asked, Terminate):
+            record.started = True
+            record.outcome = Outcome(message=await self._terminate(session, asked.statement_id))
+        elif isinstance(asked, DescribeQuery):
+            target = self._target(session, asked.statement_id)
+            record.outcome = queries.describe(target, asked.part, record.spool)
+        else:
+            found = self._ledger.latest(organization, 1000)
+            record.outcome = queries.list_all(found, record.spool)
+        record.spool.finish()
+        self.finish(record, sqlstate.DONE, record.outcome.message, session)
+
+    def _target(self, session: Session, statement_id: str) -> Record:
+        target = self._ledger.find(statement_id.lower())
+        if target is None or target.organization != session.organization.id:
+            raise Failure(sqlstate.NO_QUERY, f"there is no query {statement_id!r}")
+        return target
+
+    async def _terminate(self, session: Session, statement_id: str) -> str:
+        """End a statement; what it came to, in words."""
+        target = self._target(session, statement_id)
+        if target.owner != session.caller.token_id:
+            require(session, Rights.DATA, "TERMINATE QUERY of another's statement")
+        if target.running:
+            target.ending = True
+            if target.feed is not None:
+                await self.end_feed(target, sqlstate.CANCELLED, "the query was terminated")
+            elif not target.started:
+                self.finish(target, sqlstate.CANCELLED, ENDED_EARLY)
+            else:
+                await self.until_ended(target)
+        meaning = "is still running" if target.running else f"is at {target.state}"
+        return f"query {statement_id} {meaning} ({sqlstate.meaning(target.state)})"
+
+    async def until_ended(self, target: Record) -> None:
+        """Interrupt until it has landed: one may come between two steps of a statement and be lost."""
+        until = time.monotonic() + TERMINATE_SECONDS
+        while target.running and time.monotonic() < until:
+            self.interrupt(target)
+            await settle(target, AGAIN_SECONDS)
+
+    async def end_feed(self, record: Record, state: str, message: str) -> None:
+        self.finish(record, state, message)
+        for organization in self._organizations.opened():
+            await organization.streams.end(record.statement_id, state, message)
+
+    async def fail_feed(self, query_id: str, failure: Failure) -> None:
+        """An endless SELECT cannot be read any more."""
+        record = self._ledger.find(query_id)
+        if record is not None and record.running:
+            await self.end_feed(record, failure.sql_state, failure.message)
+
+    def interrupt(self, *records: Record) -> None:
+        """End what these records run. Under the lock, so that the next statement of a session is never hit."""
+        with self._interrupting:
+            for record in records:
+                if record.connection is not None:
+                    record.connection.interrupt()
+
+    def finish(self, record: Record, state: str, message: str, session: Session | None = None) -> None:
+        if not record.running:
+            return
+        if session is not None:
+            record.context = session.echo()
+        self._ledger.finish(record, state, message)
+        if record.spool.size > SWEEP_SIZE:
+            self.sweep()
+
+    def sweep(self) -> None:
+        self._ledger.sweep(self._options.retention, self._options.quota, self._options.records)
+
+    async def sweep_feeds(self) -> None:
+        """End the endless SELECTs that nobody reads."""
+        oldest = asyncio.get_running_loop().time() - UNREAD_SECONDS
+        for organization in self._organizations.opened():
+            for query in organization.streams.queries():
+                record = self._ledger.find(query.query_id)
+                if record is not None and not query.readers and query.idle_since < oldest:
+                    await self.end_feed(record, sqlstate.CANCELLED, "nobody read it")

@@ -1,0 +1,275 @@
+"""One session of DuckDB: rows leave it as JSON text that it made itself, never as Python objects where that can be."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import duckdb
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome, Relation, Rights, Sink
+from sqlshell.service.engines.failures import failure
+from sqlshell.service.engines.feeds import make_feed
+from sqlshell.service.engines.gate import Gate, first_word, needed
+from sqlshell.service.engines.plain import encoded, plain
+from sqlshell.service.engines.render import ZONED, identifier, literal, stored, type_name, value
+
+KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
+"""Statement types after which database and schema are what they were."""
+
+COUNTED = {"INSERT", "UPDATE", "DELETE", "COPY", "MERGE_INTO", "CREATE"}
+
+LARGE = 50_000
+"""Rows, by DuckDB's estimate, from which a result is written to a file of its own form and not as text."""
+
+ROW_GROUP = 40_960
+"""Rows of a file's row group: small enough to read a few partitions without many others."""
+
+_FROM = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
+_WRITES = re.compile(r"\(\s*(?:insert|update|delete|merge|copy)(?!\w)", re.I)
+
+
+class DuckdbConnection:
+    """A connection of its own, so that transactions, temporary tables and settings are its own too.
+
+    `gate` is what keeps statements from files and settings, None where the service is its user's own.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, gate: Gate | None = None) -> None:
+        self._connection = connection
+        self._gate = gate
+        self._timezone = ""
+        self._watched = False
+        self.in_transaction = False
+        self.database, self.schema = self._place()
+
+    def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
+        try:
+            if trusted:
+                self._prepare(options)
+                return self._select(sql, options, sink)
+            return self._run(sql, options, sink)
+        except (duckdb.Error, RuntimeError) as error:
+            raise self._explained(failure(error)) from error
+        except Failure as error:
+            raise self._explained(error) from error
+
+    def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+        if self.in_transaction:
+            raise Failure("25001", "a transaction is open already: COMMIT or ROLLBACK comes first")
+        for sql in statements:
+            kind = self._allowed(sql, options).type.name
+            if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
+                said = f"{first_word(sql).upper()} … works on something else than the present database"
+                raise Failure(sqlstate.UNSUPPORTED, f"{said}, and cannot be part of an atomic application")
+        self._connection.execute("BEGIN")
+        try:
+            for sql in statements:
+                self.run(sql, options, sink)
+            self._connection.execute("COMMIT")
+        except duckdb.Error as error:
+            raise failure(error) from error
+        finally:
+            if self._open():
+                self._connection.execute("ROLLBACK")
+
+    def use(self, database: str, schema: str) -> None:
+        wanted = database or self.database
+        try:
+            known = self._connection.execute(
+                "SELECT schema_name FROM information_schema.schemata WHERE catalog_name = $1", [wanted]
+            ).fetchall()
+            if not known:
+                raise Failure(sqlstate.NO_DATABASE, f"database {wanted!r} does not exist")
+            names = {str(row[0]) for row in known}
+            into = schema or ("main" if "main" in names else sorted(names)[0])
+            if into not in names:
+                raise Failure(sqlstate.NO_SCHEMA, f"schema {into!r} does not exist in database {wanted!r}")
+            self._connection.execute(f"USE {identifier(wanted)}.{identifier(into)}")
+        except duckdb.Error as error:
+            raise failure(error) from error
+        self.database, self.schema = self._place()
+
+    def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
+        if self._gate is not None:
+            self._gate.before(sql)
+        return make_feed(self._connection, sql, streams, self.resolve)
+
+    def resolve(self, names: Sequence[str]) -> Relation:
+        name = names[-1]
+        schema = names[-2] if len(names) > 1 else self.schema
+        database = names[-3] if len(names) > 2 else self.database
+        if (
+            len(names) == 2
+            and self._connection.execute(
+                "SELECT 1 FROM duckdb_databases() WHERE database_name = $1", [schema]
+            ).fetchone()
+        ):
+            return schema, "main", name
+        return database, schema, name
+
+    def interrupt(self) -> None:
+        self._connection.interrupt()
+
+    def progress(self) -> float | None:
+        try:
+            share = self._connection.query_progress()
+        except duckdb.Error:
+            return None
+        return share / 100 if 0 <= share <= 100 else None
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _place(self) -> tuple[str, str]:
+        found = self._connection.execute("SELECT current_database(), current_schema()").fetchone()
+        return (str(found[0]), str(found[1])) if found else ("", "")
+
+    def _explained(self, error: Failure) -> Failure:
+        return self._gate.explain(error) if self._gate is not None else error
+
+    def _prepare(self, options: Options) -> None:
+        if not self._watched:
+            self._watched = True
+            self._connection.execute("SET enable_progress_bar = true")
+            self._connection.execute("SET enable_progress_bar_print = false")
+        if options.timezone != self._timezone:
+            self._connection.execute(f"SET TimeZone = {literal(options.timezone)}")
+            self._timezone = options.timezone
+
+    def _allowed(self, sql: str, options: Options) -> Any:
+        """The parsed statement, if it is one and may run."""
+        if self._gate is not None:
+            self._gate.before(sql)
+        parsed = self._connection.extract_statements(sql)
+        if len(parsed) != 1:
+            raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(parsed)}")
+        kind = parsed[0].type.name
+        if self._gate is not None:
+            self._gate.check(sql, kind)
+        if options.rights < Rights.OBJECTS and (least := needed(sql, kind)) > options.rights:
+            may = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[least]
+            raise Failure(sqlstate.PRIVILEGE, f"the role may not do this: {first_word(sql).upper()} {may}")
+        return parsed[0]
+
+    def _run(self, sql: str, options: Options, sink: Sink) -> Outcome:
+        parsed = self._allowed(sql, options)
+        kind = parsed.type.name
+        if kind != "TRANSACTION":
+            # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
+            self._prepare(options)
+        if kind == "SELECT":
+            try:
+                return self._select(sql, options, sink)
+            except duckdb.Error as error:
+                raise failure(error, lines_before=1) from error
+        try:
+            outcome = self._other(kind, parsed, sql, options, sink)
+            if kind == "TRANSACTION":
+                self.in_transaction = first_word(sql) in {"begin", "start"}
+            return outcome
+        finally:
+            if kind not in KEEPS_PLACE:
+                self._after(kind)
+
+    def _open(self) -> bool:
+        try:
+            self._connection.execute("BEGIN")
+        except duckdb.TransactionException:
+            return True
+        self._connection.execute("ROLLBACK")
+        return False
+
+    def _elsewhere(self, sql: str) -> bool:
+        """Whether a statement names another database than the present one."""
+        names = {
+            str(row[0]) for row in self._connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()
+        }
+        others = names - {self.database, "system", "temp", "deltastream"}
+        return any(
+            re.search(rf"(?<![\w.\"])\"?{re.escape(name)}\"?\s*\.\s*[\w\"]", sql, re.I) for name in others
+        ) or first_word(sql) in {"use", "attach", "detach"}
+
+    def _after(self, kind: str) -> None:
+        try:
+            self.database, self.schema = self._place()
+            if kind in {"SET", "VARIABLE_SET", "MULTI"}:
+                self._timezone = ""
+        except duckdb.Error:
+            # An aborted transaction answers nothing; the place is what it was.
+            return
+
+    def _select(self, sql: str, options: Options, sink: Sink) -> Outcome:
+        described = self._connection.execute(f"DESCRIBE\n{sql}").fetchall()
+        kinds = [self._connection.type(row[1]) for row in described]
+        columns = [
+            ColumnInfo(str(row[0]), type_name(kind), row[2] != "NO") for row, kind in zip(described, kinds, strict=True)
+        ]
+        names = [f"c{number}" for number in range(len(kinds))]
+        zoned = tuple(number for number, kind in enumerate(kinds) if kind.id == ZONED)
+        limit = options.row_limit
+        if limit is None and self._is_large(sql):
+            values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
+            self._connection.execute(
+                f"COPY (SELECT {values} FROM (\n{sql}\n) t({', '.join(names)})) TO {literal(str(sink.file()))} "
+                f"(FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {ROW_GROUP})"
+            )
+            found = self._connection.fetchone()
+            return Outcome(columns, zoned, filed=int(found[0]) if found else 0)
+        values = ", ".join(value(kind, name) for kind, name in zip(kinds, names, strict=True))
+        bound = f" LIMIT {limit + 1}" if limit is not None else ""
+        self._connection.execute(f"SELECT to_json([{values}]) FROM (\n{sql}\n) t({', '.join(names)}){bound}")
+        kept, more = 0, False
+        while rows := self._connection.fetchmany(options.partition_rows):
+            texts = [row[0] for row in rows]
+            if limit is not None and kept + len(texts) > limit:
+                texts, more = texts[: limit - kept], True
+            kept += len(texts)
+            if texts:
+                sink.keep(texts)
+        if more:
+            said = f"stopped at {limit:,} rows; \\pset rowlimit 0 shows all"
+            return Outcome(columns, zoned, said, sqlstate.WARNING)
+        return Outcome(columns, zoned)
+
+    def _is_large(self, sql: str) -> bool:
+        if not _FROM.search(sql) or _WRITES.search(sql):
+            return False
+        plan = self._connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
+        return plan is not None and _root(plan[1]) >= LARGE
+
+    def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: Sink) -> Outcome:
+        self._connection.execute(parsed)
+        described = self._connection.description or []
+        words = sql.split(None, 2)
+        head = " ".join(words[:2] if kind in {"CREATE", "DROP", "ALTER"} else words[:1]).upper().rstrip(";")
+        returns = "QUERY_RESULT" in {item.name for item in parsed.expected_result_type}
+        counts = kind in COUNTED and [item[0] for item in described] == ["Count"] and "returning" not in sql.lower()
+        if not described or not returns or counts:
+            rows = self._connection.fetchall() if described else []
+            number = f" {rows[0][0]}" if counts and rows and kind != "CREATE" else ""
+            return Outcome(message=head + number)
+        kinds = [item[1] for item in described]
+        columns = [ColumnInfo(str(item[0]), type_name(kind), True) for item, kind in zip(described, kinds, strict=True)]
+        if len(columns) == 1 and columns[0].name == "Success" and not (found := self._connection.fetchall()):
+            del found
+            return Outcome(message=head)
+        convert = [plain(item) for item in kinds]
+        while rows := self._connection.fetchmany(options.partition_rows):
+            sink.keep([encoded(row, convert) for row in rows])
+        return Outcome(columns, tuple(number for number, item in enumerate(kinds) if item.id == ZONED))
+
+
+def _root(plan: str) -> int:
+    """The estimate of a plan's root: its own, or that of its first child that has one."""
+    nodes = json.loads(plan)
+    while nodes:
+        told = nodes[0].get("extra_info", {}).get("Estimated Cardinality")
+        if told is not None:
+            return int(told)
+        nodes = nodes[0].get("children", [])
+    return 0

@@ -1,0 +1,132 @@
+"""What a statement does, in the thread that runs it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import Parameters
+from sqlshell.service import listings, stores, system
+from sqlshell.service.body import Form
+from sqlshell.service.dialect import (
+    Application,
+    Create,
+    Describe,
+    Drop,
+    List,
+    Own,
+    Print,
+    StartPool,
+    Use,
+    read,
+    targets,
+)
+from sqlshell.service.engines.engine import Connection, Failure, Feed, Options, Outcome, Relation
+from sqlshell.service.objects import Discard, Objects, quoted
+from sqlshell.service.options import Options as ServiceOptions
+from sqlshell.service.organizations import Organizations
+from sqlshell.service.records import Ledger, Record
+from sqlshell.service.sessions import Session, Sessions
+
+APPEND_ONLY = r"update|delete\s+from|truncate(?:\s+table)?|merge\s+into|alter\s+table(?:\s+if\s+exists)?|replace\s+into"
+ENDLESS = "a statement that reads a stream would never end: this is not a streaming engine"
+
+Begun = tuple[Feed, int]
+"""An endless SELECT, and the position in its stream from which it goes on."""
+
+
+class Execution:
+    """Runs statements. Every method raises Failure."""
+
+    def __init__(
+        self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: ServiceOptions
+    ) -> None:
+        self._ledger = ledger
+        self._options = options
+        self._objects = Objects(organizations, sessions, options.store_roots)
+
+    def run(
+        self, session: Session, asked: Own | None, record: Record, form: Form, parameters: Parameters | None
+    ) -> Outcome | Begun:
+        """Run a statement with its session's connection; `asked` is what it says where it is the interface's own."""
+        limit = parameters.row_limit if parameters and self._options.row_limits else None
+        zone = (parameters.timezone if parameters else None) or "UTC"
+        options = Options(zone, self._options.partition_rows, limit, session.rights)
+        if asked is None:
+            return self._run_engine(session, record, options)
+        return self._run_own(session, asked, record, form, options)
+
+    def _run_own(self, session: Session, asked: Own, record: Record, form: Form, options: Options) -> Outcome | Begun:
+        match asked:
+            case Use():
+                return self._objects.use(asked, session)
+            case Create():
+                return self._objects.create(asked, session, form.attachments)
+            case Drop():
+                return self._objects.drop(asked, session)
+            case StartPool():
+                return self._objects.start_pool(asked, session)
+            case List():
+                return listings.list_all(asked, session, options, record.spool)
+            case Describe():
+                return listings.describe(asked, session, options, record.spool)
+            case Print():
+                return self._print(session, asked, record, options)
+            case Application():
+                return self._application(session, asked, options)
+        raise Failure(sqlstate.UNSUPPORTED, "this statement stands alone in its submission")
+
+    def _run_engine(self, session: Session, record: Record, options: Options) -> Outcome | Begun:
+        organization, sql = session.organization, record.sql
+        low = sql.lower()
+        if system.NAME in low:
+            system.publish(organization, self._ledger.latest(organization.id, 1000))
+        if organization.store_names and any(name.lower() in low for name in organization.store_names):
+            stores.mount_named(organization, sql)
+        if named := [item for item in organization.streams.known if item[2].lower() in low]:
+            feed = self._over_streams(session.connection, sql, named, options)
+            if feed is not None:
+                return feed, organization.engine.head(feed.stream)
+        outcome = session.connection.run(sql, options, record.spool)
+        if organization.streams.known and re.match(r"\s*(?:drop|alter|rollback)", sql, re.I):
+            organization.check_streams()
+        return outcome
+
+    @staticmethod
+    def _over_streams(connection: Connection, sql: str, named: Sequence[Relation], options: Options) -> Feed | None:
+        """The feed of a SELECT over a stream; Failure for what an append-only endless relation cannot have."""
+        feed = connection.feed(sql, named, options)
+        if feed is None and not re.match(r"\s*(?:select|with|from|explain|describe|show|summarize)(?!\w)", sql, re.I):
+            if any(connection.resolve(names) in named for names in targets(sql, APPEND_ONLY)):
+                raise Failure(sqlstate.UNSUPPORTED, "a stream is append-only: INSERT INTO is all that changes it")
+            if any(connection.resolve(names) in named for names in targets(sql, "from|join")):
+                raise Failure(sqlstate.UNSUPPORTED, ENDLESS)
+        return feed
+
+    def _print(self, session: Session, asked: Print, record: Record, options: Options) -> Outcome | Begun:
+        organization = session.organization
+        relation = session.connection.resolve(asked.names)
+        if not asked.store and relation in organization.streams.known:
+            feed = session.connection.feed(f"SELECT * FROM {quoted(relation)}", [relation], options)
+            assert feed is not None
+            return feed, 0 if asked.from_beginning else organization.engine.head(relation)
+        store, entity = stores.split_name(asked.names, asked.store or session.store)
+        stores.mount(organization, store, [entity])
+        return session.connection.run(f"SELECT * FROM {quoted((store, 'main', entity))}", options, record.spool)
+
+    def _application(self, session: Session, asked: Application, options: Options) -> Outcome:
+        for number, sql in enumerate(asked.statements, 1):
+            own = read(sql)
+            if own is not None:
+                said = (
+                    f"statement {number} is about an object of the service, and cannot be part of an atomic application"
+                )
+                raise Failure(sqlstate.UNSUPPORTED, said)
+            low = sql.lower()
+            if named := [item for item in session.organization.streams.known if item[2].lower() in low]:
+                self._over_streams(session.connection, sql, named, options)
+        # Nobody sees the rows of an application's SELECTs, so that one row of each is enough.
+        session.connection.run_all(asked.statements, replace(options, row_limit=0), Discard())
+        return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")

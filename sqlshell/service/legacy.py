@@ -1,0 +1,128 @@
+"""The legacy interface, on the same statements: POST /run-statement answers when they have run, with all their rows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import Rows, StatementRequest
+from sqlshell.service.answers import message
+from sqlshell.service.body import BadRequest, Form, check_statement, kind_of
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.organizations import Organizations
+from sqlshell.service.pages import Pages
+from sqlshell.service.records import Record
+from sqlshell.service.statements import Statements
+
+if TYPE_CHECKING:
+    from sqlshell.service.app import Endpoints
+
+WAIT_SECONDS = 300.0
+"""How long a request waits for its statements; then it is 408, and they go on."""
+
+FIELDS = ("orgID", "databaseName", "schemaName", "storeName", "statement")
+_ROWS = msgspec.json.Decoder(Rows)
+_WORDS = re.compile(r"\s*(\w+)(?:\s+(?:or\s+replace\s+|temp(?:orary)?\s+)*(\w+))?", re.I)
+
+
+class Legacy:
+    """Answers the legacy endpoints."""
+
+    def __init__(self, api: Endpoints, statements: Statements) -> None:
+        self._api = api
+        self._statements = statements
+        self._organizations: Organizations = statements.organizations
+        self._pages = Pages(statements.organizations)
+
+    async def run(self, request: Request) -> Response:
+        """POST /run-statement."""
+        from sqlshell.service.app import caller_of
+
+        kind_of(request.headers.get("content-type", ""), ("multipart/form-data",))
+        form = await self._api.form(request, "attachment")
+        try:
+            asked = self._read(form)
+        except BadRequest:
+            form.close()
+            raise
+        try:
+            records = await self._statements.submit(asked, caller_of(request), form)
+        except Failure as failure:
+            raise BadRequest(failure.message, 500) from failure
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                for record in records:
+                    await record.ready.wait()
+        except TimeoutError:
+            return message(f"statement {records[-1].statement_id} is still running", 408)
+        failed = next((record for record in records if sqlstate.failed(record.state)), None)
+        if failed is not None:
+            return message(f"{failed.state}: {failed.message}", 400)
+        if any(record.feed is not None for record in records):
+            return message(f"{sqlstate.UNSUPPORTED}: a SELECT that never ends is read by /v2 alone", 400)
+        return StreamingResponse(self._elements(records), media_type="application/json")
+
+    def _read(self, form: Form) -> StatementRequest:
+        texts: dict[str, str] = {}
+        for name in FIELDS:
+            try:
+                texts[name] = form.fields.get(name, b"").decode()
+            except UnicodeDecodeError:
+                raise BadRequest(f"{name} is not UTF-8") from None
+        check_statement(texts["statement"], "statement", self._api.limits)
+        if texts["orgID"]:
+            try:
+                uuid.UUID(texts["orgID"])
+            except ValueError:
+                raise BadRequest(f"orgID: {texts['orgID'][:100]!r} is not a uuid") from None
+        return StatementRequest(
+            texts["statement"],
+            texts["orgID"] or None,
+            None,
+            texts["databaseName"] or None,
+            texts["schemaName"] or None,
+            texts["storeName"] or None,
+        )
+
+    async def _elements(self, records: Sequence[Record]) -> AsyncIterator[bytes]:
+        """One element a statement; its rows a partition at a time."""
+        for number, record in enumerate(records):
+            found = _WORDS.match(record.sql)
+            action, target = (found[1].lower(), (found[2] or "").lower()) if found else ("", "")
+            head: dict[str, str] = {"id": record.statement_id, "action": action, "target": target}
+            outcome = record.outcome
+            if outcome is not None and outcome.secret:
+                head["secret"] = outcome.secret
+                record.outcome = outcome = None
+            yield (b"," if number else b"[") + json.dumps(head).encode()[:-1] + b', "data": ['
+            if outcome is not None and outcome.columns:
+                names = _distinct([column.name or "" for column in outcome.columns])
+                for partition in range(len(record.spool.layout.counts)):
+                    body = await self._pages.partition(record, partition, "UTC")
+                    rows = _ROWS.decode(b"[" + body + b"]")
+                    objects = [msgspec.json.encode(dict(zip(names, row, strict=True))) for row in rows]
+                    if objects:
+                        yield (b"," if partition else b"") + b",".join(objects)
+            yield b"]}"
+        yield b"]"
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of an object's members: a name that comes again gets a number."""
+    found: list[str] = []
+    for name in names:
+        number, made = 1, name
+        while made in found:
+            number += 1
+            made = f"{name}_{number}"
+        found.append(made)
+    return found

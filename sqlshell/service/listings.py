@@ -1,0 +1,133 @@
+"""LIST and DESCRIBE: context objects and relations as rows."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service import stores
+from sqlshell.service.catalog import ROLES, missing
+from sqlshell.service.dialect import Describe, List
+from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
+from sqlshell.service.objects import check_visible, databases, pool_detail, unsupported
+from sqlshell.service.organizations import Organization
+from sqlshell.service.pools import DEFAULT, Size
+from sqlshell.service.sessions import Session
+
+EMPTY = ("secrets", "schema_registries", "invitations", "users", "changelogs")
+
+LISTED = {
+    "stores": ("store", ("name", "type", "uri", "state")),
+    "compute_pools": ("compute_pool", ("name", "state", "concurrency", "queue", "timeout")),
+    "function_sources": ("function_source", ("name", "file", "size", "sha256", "created")),
+    "descriptor_sources": ("descriptor_source", ("name", "file", "size", "sha256", "created")),
+}
+
+
+def list_all(asked: List, session: Session, options: Options, sink: Sink) -> Outcome:
+    organization = session.organization
+    place, names = asked.place, asked.names
+    database = (names[0] if names and (place == "database" or len(names) > 1) else "") or session.connection.database
+    schema = names[-1] if place == "schema" else "" if place == "database" else session.connection.schema
+    match asked.what:
+        case "databases" | "schemas" | "relations" | "tables" | "functions":
+            what = "relations" if asked.what == "tables" else asked.what
+            if place == "database" and names:
+                check_visible(names[0], organization)
+            sql = organization.engine.listing(
+                what,
+                database if what != "databases" else "",
+                schema,
+                organization.streams.known,
+                set(organization.store_names),
+            )
+            return session.connection.run(sql, options, sink, trusted=True)
+        case "streams":
+            rows = [(item[2], item[1], item[0]) for item in sorted(organization.streams.known)]
+            return table(sink, ("name", "schema", "database"), rows)
+        case "entities":
+            wanted = names[-1] if names else session.store
+            if not wanted:
+                raise Failure(sqlstate.NO_STORE, "which store? LIST ENTITIES IN STORE name, or USE STORE name first")
+            found = stores.entities(organization, wanted)
+            entries = [(name, str(path.stat().st_size), stamp(path.stat().st_mtime)) for name, path in found.items()]
+            return table(sink, ("name", "size", "modified"), entries)
+        case "organizations":
+            known = [item for item in organization.catalog.organizations() if session.caller.may_see(item[0])]
+            return table(sink, ("name", "id"), [(name, key) for key, name in known])
+        case "roles":
+            rights = {Rights.OBJECTS: "everything", Rights.DATA: "data, no objects", Rights.READ: "reads"}
+            listed = [(name, rights[right], str(name in session.caller.roles).lower()) for name, right in ROLES.items()]
+            return table(sink, ("name", "rights", "granted"), listed)
+        case "api_tokens":
+            return table(sink, ("name", "roles"), organization.catalog.tokens(organization.id))
+    if asked.what in EMPTY:
+        return table(sink, ("name", "type"), [])
+    if asked.what in LISTED:
+        kind, columns = LISTED[asked.what]
+        return table(
+            sink, columns, [described(organization, kind, name, columns) for name in names_in(organization, kind)]
+        )
+    raise unsupported("LIST", asked.what)
+
+
+def describe(asked: Describe, session: Session, options: Options, sink: Sink) -> Outcome:
+    organization, name = session.organization, asked.names[-1]
+    match asked.kind:
+        case "relation" | "stream":
+            relation = session.connection.resolve(asked.names)
+            return session.connection.run(organization.engine.columns(relation), options, sink, trusted=True)
+        case "entity":
+            store, entity = stores.split_name(asked.names, asked.store or session.store)
+            stores.mount(organization, store, [entity])
+            relation = (store, "main", entity)
+            return session.connection.run(organization.engine.columns(relation), options, sink, trusted=True)
+        case "database":
+            if not any(row[0] == name for row in databases(organization)):
+                raise missing("database", name)
+            return table(sink, ("name",), [(name,)])
+        case "role":
+            if name not in ROLES:
+                raise missing("role", name)
+            return table(sink, ("name", "granted"), [(name, str(name in session.caller.roles).lower())])
+        case "organization":
+            wanted = organization.catalog.organization(name)
+            if not session.caller.may_see(wanted):
+                raise missing("organization", name)
+            return table(sink, ("name", "id"), [(organization.catalog.organization_name(wanted), wanted)])
+    for kind, columns in LISTED.values():
+        if kind == asked.kind:
+            if name not in names_in(organization, kind):
+                raise missing(kind, name)
+            return table(sink, columns, [described(organization, kind, name, columns)])
+    raise unsupported("DESCRIBE", asked.kind)
+
+
+def names_in(organization: Organization, kind: str) -> list[str]:
+    names = [item.name for item in organization.catalog.objects(organization.id, kind)]
+    return sorted({*names, DEFAULT}) if kind == "compute_pool" else names
+
+
+def described(organization: Organization, kind: str, name: str, columns: Sequence[str]) -> tuple[str, ...]:
+    found = organization.catalog.find(organization.id, kind, name)
+    detail = dict(found.detail) if found else pool_detail(Size())
+    state = "running" if detail.get("running", True) else "stopped"
+    if kind == "store":
+        state = "ready" if Path(str(detail["uri"])).is_dir() else "not ready"
+    values = {**detail, "name": name, "state": state, "created": stamp(found.created) if found else ""}
+    return tuple(str(values.get(column, "")) for column in columns)
+
+
+def table(sink: Sink, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Outcome:
+    """A result made by the service itself."""
+    if rows:
+        sink.keep([json.dumps(list(row), ensure_ascii=False) for row in rows])
+    return Outcome([ColumnInfo(name, "VARCHAR", False) for name in columns])
+
+
+def stamp(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"

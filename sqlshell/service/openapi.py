@@ -1,0 +1,243 @@
+"""The interface as an OpenAPI 3.1 document, as this service has it."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlshell import __version__
+from sqlshell.service.options import Options
+from sqlshell.service.resources import KINDS
+
+Json = dict[str, Any]
+TEXT: Json = {"type": "string"}
+UUID: Json = {"type": "string", "format": "uuid"}
+NULLABLE: Json = {"type": ["string", "null"]}
+
+
+def document(options: Options) -> Json:
+    """The document for a service with these options."""
+    paths: Json = {
+        "/v2/statements": {
+            "post": {
+                "operationId": "submitStatement",
+                "summary": "Submit a statement",
+                "requestBody": {
+                    "required": True,
+                    "content": {
+                        "multipart/form-data": {
+                            "schema": _object(
+                                {
+                                    "request": _ref("StatementRequest"),
+                                    "attachments": _list({**TEXT, "format": "binary"}),
+                                },
+                                ["request"],
+                            ),
+                            "encoding": {"request": {"contentType": "application/json"}},
+                        },
+                        "application/json": {"schema": _ref("StatementRequest")},
+                    },
+                },
+                "responses": _answers(
+                    {"200": "finished, failed, or an endless SELECT that began", "202": "running"},
+                    "StatementResponse",
+                    ("400", "401", "408", "413", "415", "503"),
+                ),
+            }
+        },
+        "/v2/statements/{statementID}": {
+            "get": {
+                "operationId": "getStatementStatus",
+                "summary": "Look up a statement",
+                "parameters": [_path("statementID", UUID), *_look_up()],
+                "responses": _answers(
+                    {"200": "finished", "202": "running"}, "StatementResponse", ("400", "401", "404")
+                ),
+            }
+        },
+        "/v2/version": {"get": _version("getVersion")},
+        "/v2/download/{resourceType}/{organizationID}/{resourceName}": {
+            "get": _download("downloadResource", "resourceType", "organizationID", "resourceName")
+        },
+        "/openapi.json": {
+            "get": {
+                "operationId": "getDocument",
+                "summary": "This document",
+                "security": [],
+                "responses": {
+                    "200": {
+                        "description": "OpenAPI 3.1",
+                        "content": {"application/json": {"schema": {"type": "object"}}},
+                    }
+                },
+            }
+        },
+        "/dataplane/v2/statements/{statementID}": {
+            "get": {
+                "operationId": "readPartition",
+                "summary": "A partition by the data plane",
+                "description": "The token is that of the answer's dataplaneRequest.",
+                "security": [{"dataplane": []}],
+                "parameters": [_path("statementID", UUID), *_look_up()],
+                "responses": _answers(
+                    {"200": "finished", "202": "running"}, "StatementResponse", ("400", "401", "404")
+                ),
+            }
+        },
+    }
+    if options.legacy:
+        paths |= _legacy()
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Statement Execution Service", "version": __version__},
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "dataplane": {"type": "http", "scheme": "bearer"},
+            },
+            "schemas": _schemas(options),
+        },
+    }
+
+
+def _schemas(options: Options) -> Json:
+    request = {
+        "statement": {**TEXT, "minLength": 1, "maxLength": options.statement_limit},
+        **dict.fromkeys(("organization", "role", "database", "schema", "store", "computePool"), NULLABLE),
+        "parameters": {
+            **_object({"timezone": {"type": ["string", "null"], "enum": [*_zones(), None]}, "sessionID": NULLABLE}, []),
+            "type": ["object", "null"],
+        },
+    }
+    column = {"name": TEXT, "type": TEXT, "nullable": {"type": "boolean"}, "display_hint": TEXT}
+    context = {
+        "organizationID": UUID,
+        **dict.fromkeys(("roleName", "databaseName", "schemaName", "storeName", "computePoolName"), TEXT),
+    }
+    plane = dict.fromkeys(("token", "uri", "queryID"), TEXT)
+    metadata = {
+        "encoding": TEXT,
+        "partitionInfo": _list(_object({"rowCount": {"type": "integer"}}, ["rowCount"])),
+        "columns": _list(_object(column, ["name", "type"])),
+        "dataplaneRequest": _object(
+            {**plane, "statementID": UUID, "requestType": {**TEXT, "enum": ["result-set", "streaming"]}},
+            ["token", "uri", "statementID", "requestType"],
+        ),
+        "context": _object(context, []),
+    }
+    response = {
+        "sqlState": {**TEXT, "minLength": 5, "maxLength": 6},
+        "message": TEXT,
+        "statementID": UUID,
+        "statementIDs": _list(UUID),
+        "createdOn": {"type": "integer", "format": "int64"},
+        "metadata": _object(metadata, []),
+        "data": _list(_list(NULLABLE)),
+        "progress": {"type": "number", "minimum": 0, "maximum": 1},
+    }
+    element = {"id": TEXT, "secret": TEXT, "data": _list({"type": "object"}), "action": TEXT, "target": TEXT}
+    numbers = {name: {"type": "integer"} for name in ("major", "minor", "patch")}
+    return {
+        "StatementRequest": _object(request, ["statement"]),
+        "StatementResponse": _object(response, ["sqlState", "statementID", "createdOn"]),
+        "Version": _object(numbers, list(numbers)),
+        "Error": _object({"message": TEXT, "traceID": TEXT}, ["message"]),
+        "LegacyElement": _object(element, []),
+    }
+
+
+def _legacy() -> Json:
+    form = {
+        "orgID": UUID,
+        **dict.fromkeys(("databaseName", "schemaName", "storeName"), TEXT),
+        "statement": {**TEXT, "minLength": 1},
+        "attachment": _list({**TEXT, "format": "binary"}),
+    }
+    return {
+        "/run-statement": {
+            "post": {
+                "operationId": "runStatement",
+                "summary": "Run statements (legacy)",
+                "requestBody": {
+                    "required": True,
+                    "content": {"multipart/form-data": {"schema": _object(form, ["statement"])}},
+                },
+                "responses": {
+                    "200": _json("the results", _list(_ref("LegacyElement"))),
+                    **_errors(("400", "401", "408", "413", "415", "503")),
+                },
+            }
+        },
+        "/copy/{resource_type}/{org_id}/{resource_name}": {
+            "get": _download("copyResource", "resource_type", "org_id", "resource_name")
+        },
+        "/version": {"get": _version("getLegacyVersion")},
+    }
+
+
+def _zones() -> list[str]:
+    return sorted(zoneinfo.available_timezones())
+
+
+def _look_up() -> list[Json]:
+    number = {"type": "integer", "format": "int32", "minimum": 0, "maximum": 2**31 - 1}
+    zone = {**TEXT, "enum": _zones()}
+    return [_query("sessionID", TEXT), _query("partitionID", number), _query("timezone", zone)]
+
+
+def _download(name: str, kind: str, organization: str, resource: str) -> Json:
+    bytes_of = {"application/octet-stream": {"schema": {**TEXT, "format": "binary"}}}
+    return {
+        "operationId": name,
+        "summary": "Download a resource",
+        "parameters": [_path(kind, {**TEXT, "enum": list(KINDS)}), _path(organization, UUID), _path(resource, TEXT)],
+        "responses": {
+            "200": {"description": "the bytes", "content": bytes_of},
+            "206": {"description": "the bytes of a Range", "content": bytes_of},
+            "304": {"description": "not changed"},
+            **_errors(("400", "401", "404", "416")),
+        },
+    }
+
+
+def _version(name: str) -> Json:
+    return {
+        "operationId": name,
+        "summary": "The service's version",
+        "responses": {"200": _json("three numbers", _ref("Version")), **_errors(("401",))},
+    }
+
+
+def _answers(good: Mapping[str, str], schema: str, errors: Sequence[str]) -> Json:
+    return {**{status: _json(text, _ref(schema)) for status, text in good.items()}, **_errors(errors)}
+
+
+def _errors(statuses: Sequence[str]) -> Json:
+    return {status: _json("an error", _ref("Error")) for status in (*statuses, "405", "421", "500")}
+
+
+def _json(text: str, schema: Json) -> Json:
+    return {"description": text, "content": {"application/json": {"schema": schema}}}
+
+
+def _ref(name: str) -> Json:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(properties: Mapping[str, Any], required: Sequence[str]) -> Json:
+    return {"type": "object", "properties": dict(properties), "required": list(required)}
+
+
+def _list(items: Json) -> Json:
+    return {"type": "array", "items": items}
+
+
+def _path(name: str, schema: Json) -> Json:
+    return {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _query(name: str, schema: Json) -> Json:
+    return {"name": name, "in": "query", "required": False, "schema": schema}

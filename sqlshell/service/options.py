@@ -1,0 +1,35 @@
+"""How a service is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlshell.service.engines.duckdb import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Sizes are bytes, times are seconds.
+
+    `row_limits` is whether a request's `parameters.rowLimit` counts, as it does when embedded. `data_plane` is off,
+    large or always. `retention` is how long a finished statement stays findable, `quota` what all results together may
+    take; the oldest go first. `statement_limit` counts characters. `store_roots` are the folders that stores may be in,
+    () for any that are not the service's own.
+    """
+
+    partition_rows: int = 10_000
+    row_limits: bool = False
+    data_plane: str = "off"
+    public_url: str = ""
+    retention: float = 86_400.0
+    quota: int = 10 << 30
+    records: int = 1_000_000
+    statement_limit: int = 16 << 20
+    attachment_limit: int = 1 << 30
+    attachments: int = 20
+    legacy: bool = False
+    legacy_anonymous: bool = False
+    store_roots: tuple[Path, ...] = ()
+    grace: float = 10.0
+    engine: Limits = field(default_factory=Limits)

@@ -1,0 +1,82 @@
+"""Compute pools: how many statements run at once, how many wait, and how long one may run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Failure
+
+DEFAULT = "default"
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a pool admits. `timeout` is seconds, 0 for none."""
+
+    concurrency: int = 16
+    queue: int = 1000
+    timeout: float = 0.0
+
+
+class Pool:
+    """The admission of one pool; lives in one event loop."""
+
+    def __init__(self, name: str, size: Size) -> None:
+        self.name = name
+        self.size = size
+        self._places = asyncio.Semaphore(size.concurrency)
+        self.waiting = 0
+
+    @contextlib.asynccontextmanager
+    async def admit(self) -> AsyncIterator[None]:
+        """A place in the pool. Raises Failure (53000) when its queue is full."""
+        if self._places.locked() and self.waiting >= self.size.queue:
+            raise Failure(
+                sqlstate.LIMIT, f"compute pool {self.name!r} is busy and its queue of {self.size.queue} is full"
+            )
+        self.waiting += 1
+        try:
+            await self._places.acquire()
+        finally:
+            self.waiting -= 1
+        try:
+            yield
+        finally:
+            self._places.release()
+
+
+def read_size(given: Mapping[str, str]) -> Size:
+    """The size that WITH options name. Raises Failure for what is no size."""
+    known = {"concurrency", "queue", "timeout"}
+    for name in given:
+        if name not in known:
+            raise Failure(sqlstate.SYNTAX, f"{name!r} is no option of a compute pool: {', '.join(sorted(known))}")
+    size = Size()
+    concurrency = _whole(given.get("concurrency", str(size.concurrency)), "concurrency", 1, 10_000)
+    queue = _whole(given.get("queue", str(size.queue)), "queue", 0, 1_000_000)
+    return Size(concurrency, queue, seconds(given.get("timeout", "0"), "timeout"))
+
+
+def size_of(detail: Mapping[str, Any]) -> Size:
+    return Size(int(detail["concurrency"]), int(detail["queue"]), float(detail["timeout"]))
+
+
+def seconds(text: str, name: str) -> float:
+    """A duration such as 500ms, 30s, 10m, 2h or 1d. Raises Failure."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)\s*", text)
+    if not found:
+        raise Failure(sqlstate.SYNTAX, f"{name}: {text!r} is no duration, such as 30s, 10m or 2h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _whole(text: str, name: str, least: int, most: int) -> int:
+    if not re.fullmatch(r"\d{1,9}", text) or not least <= int(text) <= most:
+        raise Failure(sqlstate.SYNTAX, f"{name}: {text!r} is not a number from {least} to {most}")
+    return int(text)

@@ -1,0 +1,147 @@
+"""Sessions: one connection of an engine each, and the context beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ContextEcho, StatementRequest
+from sqlshell.service.catalog import ROLES, Caller, missing
+from sqlshell.service.engines.engine import Connection, Failure, Rights
+from sqlshell.service.organizations import Organization, Organizations
+from sqlshell.service.pools import DEFAULT
+
+IDLE_SECONDS = 1800.0
+"""How long a session without statements lives."""
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """Statements take turns by `turn`; everything else is changed by the statement that has it."""
+
+    caller: Caller
+    organization: Organization
+    connection: Connection
+    role: str
+    store: str = ""
+    compute_pool: str = DEFAULT
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    used: float = field(default_factory=time.monotonic)
+    waiting: int = 0
+
+    @property
+    def rights(self) -> Rights:
+        return ROLES[self.role]
+
+    def echo(self) -> ContextEcho:
+        return ContextEcho(
+            organization_id=self.organization.id,
+            role_name=self.role,
+            database_name=self.connection.database,
+            schema_name=self.connection.schema,
+            store_name=self.store or None,
+            compute_pool_name=self.compute_pool,
+        )
+
+    def differs(self, request: StatementRequest) -> bool:
+        """Whether a request names another context than the session's."""
+        has = self.echo()
+        named = (
+            (request.organization, has.organization_id),
+            (request.role, has.role_name),
+            (request.database, has.database_name),
+            (request.schema, has.schema_name),
+            (request.store, has.store_name),
+            (request.compute_pool, has.compute_pool_name),
+        )
+        return any(name and name != old for name, old in named)
+
+    def adopt(self, request: StatementRequest, organizations: Organizations) -> None:
+        """Take what a request names. Raises Failure."""
+        if request.organization:
+            self.use_organization(request.organization, organizations)
+        for kind, name in (("role", request.role), ("store", request.store), ("compute_pool", request.compute_pool)):
+            if name and name != getattr(self, kind):
+                self.use(kind, name)
+        database, schema = request.database or "", request.schema or ""
+        if database not in {"", self.connection.database} or schema not in {"", self.connection.schema}:
+            self.connection.use(database, schema)
+
+    def use(self, kind: str, name: str) -> None:
+        """Go to a role, store or compute pool. Raises Failure for one unknown or not granted."""
+        match kind:
+            case "role":
+                if name not in ROLES:
+                    raise missing("role", name)
+                if name not in self.caller.roles:
+                    raise Failure(sqlstate.PRIVILEGE, f"role {name!r} is not one of this token's")
+                self.role = name
+            case "store":
+                self.organization.catalog.get(self.organization.id, "store", name)
+                self.store = name
+            case "compute_pool":
+                if name != DEFAULT:
+                    self.organization.catalog.get(self.organization.id, "compute_pool", name)
+                self.compute_pool = name
+
+    def use_organization(self, given: str, organizations: Organizations) -> None:
+        """Go to an organization by id or name, with a new connection. Raises Failure."""
+        wanted = organizations.catalog.organization(given)
+        if wanted == self.organization.id:
+            return
+        if not self.caller.may_see(wanted):
+            # As for one that does not exist, so that nobody learns which do.
+            raise missing("organization", given)
+        organization = organizations.get(wanted)
+        connection = organization.engine.connect()
+        self.connection.close()
+        self.organization, self.connection = organization, connection
+        self.store, self.compute_pool = "", DEFAULT
+
+
+class Sessions:
+    """The sessions of the service by their callers and names."""
+
+    def __init__(self, organizations: Organizations) -> None:
+        self._organizations = organizations
+        self._sessions: dict[tuple[str, str], Session] = {}
+
+    def find(self, caller: Caller, name: str) -> Session | None:
+        found = self._sessions.get((caller.token_id, name)) if name else None
+        if found is not None:
+            found.used = time.monotonic()
+        return found
+
+    def connect(self, caller: Caller) -> Session:
+        """A new session that is nobody's yet. In a thread: it may open a database. Raises Failure."""
+        organization = self._organizations.get(caller.organization or self._organizations.default())
+        return Session(caller, organization, organization.engine.connect(), caller.roles[0])
+
+    def keep(self, name: str, made: Session) -> Session:
+        """The session of that name: `made`, or the one that another request made meanwhile."""
+        found = self._sessions.setdefault((made.caller.token_id, name), made)
+        if found is not made:
+            made.connection.close()
+        return found
+
+    def expire(self) -> None:
+        oldest = time.monotonic() - IDLE_SECONDS
+        for key, session in list(self._sessions.items()):
+            if session.used < oldest and not session.waiting:
+                del self._sessions[key]
+                session.connection.close()
+
+    def leave(self, organization_id: str) -> None:
+        """Close what works in an organization that goes. Raises Failure while statements of it run."""
+        found = {key: item for key, item in self._sessions.items() if item.organization.id == organization_id}
+        if any(item.waiting for item in found.values()):
+            raise Failure(sqlstate.DEPENDENTS, "statements of the organization are running")
+        for key, session in found.items():
+            del self._sessions[key]
+            session.connection.close()
+
+    def close(self) -> None:
+        for session in self._sessions.values():
+            session.connection.close()

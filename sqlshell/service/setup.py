@@ -1,0 +1,69 @@
+"""A service put together: its storage, catalog, ledger and statements."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlshell.errors import ServiceError, UsageError
+from sqlshell.service.catalog import Catalog
+from sqlshell.service.engines.engine import Engine
+from sqlshell.service.options import Options
+from sqlshell.service.organizations import Organizations
+from sqlshell.service.records import Ledger
+from sqlshell.service.results import Spool
+from sqlshell.service.statements import Statements
+from sqlshell.service.storage import Storage
+
+STORAGE = "service.sqlite"
+
+
+def open_storage(data: Path | None) -> Storage:
+    """What a folder remembers; the folder is made, mode 0700. Raises UsageError where it cannot be used."""
+    if data is None:
+        return Storage()
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Storage(data / STORAGE)
+    except OSError as error:
+        raise UsageError(f"{data} cannot be used: {error.strerror}") from None
+    except sqlite3.Error as error:
+        raise UsageError(f"{data / STORAGE} cannot be used: {error}") from None
+
+
+@contextlib.contextmanager
+def locked(data: Path | None) -> Iterator[None]:
+    """Hold a folder for one service. Raises ServiceError where another holds it."""
+    if data is None:
+        yield
+        return
+    with (data / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            who = file.read(20).strip()
+            said = f"{data} is in use by another service" + (f" (process {who})" if who else "")
+            raise ServiceError(said, "stop it first, or give each service a folder of its own") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def make_statements(
+    storage: Storage, options: Options, data: Path | None = None, engine: Engine | None = None
+) -> Statements:
+    """The statements of a service on `data` (None: nothing is kept); `engine` makes it the embedded one."""
+    organizations = Organizations(Catalog(storage), options, data, engine)
+
+    def place(organization: str, statement_id: str) -> Spool:
+        return Spool(lambda: organizations.result_file(organization, statement_id), options.partition_rows)
+
+    ledger = Ledger(storage, place)
+    organizations.tidy(ledger.known)
+    return Statements(organizations, ledger, options)

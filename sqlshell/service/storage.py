@@ -1,0 +1,67 @@
+"""What the service remembers beside the users' data: one SQLite file, or memory where nothing is kept.
+
+Write-ahead logging with synchronous=NORMAL: what was committed is there after kill -9, and the file stays whole after
+a loss of power.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS organizations (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS tokens (
+  digest TEXT PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL, organization TEXT NOT NULL, roles TEXT NOT NULL,
+  created REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS objects (
+  organization TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, detail TEXT NOT NULL, created REAL NOT NULL,
+  PRIMARY KEY (organization, kind, name));
+CREATE TABLE IF NOT EXISTS statements (
+  id TEXT PRIMARY KEY, organization TEXT NOT NULL, owner TEXT NOT NULL, sql TEXT NOT NULL, created REAL NOT NULL,
+  finished REAL NOT NULL DEFAULT 0, state TEXT NOT NULL, message TEXT NOT NULL DEFAULT '', context BLOB NOT NULL,
+  outcome BLOB, body BLOB, bytes INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX IF NOT EXISTS statements_by_time ON statements (organization, created);
+CREATE INDEX IF NOT EXISTS statements_by_end ON statements (finished) WHERE finished > 0;
+"""
+
+
+class Storage:
+    """A SQLite database for any thread; every call is one transaction. Raises sqlite3.Error if it cannot be opened."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(
+            str(path) if path else ":memory:", timeout=10, isolation_level=None, check_same_thread=False
+        )
+        if path is not None:
+            self._connection.execute("PRAGMA journal_mode = wal")
+            self._connection.execute("PRAGMA synchronous = normal")
+        self._connection.executescript(SCHEMA)
+
+    def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._connection.execute(sql, values).fetchall()
+
+    def write(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """The number of rows changed. Raises sqlite3.IntegrityError for what is there already."""
+        with self._lock:
+            return self._connection.execute(sql, values).rowcount
+
+    def write_all(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """All rows or none."""
+        with self._lock:
+            self._connection.execute("BEGIN")
+            try:
+                self._connection.executemany(sql, rows)
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()

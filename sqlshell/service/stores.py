@@ -1,0 +1,95 @@
+"""Stores: folders outside whose data files are entities, readable as relations of a database of the store's name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.catalog import missing
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.organizations import Organization, Organizations
+
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz",
+           ".ndjson.gz", ".csv.zst", ".json.zst", ".jsonl.zst")  # fmt: skip
+MOST = 10_000
+"""Entities of a store."""
+
+
+def read_options(options: Mapping[str, str], organizations: Organizations, roots: Sequence[Path]) -> dict[str, str]:
+    """What a store keeps of its WITH options. Raises Failure for a place that no store may be."""
+    kind, uri = options.get("type", "files").lower(), options.get("uri", "")
+    if kind != "files":
+        raise Failure(
+            sqlstate.UNSUPPORTED, f"a store of type {kind!r} is not something that this service has; 'files' is"
+        )
+    if unknown := set(options) - {"type", "uri"}:
+        raise Failure(sqlstate.SYNTAX, f"{sorted(unknown)[0]!r} is no option of a store: type, uri")
+    parts = urlsplit(uri)
+    text = unquote(parts.path) if parts.scheme == "file" and parts.netloc in {"", "localhost"} else uri
+    if not text.startswith("/"):
+        raise Failure("22023", f"'uri': {uri!r} is no absolute path of a folder")
+    folder = Path(os.path.realpath(text))
+    if not folder.is_dir():
+        raise Failure("22023", f"'uri': there is no folder {uri!r}")
+    if organizations.inside(folder) or (roots and not any(root == folder or root in folder.parents for root in roots)):
+        raise Failure(sqlstate.PRIVILEGE, f"'uri': the service does not grant {uri!r} (see --store-root)")
+    return {"type": kind, "uri": str(folder)}
+
+
+def entities(organization: Organization, store: str) -> dict[str, Path]:
+    """The data files of a store by their names, which are paths inside it. Raises Failure."""
+    folder = Path(organization.catalog.get(organization.id, "store", store).detail["uri"])
+    if not folder.is_dir():
+        raise Failure(sqlstate.STORE_NOT_READY, f"the folder of store {store!r} is not there")
+    found: dict[str, Path] = {}
+    for place, folders, files in os.walk(folder):
+        folders.sort()
+        for file in sorted(files):
+            path = Path(place, file)
+            # A link may lead out of what was granted.
+            if (
+                file.lower().endswith(ENDINGS)
+                and Path(os.path.realpath(path)).is_relative_to(folder)
+                and path.is_file()
+            ):
+                found[str(path.relative_to(folder))] = path
+                if len(found) == MOST:
+                    return found
+    return found
+
+
+def mount(organization: Organization, store: str, names: Sequence[str]) -> None:
+    """Make entities readable as relations. Raises Failure for ones that do not exist."""
+    known = entities(organization, store)
+    for name in names:
+        if name not in known:
+            raise missing("entity", f"{store}.{name}")
+    organization.engine.mount(store, {name: known[name] for name in names}, organization.folder("copies"))
+
+
+def mount_named(organization: Organization, sql: str) -> None:
+    """Make readable what a statement may read: every entity whose name it has, of every store whose name it has."""
+    text = sql.lower()
+    for store in list(organization.store_names):
+        if store.lower() in text:
+            try:
+                known = entities(organization, store)
+            except Failure:
+                continue
+            named = {name: path for name, path in known.items() if name.lower().replace('"', '""') in text}
+            organization.engine.mount(store, named, organization.folder("copies"))
+
+
+def split_name(names: Sequence[str], store: str) -> tuple[str, str]:
+    """Store and entity of a dotted name: `store.entity`, or `entity` in the present store.
+
+    A file's name is often written unquoted, so that its dot looks like one between names.
+    """
+    if store and len(names) <= 2:
+        return store, ".".join(names)
+    if len(names) < 2:
+        raise Failure(sqlstate.NO_STORE, f"which store? {names[-1]} IN STORE name, or USE STORE name first")
+    return names[0], ".".join(names[1:])

@@ -1,0 +1,55 @@
+"""The system relations `deltastream.sys.…`, made anew before a statement that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlshell.service.organizations import Organization
+from sqlshell.service.records import Record
+
+HIDDEN = frozenset({"system", "temp", "deltastream"})
+NAME = "deltastream"
+Table = tuple[Sequence[str], Sequence[Sequence[str | None]]]
+
+
+def publish(organization: Organization, latest: Sequence[Record]) -> None:
+    """Write what the organization has now. In a thread. Raises Failure."""
+    engine, catalog = organization.engine, organization.catalog
+    hidden = organization.store_names
+    streams = organization.streams.known
+    relations = engine.read_listing(engine.listing("relations", "", "", streams, hidden))
+    tables: Mapping[str, Table] = {
+        "relations": (
+            ("database_name", "schema_name", "name", "type"),
+            [(row[3], row[1], row[0], row[2]) for row in relations],
+        ),
+        "databases": (("name",), engine.read_listing(engine.listing("databases", "", "", (), hidden))),
+        "schemas": (
+            ("database_name", "name"),
+            [(row[1], row[0]) for row in engine.read_listing(engine.listing("schemas", "", "", (), hidden))],
+        ),
+        "stores": (
+            ("name", "type", "uri"),
+            [
+                (item.name, item.detail["type"], item.detail["uri"])
+                for item in catalog.objects(organization.id, "store")
+            ],
+        ),
+        "queries": (
+            ("id", "state", "sql_state", "statement", "message"),
+            [(item.statement_id, item.status, item.state, item.sql[:1000], item.message) for item in latest],
+        ),
+        "compute_pools": (
+            ("name", "state"),
+            [
+                (item.name, "running" if item.detail["running"] else "stopped")
+                for item in catalog.objects(organization.id, "compute_pool")
+            ]
+            or [("default", "running")],
+        ),
+        "function_sources": (
+            ("name", "file"),
+            [(item.name, item.detail["file"]) for item in catalog.objects(organization.id, "function_source")],
+        ),
+    }
+    engine.publish(tables)
