@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import zoneinfo
 from collections.abc import AsyncIterator, Collection
@@ -209,9 +210,9 @@ class _Parts:
             raise BadRequest(f"the part {self._files!r} has no file name")
         if len(self.form.attachments) >= self._limits.attachments:
             raise BadRequest(f"{self._files}: more than {self._limits.attachments} files", 413)
-        handle = tempfile.NamedTemporaryFile(dir=self._folder, delete=False)  # noqa: SIM115
-        self._file = handle.file  # type: ignore[assignment]
-        self.form.attachments.append(Attachment(name, Path(handle.name)))
+        handle, path = tempfile.mkstemp(dir=self._folder)
+        self._file = os.fdopen(handle, "wb")
+        self.form.attachments.append(Attachment(name, Path(path)))
 
     def _data(self, chunk: bytes, start: int, end: int) -> None:
         if self._file is not None:

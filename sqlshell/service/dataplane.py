@@ -55,11 +55,10 @@ class DataPlane:
     def good(self, token: str, statement_id: str) -> bool:
         """Whether a token is this statement's and still good."""
         until, _, _ = token.partition(".")
-        return (
-            until.isdecimal()
-            and int(until) > time.time()
-            and hmac.compare_digest(token, self._sign(until, statement_id))
-        )
+        if not (until.isascii() and until.isdecimal()) or int(until) < time.time():
+            return False
+        expected = self._sign(until, statement_id).encode()
+        return hmac.compare_digest(token.encode("utf-8", "surrogatepass"), expected)
 
     def _base(self, request: Request) -> str:
         if self._public_url:

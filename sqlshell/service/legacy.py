@@ -30,6 +30,9 @@ WAIT_SECONDS = 300.0
 """How long a request waits for its statements; then it is 408, and they go on."""
 
 FIELDS = ("orgID", "databaseName", "schemaName", "storeName", "statement")
+WITH_TARGET = frozenset({"create", "drop", "alter", "list", "describe", "use", "start", "stop", "terminate", "print"})
+"""Statements whose second word is a kind of object."""
+
 _ROWS = msgspec.json.Decoder(Rows)
 _WORDS = re.compile(r"\s*(\w+)(?:\s+(?:or\s+replace\s+|temp(?:orary)?\s+)*(\w+))?", re.I)
 
@@ -97,7 +100,8 @@ class Legacy:
         """One element a statement; its rows a partition at a time."""
         for number, record in enumerate(records):
             found = _WORDS.match(record.sql)
-            action, target = (found[1].lower(), (found[2] or "").lower()) if found else ("", "")
+            action = found[1].lower() if found else ""
+            target = (found[2] or "").lower() if found and action in WITH_TARGET else ""
             head: dict[str, str] = {"id": record.statement_id, "action": action, "target": target}
             outcome = record.outcome
             if outcome is not None and outcome.secret:

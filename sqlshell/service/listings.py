@@ -7,12 +7,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service import stores
 from sqlshell.service.catalog import ROLES, missing
 from sqlshell.service.dialect import Describe, List
-from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
+from sqlshell.service.engines.engine import Options, Outcome, Rights, Sink
 from sqlshell.service.objects import check_visible, databases, pool_detail, unsupported
 from sqlshell.service.organizations import Organization
 from sqlshell.service.pools import DEFAULT, Size
@@ -51,11 +50,13 @@ def list_all(asked: List, session: Session, options: Options, sink: Sink) -> Out
             return table(sink, ("name", "schema", "database"), rows)
         case "entities":
             wanted = names[-1] if names else session.store
-            if not wanted:
-                raise Failure(sqlstate.NO_STORE, "which store? LIST ENTITIES IN STORE name, or USE STORE name first")
-            found = stores.entities(organization, wanted)
-            entries = [(name, str(path.stat().st_size), stamp(path.stat().st_mtime)) for name, path in found.items()]
-            return table(sink, ("name", "size", "modified"), entries)
+            places = [wanted] if wanted else sorted(organization.store_names)
+            entries = []
+            for store in places:
+                for name, path in stores.entities(organization, store).items():
+                    state = path.stat()
+                    entries.append((name, str(state.st_size), stamp(state.st_mtime), store))
+            return table(sink, ("name", "size", "modified", "store"), entries)
         case "organizations":
             known = [item for item in organization.catalog.organizations() if session.caller.may_see(item[0])]
             return table(sink, ("name", "id"), [(name, key) for key, name in known])

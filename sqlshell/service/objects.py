@@ -155,9 +155,11 @@ class Objects:
             raise Failure(
                 sqlstate.DEPENDENTS, f"database {name!r} is in use by this session: USE DATABASE another first"
             )
+        if self._sessions.using(organization.id, name):
+            raise Failure(sqlstate.DEPENDENTS, f"database {name!r} is in use by another session")
+        if name == organization.first_database:
+            raise Failure(sqlstate.DEPENDENTS, f"database {name!r} is where sessions begin, and stays")
         found = organization.catalog.find(organization.id, "database", name)
-        if found is not None and len(organization.catalog.objects(organization.id, "database")) == 1:
-            raise Failure(sqlstate.DEPENDENTS, "the last database stays")
         organization.engine.detach(name)
         if found is not None:
             organization.catalog.drop(organization.id, "database", name)

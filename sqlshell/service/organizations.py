@@ -40,6 +40,12 @@ class Organization:
         self.streams = Streams(engine, self._known_streams())
 
     @property
+    def first_database(self) -> str:
+        """The database that new sessions are in."""
+        found = sorted(self.catalog.objects(self.id, "database"), key=lambda item: item.created)
+        return found[0].name if found else ""
+
+    @property
     def name(self) -> str:
         return self.catalog.organization_name(self.id)
 

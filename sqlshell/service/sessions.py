@@ -126,6 +126,11 @@ class Sessions:
             made.connection.close()
         return found
 
+    def using(self, organization_id: str, database: str) -> bool:
+        """Whether a session is in a database."""
+        found = (item for item in self._sessions.values() if item.organization.id == organization_id)
+        return any(item.connection.database == database for item in found)
+
     def expire(self) -> None:
         oldest = time.monotonic() - IDLE_SECONDS
         for key, session in list(self._sessions.items()):

@@ -45,7 +45,7 @@ def test_a_finished_statement(client: httpx.Client) -> None:
     assert answer["data"] == [["1", None]]
     assert [column["name"] for column in answer["metadata"]["columns"]] == ["a", "b"]
     assert answer["metadata"]["partitionInfo"] == [{"rowCount": 1}]
-    assert answer["metadata"]["context"]["databaseName"] == "memory"
+    assert answer["metadata"]["context"]["databaseName"] == "local"
     assert abs(answer["createdOn"] - time.time()) < 60
     assert uuid.UUID(answer["statementID"])
 
@@ -155,7 +155,7 @@ def test_a_queued_statement_is_ended_without_running(client: httpx.Client) -> No
 
 def test_sessions_are_sessions(client: httpx.Client) -> None:
     one, two = str(uuid.uuid4()), str(uuid.uuid4())
-    script = "begin; create temp table mine as select 1 as a; set threads = 2;"
+    script = "begin; create temp table mine as select 1 as a; set schema = 'main';"
     for sql in script.split("; "):
         assert done(client, post(client, sql, one))["sqlState"] == "00000", sql
     assert done(client, post(client, "from mine", one))["data"] == [["1"]]
@@ -181,7 +181,7 @@ CONTEXT = [
     ("use organization nope", "3D004"),
     ("use compute_pool nope", "3D023"),
     ("use role owner", "00000"),
-    ("USE DATABASE memory", "00000"),
+    ("USE DATABASE local", "00000"),
 ]
 
 
@@ -197,7 +197,7 @@ def test_the_echo_follows_and_the_request_decides(client: httpx.Client) -> None:
     assert used["metadata"]["context"]["schemaName"] == "Other"
     back = done(client, post(client, "select current_schema()", session, schema="main"))
     assert back["data"] == [["main"]]
-    own = done(client, post(client, 'use memory."Other"', session))
+    own = done(client, post(client, 'use local."Other"', session))
     assert own["metadata"]["context"]["schemaName"] == "Other"
     assert done(client, post(client, "select 1", session, database="nope"))["sqlState"] == "3D002"
 

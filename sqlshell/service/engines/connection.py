@@ -162,7 +162,8 @@ class DuckdbConnection:
         if kind != "TRANSACTION":
             # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
             self._prepare(options)
-        if kind == "SELECT":
+        if kind == "SELECT" and not _WRITES.search(sql):
+            # A CTE that writes may stand in no subquery, where it would be rendered.
             try:
                 return self._select(sql, options, sink)
             except duckdb.Error as error:
@@ -237,7 +238,7 @@ class DuckdbConnection:
         return Outcome(columns, zoned)
 
     def _is_large(self, sql: str) -> bool:
-        if not _FROM.search(sql) or _WRITES.search(sql):
+        if not _FROM.search(sql):
             return False
         plan = self._connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
         return plan is not None and _root(plan[1]) >= LARGE

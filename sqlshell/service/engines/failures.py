@@ -37,6 +37,8 @@ CLASSES: tuple[tuple[type[Exception], str], ...] = (
 _LINE = re.compile(r"^LINE (\d+):", re.M)
 
 WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"no transaction is active"), "25P01"),
+    (re.compile(r"cannot start a transaction within a transaction"), "25001"),
     (re.compile(r"TransactionContext Error|transaction is aborted"), "25P02"),
     (re.compile(r"(?:Table|View) with name .* because schema"), sqlstate.NO_RELATION),
     (re.compile(r"(?:Table|View|Sequence|Index) with name .* does not exist"), sqlstate.NO_RELATION),

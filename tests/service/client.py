@@ -1,0 +1,59 @@
+"""A client of the interface that is not ours, for tests of the service."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+from tests.conftest import Served
+
+Answer = dict[str, Any]
+
+
+class Client:
+    """Statements over httpx, in a session of their own."""
+
+    def __init__(self, served: Served, token: str = "", session: str = "", url: str = "") -> None:
+        self.http = httpx.Client(
+            base_url=url or served.url,
+            headers={"Authorization": f"Bearer {token or served.token}"},
+            timeout=60,
+            trust_env=False,
+        )
+        self.session = session or str(uuid.uuid4())
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
+
+    def submit(self, sql: str, files: Sequence[tuple[str, bytes]] = (), **fields: object) -> Answer:
+        request = {"statement": sql, "parameters": {"sessionID": self.session}} | fields
+        parts: list[Any] = [("request", (None, json.dumps(request), "application/json"))]
+        answer = self.http.post("/v2/statements", files=parts + [("attachments", file) for file in files])
+        assert answer.status_code in {200, 202}, answer.text
+        return dict(answer.json())
+
+    def wait(self, answer: Answer, **query: Any) -> Answer:
+        until = time.monotonic() + 60
+        while answer["sqlState"] == "03000" and time.monotonic() < until:
+            time.sleep(0.01)
+            answer = self.http.get(f"/v2/statements/{answer['statementID']}", params=query).json()
+        return answer
+
+    def run(self, sql: str, files: Sequence[tuple[str, bytes]] = (), **fields: Any) -> Answer:
+        return self.wait(self.submit(sql, files, **fields))
+
+    def rows(self, sql: str, files: Sequence[tuple[str, bytes]] = (), **fields: Any) -> list[list[str | None]]:
+        answer = self.run(sql, files, **fields)
+        assert answer["sqlState"] == "00000", answer
+        return list(answer["data"])
+
+    def state(self, sql: str, files: Sequence[tuple[str, bytes]] = (), **fields: Any) -> str:
+        return str(self.run(sql, files, **fields)["sqlState"])

@@ -1,0 +1,280 @@
+"""Results by the data plane, and endless SELECTs over its websocket, read by a client that is not ours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tests.conftest import Served, serve, stop
+from tests.service.client import Answer, Client
+
+
+@pytest.fixture(scope="module")
+def streaming(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    running = serve(tmp_path_factory.mktemp("streaming"))
+    yield running
+    stop(running)
+
+
+@pytest.fixture
+def client(streaming: Served) -> Iterator[Client]:
+    with Client(streaming) as made:
+        yield made
+
+
+async def reader(answer: Answer, session: str = "", token: str = "") -> ClientConnection:
+    asked = answer["metadata"]["dataplaneRequest"]
+    socket = await connect(asked["uri"], proxy=None)
+    await socket.send(json.dumps({"type": "auth", "accessToken": token or asked["token"], "sessionId": session}))
+    return socket
+
+
+async def frames(socket: ClientConnection, count: int) -> list[Any]:
+    async with asyncio.timeout(20):
+        return [json.loads(await socket.recv()) for _ in range(count)]
+
+
+async def rows_of(socket: ClientConnection, count: int) -> list[list[str | None]]:
+    return [frame["data"] for frame in await frames(socket, count)]
+
+
+def test_large_results_by_the_data_plane(tmp_path_factory: pytest.TempPathFactory) -> None:
+    running = serve(tmp_path_factory.mktemp("plane"), "--data-plane", "large", "--partition-rows", "1000")
+    try:
+        with Client(running) as client:
+            small = client.run("select 1")
+            assert "dataplaneRequest" not in small["metadata"]
+            answer = client.run("select range as i, repeat('x', 1000) from range(3000)")
+            asked = answer["metadata"]["dataplaneRequest"]
+            assert "data" not in answer
+            assert asked["requestType"] == "result-set"
+            assert asked["uri"] == f"{running.url}/dataplane/v2/statements/{answer['statementID']}"
+            assert [part["rowCount"] for part in answer["metadata"]["partitionInfo"]] == [1000] * 3
+            plane = {"Authorization": f"Bearer {asked['token']}"}
+            page = client.http.get(asked["uri"], params={"partitionID": 2}, headers=plane)
+            assert page.json()["data"][0][0] == "2000"
+            assert "dataplaneRequest" not in page.json()["metadata"]
+            assert client.http.get(asked["uri"]).status_code == 401
+            other = client.run("select range as i, repeat('x', 1000) from range(3000)")
+            assert client.http.get(other["metadata"]["dataplaneRequest"]["uri"], headers=plane).status_code == 401
+            assert client.http.get(f"/v2/statements/{answer['statementID']}", headers=plane).status_code == 401
+            until, _, mac = asked["token"].partition(".")
+            for wrong in (f"{int(until) + 1}.{mac}", f"1.{mac}", mac, "x"):
+                headers = {"Authorization": f"Bearer {wrong}"}
+                assert client.http.get(asked["uri"], headers=headers).status_code == 401
+    finally:
+        stop(running)
+
+
+def test_rows_reach_every_reader_in_order_and_once(client: Client) -> None:
+    client.rows("create stream orders (id int, what varchar, price decimal(8,2))")
+    every = client.submit("select * from orders")
+    some = client.submit("select id * 2 as twice, upper(what) as what from orders o where o.id % 2 = 0")
+    asked = every["metadata"]["dataplaneRequest"]
+    assert every["sqlState"] == "00000"
+    assert "columns" not in every["metadata"]
+    assert asked["requestType"] == "streaming"
+    assert asked["queryID"] == every["statementID"]
+
+    async def check() -> None:
+        sockets = [await reader(every), await reader(every), await reader(some)]
+        heads = [(await frames(socket, 1))[0] for socket in sockets]
+        assert heads[0]["type"] == "metadata"
+        assert [column["name"] for column in heads[2]["columns"]] == ["twice", "what"]
+        assert heads[0]["columns"][2] == {
+            "name": "price", "type": "DECIMAL(8,2)", "nullable": True, "length": None, "precision": 8, "scale": 2
+        }  # fmt: skip
+        for number in range(50):
+            sql = f"insert into orders values ({2 * number}, 'a', 1.5), ({2 * number + 1}, null, null)"
+            assert (await asyncio.to_thread(client.state, sql)) == "00000"
+        rows = await rows_of(sockets[0], 100)
+        assert rows == await rows_of(sockets[1], 100)
+        assert [row[0] for row in rows] == [str(number) for number in range(100)]
+        assert rows[1] == ["1", None, None]
+        assert await rows_of(sockets[2], 50) == [[str(4 * number), "A"] for number in range(50)]
+        for socket in sockets:
+            await socket.close()
+
+    asyncio.run(check())
+
+
+def test_what_is_not_committed_does_not_come(streaming: Served, client: Client) -> None:
+    client.rows("create stream sure (i int)")
+    query = client.submit("select * from sure")
+
+    async def check() -> None:
+        socket = await reader(query)
+        await frames(socket, 1)
+        with Client(streaming) as writer:
+            for sql in (
+                "begin",
+                "insert into sure values (1)",
+                "rollback",
+                "begin",
+                "insert into sure values (2)",
+                "commit",
+            ):
+                assert (await asyncio.to_thread(writer.state, sql)) == "00000"
+            assert (await asyncio.to_thread(writer.state, "insert into sure values (3)")) == "00000"
+        assert await rows_of(socket, 2) == [["2"], ["3"]]
+        await socket.close()
+
+    asyncio.run(check())
+
+
+def test_print_entity_from_the_beginning_and_again(client: Client) -> None:
+    client.rows("create stream old (i int)")
+    client.rows("insert into old select range from range(5000)")
+    query = client.submit("print entity old from beginning")
+    late = client.submit("print entity old")
+
+    async def check() -> None:
+        socket = await reader(query, session="mine")
+        await frames(socket, 1)
+        assert [row[0] for row in await rows_of(socket, 5000)] == [str(number) for number in range(5000)]
+        await socket.close()
+        await asyncio.sleep(0.2)
+        await asyncio.to_thread(client.rows, "insert into old values (5000)")
+        again, new = await reader(query, session="mine"), await reader(late)
+        assert (await frames(again, 2))[1]["data"] == ["5000"]
+        assert (await frames(new, 2))[1]["data"] == ["5000"]
+        await again.close()
+        await new.close()
+
+    asyncio.run(check())
+
+
+def test_terminating_ends_it_for_all(client: Client) -> None:
+    client.rows("create stream ended (i int)")
+    query = client.submit("select * from ended")
+
+    async def check() -> None:
+        sockets = [await reader(query) for _ in range(3)]
+        for socket in sockets:
+            await frames(socket, 1)
+        said = await asyncio.to_thread(client.run, f"terminate query '{query['statementID']}'")
+        assert "57000" in said["message"]
+        for socket in sockets:
+            frame = (await frames(socket, 1))[0]
+            assert (frame["type"], frame["sqlCode"]) == ("error", "57000")
+            with pytest.raises(ConnectionClosed):
+                await socket.recv()
+            assert socket.close_code == 1000
+        late = await reader(query)
+        assert (await frames(late, 1))[0]["sqlCode"] == "57000"
+
+    asyncio.run(check())
+    assert client.http.get(f"/v2/statements/{query['statementID']}").json()["sqlState"] == "57000"
+
+
+def test_dropping_the_stream_ends_it(client: Client) -> None:
+    client.rows("create stream gone (i int)")
+    query = client.submit("select * from gone")
+
+    async def check() -> None:
+        socket = await reader(query)
+        await frames(socket, 1)
+        assert (await asyncio.to_thread(client.state, "drop stream gone")) == "00000"
+        assert (await frames(socket, 1))[0]["type"] == "error"
+
+    asyncio.run(check())
+    assert client.state("select * from gone") == "3D020"
+
+
+def test_a_slow_reader_harms_nobody(client: Client) -> None:
+    client.rows("create stream wide (i int, t varchar)")
+    query = client.submit("select * from wide")
+
+    async def check() -> None:
+        slow, quick = await reader(query), await reader(query)
+        await frames(quick, 1)
+        total = 20_000
+        await asyncio.to_thread(client.rows, f"insert into wide select range, repeat('x', 500) from range({total})")
+        rows = await rows_of(quick, total)
+        assert [row[0] for row in rows] == [str(number) for number in range(total)]
+        taken = (await frames(slow, 1 + total))[1:]
+        assert [frame["data"][0] for frame in taken] == [str(number) for number in range(total)]
+        await slow.close()
+        await quick.close()
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select count(*) from refused",
+        "select i, sum(i) from refused group by i",
+        "select distinct i from refused",
+        "select * from refused order by i",
+        "select * from refused limit 3",
+        "select * from refused a join refused b using (i)",
+        "select * from refused, range(3)",
+        "select row_number() over () from refused",
+        "select * from refused where i in (select 1)",
+        "select * from (select * from refused)",
+        "with x as (select * from refused) select * from x",
+        "select * from refused union all select 1",
+        "create stream more as select * from refused",
+        "create table more as select * from refused",
+        "create view more as select * from refused",
+        "insert into plain select * from refused",
+        "update refused set i = 1",
+        "delete from refused",
+        "truncate refused",
+        "alter table refused add column j int",
+    ],
+)
+def test_what_needs_state_is_refused(client: Client, sql: str) -> None:
+    if client.state("select i from plain") != "00000":
+        client.rows("create table plain (i int)")
+        client.rows("create stream if not exists refused (i int)")
+    answer = client.run(sql)
+    assert answer["sqlState"] == "0A000", answer
+    assert "stream" in answer["message"]
+
+
+def test_who_may_read(client: Client) -> None:
+    client.rows("create stream mine (i int)")
+    query, other = client.submit("select * from mine"), client.submit("select i from mine")
+
+    async def check() -> None:
+        uri = query["metadata"]["dataplaneRequest"]["uri"]
+        for first in ("", "[]", "{}", '{"type":"auth"}', '{"type":"auth","accessToken":7}', "\x00"):
+            socket = await connect(uri, proxy=None)
+            await socket.send(first)
+            with pytest.raises(ConnectionClosed):
+                await socket.recv()
+            assert socket.close_code == 4401
+        wrong = await reader(query, token=other["metadata"]["dataplaneRequest"]["token"])
+        with pytest.raises(ConnectionClosed):
+            await wrong.recv()
+        with pytest.raises(InvalidStatus):
+            await connect(uri, proxy=None, origin="http://evil.example")  # type: ignore[arg-type]
+
+    asyncio.run(check())
+
+
+def test_rows_come_soon(client: Client) -> None:
+    """Not how fast, but that nothing waits for a clock of seconds."""
+    client.rows("create stream soon (i int)")
+    query = client.submit("select * from soon")
+
+    async def check() -> None:
+        socket = await reader(query)
+        await frames(socket, 1)
+        began = time.monotonic()
+        for number in range(20):
+            await asyncio.to_thread(client.rows, f"insert into soon values ({number})")
+            assert await rows_of(socket, 1) == [[str(number)]]
+        assert time.monotonic() - began < 20
+        await socket.close()
+
+    asyncio.run(check())

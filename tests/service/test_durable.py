@@ -1,0 +1,215 @@
+"""What a service with --data promised is there after it was killed."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+
+from tests.conftest import Served, clean_environment, serve, stop
+from tests.service.client import Client
+
+ENDLESS = "select count(*) from range(100000000000) a, range(1000) b"
+
+
+def kill(served: Served) -> None:
+    served.process.send_signal(signal.SIGKILL)
+    served.process.wait(10)
+    assert served.process.stdout is not None
+    served.process.stdout.close()
+
+
+def test_what_was_finished_is_found_after_a_kill(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--data", "data", "--partition-rows", "1000")
+    with Client(running) as client:
+        client.rows("create table t as select range as i from range(10)")
+        client.rows("create database second")
+        client.rows("create table second.main.u as select 7 as i")
+        client.rows("create stream s (i int)")
+        client.rows("insert into s values (1), (2)")
+        client.rows("create compute_pool p with ('concurrency' = 3)")
+        client.rows("create function_source f with ('file' = 'f.jar')", files=[("f.jar", b"bytes")])
+        small = client.run("select 1 as a, null as b", timezone="UTC")
+        text = client.run("select range as i, repeat('é', 300) as t from range(4500)")
+        large = client.run("select range as i, to_timestamp(range) as z from range(70500)")
+        failed = client.run("select * from none")
+        lost = client.submit(ENDLESS)
+        endless = client.submit("select * from s")
+        token = str(client.rows("create api_token kept with ('role' = 'reader')")[0][1])
+        time.sleep(0.2)
+    kill(running)
+    again = serve(tmp_path, "--data", "data", "--partition-rows", "500")
+    try:
+        with Client(again) as client:
+            for before in (small, text, large):
+                found = client.http.get(f"/v2/statements/{before['statementID']}").json()
+                assert found == before
+            for before, last in ((text, 4), (large, 70)):
+                for number in (1, last):
+                    page = client.http.get(f"/v2/statements/{before['statementID']}", params={"partitionID": number})
+                    assert page.json()["data"][0][0] == str(1000 * number)
+            assert client.http.get(f"/v2/statements/{failed['statementID']}").json() == failed
+            for gone in (lost, endless):
+                answer = client.http.get(f"/v2/statements/{gone['statementID']}").json()
+                assert answer["sqlState"] == "XX000"
+                assert "may have taken effect" in answer["message"]
+            assert client.rows("select count(*) from t") == [["10"]]
+            assert client.rows("select * from second.main.u") == [["7"]]
+            assert client.rows("list streams") == [["s", "main", "local"]]
+            assert [row[0] for row in client.rows("list compute_pools")] == ["default", "p"]
+            assert client.rows("list function_sources")[0][:3] == ["f", "f.jar", "5"]
+            assert client.submit("select * from s")["metadata"]["dataplaneRequest"]["requestType"] == "streaming"
+            organization = client.rows("list organizations")[0][1]
+            assert client.http.get(f"/v2/download/function_source/{organization}/f").content == b"bytes"
+        with Client(again, token) as reader:
+            assert reader.rows("select 1") == [["1"]]
+    finally:
+        assert stop(again) == 0
+
+
+def test_killed_at_random_moments_under_load(tmp_path: Path) -> None:
+    """A few rounds of what `python -m tests.benchmarks kills` does 200 times."""
+    from tests.service.kills import rounds
+
+    assert rounds(tmp_path, 3, random.Random(5)) == (0, 0)
+
+
+def test_a_second_service_is_refused(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--data", "data")
+    argv = [sys.executable, "-m", "sqlshell", "serve", "--port", "0", "--token-file", "token", "--data", "data"]
+    done = subprocess.run(
+        argv, cwd=tmp_path, env=clean_environment(tmp_path), capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 3
+    assert f"in use by another service (process {running.process.pid})" in done.stderr
+    with Client(running) as client:
+        assert client.rows("select 1") == [["1"]]
+    assert stop(running) == 0
+
+
+def test_sigterm_drains(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--data", "data", "--grace", "20")
+    with Client(running) as client:
+        short = client.submit("select sum(a.range * b.range) from range(30000) a, range(20000) b")
+        refused: list[int] = []
+        running.process.send_signal(signal.SIGTERM)
+        for _ in range(50):
+            try:
+                answer = client.http.post("/v2/statements", json={"statement": "select 1"})
+            except httpx.TransportError:
+                break
+            if answer.status_code == 503:
+                refused.append(answer.status_code)
+                break
+            time.sleep(0.01)
+    assert running.process.wait(30) == 0
+    assert running.process.stdout is not None
+    running.process.stdout.close()
+    again = serve(tmp_path, "--data", "data")
+    with Client(again) as client:
+        assert client.http.get(f"/v2/statements/{short['statementID']}").json()["sqlState"] == "00000"
+    assert stop(again) == 0
+
+
+def test_a_grace_that_runs_out_ends_what_runs(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--data", "data", "--grace", "0.2")
+    with Client(running) as client:
+        endless = client.submit(ENDLESS)
+        time.sleep(0.3)
+    assert stop(running) == 0
+    again = serve(tmp_path, "--data", "data")
+    with Client(again) as client:
+        assert client.http.get(f"/v2/statements/{endless['statementID']}").json()["sqlState"] == "57000"
+    assert stop(again) == 0
+
+
+def test_retention_and_quota(tmp_path: Path) -> None:
+    # 0.02 GiB: two results of 9 MB fit.
+    running = serve(tmp_path, "--data", "data", "--quota", "0.02")
+    with Client(running) as client:
+        sql = "select md5(range::varchar) as a, md5((range + 1)::varchar) as b from range(130000)"
+        made = [client.run(sql)["statementID"] for _ in range(5)]
+        found = [client.http.get(f"/v2/statements/{name}").status_code for name in made]
+        files = list((tmp_path / "data").rglob("results/*"))
+    assert stop(running) == 0
+    assert found[0] == 404
+    assert found[-1] == 200
+    assert len(files) == found.count(200)
+    brief = serve(tmp_path, "--data", "data", "--retention", "0")
+    with Client(brief) as client:
+        until = time.monotonic() + 20
+        while client.http.get(f"/v2/statements/{made[-1]}").status_code == 200 and time.monotonic() < until:
+            time.sleep(0.2)
+        assert client.http.get(f"/v2/statements/{made[-1]}").status_code == 404
+    assert stop(brief) == 0
+    assert not list((tmp_path / "data").rglob("results/*"))
+
+
+def test_half_written_uploads_and_lost_results_go(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--data", "data")
+    with Client(running) as client:
+        client.state("create function_source f with ('file' = 'f.jar')", [("f.jar", b"x")])
+    results = next((tmp_path / "data").glob("organizations/*")) / "results"
+    kill(running)
+    results.mkdir(exist_ok=True)
+    (results / "orphan").write_bytes(b"x")
+    (tmp_path / "data" / "uploads" / "half").write_bytes(b"x")
+    again = serve(tmp_path, "--data", "data")
+    assert not (results / "orphan").exists()
+    assert not (tmp_path / "data" / "uploads" / "half").exists()
+    assert stop(again) == 0
+
+
+def test_tokens_are_made_beside_a_running_service_and_kept_as_hashes(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--data", "data")
+
+    def made(*options: str) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "sqlshell", "serve", "--new-token", "--data", "data", *options]
+        return subprocess.run(
+            argv, cwd=tmp_path, env=clean_environment(tmp_path), capture_output=True, text=True, timeout=30, check=False
+        )
+
+    token = made("--role", "reader").stdout.strip()
+    assert len(token) > 30
+    with Client(running, token) as reader:
+        assert reader.rows("select 1") == [["1"]]
+        assert reader.state("create table t (i int)") == "42501"
+    assert made("--organization", "nowhere").returncode == 2
+    assert made("--role", "king").returncode == 2
+    assert stop(running) == 0
+    for file in (tmp_path / "data").rglob("*"):
+        assert not file.is_file() or token.encode() not in file.read_bytes()
+
+
+def test_a_damaged_folder_is_told_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "service.sqlite").write_bytes(b"not a database at all" * 100)
+    (tmp_path / "token").write_text("token-of-the-test")
+    (tmp_path / "token").chmod(0o600)
+    argv = [sys.executable, "-m", "sqlshell", "serve", "--port", "0", "--token-file", "token", "--data", "data"]
+    done = subprocess.run(
+        argv, cwd=tmp_path, env=clean_environment(tmp_path), capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 2
+    assert "cannot be used" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_record_is_written_before_the_statement_runs(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--data", "data")
+    with Client(running) as client:
+        answer = client.submit(ENDLESS)
+        thread = threading.Event()
+        thread.wait(0.1)
+        base = sqlite3.connect(tmp_path / "data" / "service.sqlite")
+        found = base.execute("select state from statements where id = ?", (answer["statementID"],)).fetchall()
+        base.close()
+        assert found == [("03000",)]
+    kill(running)

@@ -1,0 +1,289 @@
+"""Organizations, databases, pools, resources and applications, made and dropped by SQL."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Served, serve, stop
+from tests.service.client import Client
+
+ENDLESS = "select count(*) from range(100000000000) a, range(1000) b"
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service that these tests change."""
+    running = serve(tmp_path_factory.mktemp("objects"))
+    yield running
+    stop(running)
+
+
+@pytest.fixture
+def client(own: Served) -> Iterator[Client]:
+    with Client(own) as made:
+        yield made
+
+
+def test_organizations_share_nothing(own: Served, client: Client) -> None:
+    assert client.state("create organization apart") == "00000"
+    assert client.state("create organization apart") == "42710"
+    assert client.state("create organization if not exists apart") == "00000"
+    client.rows("create table only_here as select 1 as a")
+    named = {str(row[0]): str(row[1]) for row in client.rows("list organizations")}
+    answer = client.run("use organization apart")
+    assert answer["metadata"]["context"]["organizationID"] == named["apart"]
+    assert client.rows("list relations") == []
+    assert client.state("select * from local.main.only_here") == "3D020"
+    token = str(client.rows("create api_token t with ('role' = 'owner')")[0][1])
+    statement = client.run("select 1")["statementID"]
+    with Client(own, token) as bound:
+        assert bound.rows("list organizations") == [["apart", named["apart"]]]
+        assert bound.state("use organization local") == "3D004"
+        assert bound.state("select 1", organization=named["local"]) == "3D004"
+        assert bound.state("create organization more") == "42501"
+        assert bound.http.get(f"/v2/statements/{statement}").status_code == 200
+        with Client(own) as other:
+            outside = other.run("select 1")["statementID"]
+        assert bound.http.get(f"/v2/statements/{outside}").status_code == 404
+        assert bound.state(f"describe query '{outside}'") == "3D019"
+    assert client.state("drop organization apart") == "2BP01"
+    assert client.state("use organization local") == "00000"
+    assert client.state("drop organization apart") in {"00000", "2BP01"}
+    assert client.state("use organization nowhere") == "3D004"
+    assert client.state(f'use organization "{uuid.uuid4()}"') == "3D004"
+
+
+def test_databases_and_schemas(own: Served, client: Client) -> None:
+    assert client.state("create database sales") == "00000"
+    assert client.state("create database sales") == "42P04"
+    assert client.state("create database if not exists sales") == "00000"
+    assert ["sales"] in client.rows("list databases")
+    assert client.state("use database sales") == "00000"
+    client.rows("create schema raw")
+    assert client.state("use schema raw") == "00000"
+    client.rows("create table t (i int)")
+    echo = client.run("select 1")["metadata"]["context"]
+    assert (echo["databaseName"], echo["schemaName"]) == ("sales", "raw")
+    assert client.rows("list relations in database sales") == [["t", "raw", "table", "sales"]]
+    assert client.rows(
+        "select database_name, schema_name, type from deltastream.sys.\"relations\" where name = 't'"
+    ) == [["sales", "raw", "table"]]
+    with Client(own) as other:
+        assert other.state("drop database sales") == "2BP01"
+        assert other.rows("select count(*) from sales.raw.t") == [["0"]]
+    assert client.state("drop database sales") == "2BP01"
+    assert client.state("use database local") == "00000"
+    assert client.state("drop database sales") == "00000"
+    assert client.state("drop database sales") == "3D002"
+    assert client.state("drop database if exists sales") == "00000"
+    assert client.state("drop database local") == "2BP01"
+    assert client.state('create database "Odd ""name"" é"') == "00000"
+    assert ['Odd "name" é'] in client.rows("list databases")
+    assert client.state('drop database "Odd ""name"" é"') == "00000"
+    assert client.state("create database deltastream") == "42P04"
+
+
+def test_a_pool_admits(own: Served, client: Client) -> None:
+    made = "create compute_pool small with ('concurrency' = 1, 'queue' = 1, 'timeout' = '1h')"
+    assert client.state(made) == "00000"
+    assert client.state(made) == "42P019"
+    names = [Client(own) for _ in range(3)]
+    try:
+        running = names[0].submit(ENDLESS, computePool="small")
+        waiting = names[1].submit("select 2", computePool="small")
+        time.sleep(0.2)
+        assert names[2].state("select 3", computePool="small") == "53000"
+        assert names[1].http.get(f"/v2/statements/{waiting['statementID']}").status_code == 202
+        assert client.state(f"terminate query '{running['statementID']}'") == "00000"
+        assert names[0].wait(running)["sqlState"] == "57000"
+        assert names[1].wait(waiting)["data"] == [["2"]]
+    finally:
+        for item in names:
+            item.http.close()
+    assert client.state("stop compute_pool small") == "00000"
+    assert client.state("use compute_pool small") == "00000"
+    assert client.state("select 1") == "3E004"
+    assert client.rows("describe compute_pool small")[0][:4] == ["small", "stopped", "1", "1"]
+    assert client.state("start compute_pool small") == "00000"
+    assert client.state("select 1") == "00000"
+    assert client.state("drop compute_pool small") == "00000"
+    assert client.state("use compute_pool small") == "3D023"
+    for options in ("'concurrency' = 0", "'timeout' = 'soon'", "'size' = 3", "'queue' = -1"):
+        assert client.state(f"create compute_pool bad with ({options})") == "42601", options
+
+
+def test_a_pools_timeout_ends_a_statement(client: Client) -> None:
+    client.rows("create compute_pool brief with ('timeout' = '300ms')")
+    answer = client.run(ENDLESS, computePool="brief")
+    assert answer["sqlState"] == "57014"
+    assert client.state("select 1") == "00000"
+
+
+def test_ending_what_runs_and_what_waits(own: Served, client: Client) -> None:
+    running = client.submit(ENDLESS)
+    waiting = client.submit("select 1")
+    with Client(own) as other:
+        assert other.run(f"terminate query '{waiting['statementID']}'")["message"].endswith("57000 (cancelled)")
+        assert client.wait(waiting)["sqlState"] == "57000"
+        rows = {row[0]: row[1] for row in other.rows("list queries")}
+        assert rows[running["statementID"]] == "running"
+        assert rows[waiting["statementID"]] == "terminated"
+        assert other.rows(f"describe query state '{running['statementID']}'")[0][1:] == ["running", "03000"]
+        said = other.run(f"TERMINATE QUERY {running['statementID']};")
+        assert said["message"] == f"query {running['statementID']} is at 57000 (cancelled)"
+        history = other.rows(f"describe query history '{running['statementID']}'")
+        assert [row[0] for row in history] == ["submitted", "terminated"]
+    assert client.wait(running)["sqlState"] == "57000"
+    assert client.rows("select 3") == [["3"]]
+    assert client.state("terminate query 'nothing'") == "3D019"
+
+
+def test_resources_come_back_as_they_were(own: Served, client: Client) -> None:
+    content = bytes(range(256)) * 5000
+    files = [("../../etc/f.jar", content), ("C:\\x\\g.proto", b"")]
+    assert client.state("create function_source f with ('file' = 'f.jar')", files) == "00000"
+    assert client.state("create descriptor_source d with ('file' = '@/home/me/g.proto')", files) == "00000"
+    assert client.state("create function_source f with ('file' = 'f.jar')", files) == "42P016"
+    missing = client.run("create function_source g with ('file' = 'other.jar')", files)
+    assert "'other.jar'" in missing["message"]
+    assert "f.jar" in missing["message"]
+    assert client.state("create function_source g", files) == "42601"
+    organization = str(client.rows("list organizations")[0][1])
+    base = f"/v2/download/function_source/{organization}/f"
+    whole = client.http.get(base)
+    assert (whole.status_code, whole.content) == (200, content)
+    assert whole.headers["content-length"] == str(len(content))
+    assert whole.headers["etag"] == f'"{hashlib.sha256(content).hexdigest()}"'
+    assert client.http.get(f"/v2/download/descriptor_source/{organization}/d").content == b""
+    for asked, expected in (
+        ("bytes=0-0", content[:1]),
+        ("bytes=1000-1999", content[1000:2000]),
+        ("bytes=1279990-", content[1279990:]),
+        ("bytes=-5", content[-5:]),
+        ("bytes=5-99999999", content[5:]),
+    ):
+        part = client.http.get(base, headers={"Range": asked})
+        assert (part.status_code, part.content) == (206, expected), asked
+        assert part.headers["content-range"].endswith(f"/{len(content)}")
+    assert client.http.get(base, headers={"Range": "bytes=1280000-"}).status_code == 416
+    assert client.http.get(base, headers={"Range": "bytes=9-3"}).status_code == 200
+    assert client.http.get(base, headers={"Range": "bytes=0-1", "If-Range": '"old"'}).status_code == 200
+    assert client.http.get(base, headers={"If-None-Match": whole.headers["etag"]}).status_code == 304
+    for path in (f"/v2/download/function_source/{organization}/none", f"/v2/download/function_source/{uuid.uuid4()}/f"):
+        assert client.http.get(path).status_code == 404
+    assert client.http.get(f"/v2/download/table/{organization}/f").status_code == 400
+    assert client.http.get("/v2/download/function_source/x/f").status_code == 400
+    assert client.rows("list function_sources")[0][:3] == ["f", "f.jar", "1280000"]
+    assert client.state("drop function_source f") == "00000"
+    assert client.http.get(base).status_code == 404
+    assert client.state("drop function_source f") == "3D018"
+
+
+def test_applications_are_one_unit(client: Client) -> None:
+    client.rows("create table kept (i int)")
+    good = "BEGIN APPLICATION good insert into kept values (1); create table made (i int); END APPLICATION;"
+    assert client.state(good) == "00000"
+    assert client.rows("select count(*) from made") == [["0"]]
+    bad = "begin application bad insert into kept values (2); create table gone (i int); "
+    bad += "insert into none values (1); end application"
+    assert client.state(bad) == "3D020"
+    assert client.rows("select i from kept") == [["1"]]
+    assert client.state("select * from gone") == "3D020"
+    client.rows("create database second")
+    for inside in (
+        "create database third",
+        "use database second",
+        "use second",
+        "list relations",
+        "create table second.main.x (i int)",
+        'insert into "second".main.x values (1)',
+        "begin",
+    ):
+        answer = client.run(f"begin application x insert into kept values (3); {inside}; end application")
+        assert answer["sqlState"] == "0A000", inside
+    assert client.rows("select i from kept") == [["1"]]
+    assert client.state("rollback") == "25P01"
+
+
+def test_a_request_beats_the_session_and_the_echo_tells(client: Client) -> None:
+    client.rows("create schema if not exists one")
+    client.rows("create schema if not exists two")
+    assert client.state("use schema one") == "00000"
+    answer = client.run("select current_schema()", schema="two")
+    assert (answer["data"], answer["metadata"]["context"]["schemaName"]) == ([["two"]], "two")
+    assert client.state("select 1", schema="three") == "3D003"
+    assert client.state("select 1", database="three") == "3D002"
+    assert client.state("select 1", store="three") == "3D006"
+    assert client.state("select 1", role="three") == "3D001"
+
+
+def test_a_token_is_shown_once(own: Served, client: Client) -> None:
+    answer = client.run("create api_token once with ('role' = 'reader')")
+    token = answer["data"][0][1]
+    again = client.http.get(f"/v2/statements/{answer['statementID']}")
+    assert token not in again.text
+    with Client(own, token) as reader:
+        assert reader.rows("select 1") == [["1"]]
+        assert client.state("drop api_token once") == "00000"
+        assert reader.http.get("/v2/version").status_code == 401
+
+
+def test_many_clients_at_once(own: Served) -> None:
+    wrong: list[object] = []
+
+    def work(number: int) -> None:
+        with Client(own) as client:
+            for turn in range(5):
+                rows = client.rows(f"select {number}, {turn}")
+                if rows != [[str(number), str(turn)]]:
+                    wrong.append(rows)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(32)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_large_results_are_kept_in_the_engines_form(own: Served, client: Client) -> None:
+    kinds = "range::bigint i, range/3 f, 'a\"' || range s, date '2020-01-01' + range::int d, [range, null] l, "
+    kinds += "case when range % 7 > 0 then range end n, range::hugeint h, to_timestamp(range) z, 'ab'::blob b, "
+    kinds += "range % 2 = 0 t"
+    small = client.run(f"select {kinds} from range(30)")
+    answer = client.run(f"select {kinds} from range(120001)")
+    assert answer["metadata"]["columns"] == small["metadata"]["columns"]
+    assert answer["data"][:30] == small["data"]
+    counts = [part["rowCount"] for part in answer["metadata"]["partitionInfo"]]
+    assert counts == [10000] * 12 + [1]
+    seen = 0
+    for number, count in enumerate(counts):
+        query: dict[str, str | int] = {"partitionID": number, "timezone": "Asia/Tokyo"}
+        page = client.http.get(f"/v2/statements/{answer['statementID']}", params=query).json()
+        assert len(page["data"]) == count
+        assert page["data"][0][0] == str(seen)
+        assert page["data"][0][7].endswith("+09:00")
+        seen += count
+    out = client.http.get(f"/v2/statements/{answer['statementID']}", params={"partitionID": 13})
+    assert out.status_code == 400
+
+
+def test_the_folder_is_private(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--data", str(tmp_path / "data"))
+    with Client(running) as client:
+        client.rows("create table t as select range as i from range(100000)")
+        client.run("select * from t")
+        client.state("create function_source f with ('file' = 'f.jar')", [("f.jar", b"x")])
+        found = list((tmp_path / "data").rglob("*"))
+    modes = {path: oct(path.stat().st_mode & 0o777) for path in found}
+    assert stop(running) == 0
+    wrong = {str(path): mode for path, mode in modes.items() if mode != ("0o700" if path.is_dir() else "0o600")}
+    assert found
+    assert wrong == {}
