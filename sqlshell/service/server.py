@@ -121,6 +121,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, asked)
+    statements.start()
     ready()
     ticking = asyncio.ensure_future(server.main_loop())
     await stop.wait()

@@ -51,6 +51,11 @@ class Statements:
         self._ticking: asyncio.Task[None] | None = None
         self.endings = Endings(organizations, ledger, options)
 
+    def start(self) -> None:
+        """Look after what grows old, from now on. Does nothing the second time."""
+        if self._ticking is None:
+            self._ticking = asyncio.ensure_future(self._tick())
+
     async def submit(self, request: StatementRequest, caller: Caller, form: Form | None = None) -> list[Record]:
         """Begin to run the statements of a request; their records, in order. `form` is closed when they have run.
 
@@ -66,8 +71,7 @@ class Statements:
             if not texts:
                 raise BadRequest("request.statement: there is no statement")
             session, own = await self._session(request, caller)
-            if self._ticking is None:
-                self._ticking = asyncio.ensure_future(self._tick())
+            self.start()
             organization = self._organization_of(request, session)
             records = [self._record(text, organization, caller, session) for text in texts]
             self.ledger.begin(records)

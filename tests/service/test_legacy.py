@@ -1,0 +1,92 @@
+"""The legacy endpoints, on the same state as /v2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conftest import Served, serve, stop
+from tests.service.client import Client
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    running = serve(tmp_path_factory.mktemp("legacy"), "--legacy", "--partition-rows", "1000")
+    yield running
+    stop(running)
+
+
+def test_it_is_off_unless_asked_for(served: Served) -> None:
+    with Client(served) as client:
+        for method, path in (("POST", "/run-statement"), ("GET", "/version"), ("GET", "/copy/function_source/x/y")):
+            assert client.http.request(method, path).status_code == 404
+
+
+def test_statements(old: Served) -> None:
+    with Client(old) as client:
+        sql = "create table t as select 1 as a; select a, a as a, null as n from t; "
+        sql += "create api_token z with ('role' = 'reader')"
+        answer = client.http.post("/run-statement", data={"statement": sql}, files={"attachment": ("x", b"y")})
+        first, second, third = answer.json()
+        assert (first["action"], first["target"], first["data"]) == ("create", "table", [])
+        assert (second["action"], second["data"]) == ("select", [{"a": "1", "a_2": "1", "n": None}])
+        assert (third["action"], third["target"]) == ("create", "api_token")
+        with Client(old, third["secret"]) as reader:
+            assert reader.rows("select 1") == [["1"]]
+        assert third["secret"] not in client.http.get(f"/v2/statements/{third['id']}").text
+        large = client.http.post(
+            "/run-statement", data={"statement": "select range as i from range(61234)"}, files={"x": b""}
+        )
+        assert [row["i"] for row in large.json()[0]["data"]] == [str(number) for number in range(61234)]
+
+
+def test_context_and_resources(old: Served) -> None:
+    with Client(old) as client:
+        client.rows("create schema if not exists sc")
+        answer = client.http.post(
+            "/run-statement",
+            data={"statement": "select current_schema() as s", "databaseName": "local", "schemaName": "sc"},
+            files={"x": b""},
+        )
+        assert answer.json()[0]["data"] == [{"s": "sc"}]
+        made = {"statement": "create function_source f with ('file' = 'f.jar')"}
+        assert client.http.post("/run-statement", data=made, files={"attachment": ("f.jar", b"123")}).status_code == 200
+        organization = client.rows("list organizations")[0][1]
+        assert client.http.get(f"/copy/function_source/{organization}/f").content == b"123"
+        assert client.http.get("/version").json() == client.http.get("/v2/version").json()
+
+
+@pytest.mark.parametrize(
+    ("fields", "part"),
+    [
+        ({}, "statement"),
+        ({"statement": " "}, "statement"),
+        ({"statement": "select * from none"}, "3D020"),
+        ({"statement": "select 1", "orgID": "x"}, "orgID"),
+        ({"statement": "select 1", "databaseName": "nowhere"}, "3D002"),
+    ],
+)
+def test_errors(old: Served, fields: dict[str, str], part: str) -> None:
+    with Client(old) as client:
+        answer = client.http.post("/run-statement", data=fields, files={"x": b""})
+        assert (answer.status_code, part in answer.json()["message"]) == (400, True), answer.text
+
+
+def test_strangers(old: Served, tmp_path: Path) -> None:
+    fields = {"statement": "select 1 as a"}
+    assert httpx.post(f"{old.url}/run-statement", data=fields, files={"x": b""}).status_code == 401
+    assert httpx.get(f"{old.url}/version").status_code == 401
+    open_to_all = serve(tmp_path, "--legacy", "--legacy-anonymous")
+    try:
+        answer = httpx.post(f"{open_to_all.url}/run-statement", data=fields, files={"x": b""})
+        assert answer.json()[0]["data"] == [{"a": "1"}]
+        assert httpx.get(f"{open_to_all.url}/version").status_code == 200
+        for path in ("/v2/version", "/v2/statements/00000000-0000-4000-8000-000000000000"):
+            assert httpx.get(f"{open_to_all.url}{path}").status_code == 401
+        wrong = {"Authorization": "Bearer wrong"}
+        assert httpx.get(f"{open_to_all.url}/version", headers=wrong).status_code == 401
+    finally:
+        stop(open_to_all)
