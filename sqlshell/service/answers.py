@@ -39,7 +39,7 @@ class Answers:
         if record.running and record.feed is not None:
             head.sql_state = sqlstate.DONE
             asked = self._plane.streaming(record, request)
-            head.metadata = Metadata(encoding="json", dataplane_request=asked, context=record.context)
+            head.metadata = Metadata(encoding="json", columns=[], dataplane_request=asked, context=record.context)
             return json_response(msgspec.json.encode(head))
         if record.running:
             head.message = "the statement is running" if record.started else "the statement waits"
@@ -48,6 +48,8 @@ class Answers:
             return json_response(msgspec.json.encode(head), 202)
         outcome = record.outcome
         if outcome is None or sqlstate.failed(record.state):
+            # Clients with strict models want these members of a failed statement too.
+            head.metadata = Metadata(encoding="json", partition_info=[], columns=[], context=record.context)
             return json_response(msgspec.json.encode(head))
         counts = record.spool.layout.counts
         if outcome.secret:

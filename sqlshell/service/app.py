@@ -96,7 +96,7 @@ class Endpoints:
         if kind_of(content_type, (FORM, JSON)) == JSON:
             asked, form = read_request(await read_json(request.stream(), self.limits), self.limits), Form()
         else:
-            form = await self.form(request, "attachments")
+            form = await self.form(request, ("request",), "attachments")
             try:
                 if "request" not in form.fields:
                     raise BadRequest("the part 'request' is missing")
@@ -176,9 +176,10 @@ class Endpoints:
 
         return json_response(msgspec.json.encode(document(self._options)))
 
-    async def form(self, request: Request, files: str) -> Form:
+    async def form(self, request: Request, fields: Collection[str], files: str) -> Form:
         folder = await asyncio.to_thread(self._statements.organizations.uploads)
-        return await read_form(request.headers.get("content-type", ""), request.stream(), self.limits, files, folder)
+        kind = request.headers.get("content-type", "")
+        return await read_form(kind, request.stream(), self.limits, fields=fields, files=files, folder=folder)
 
 
 def caller_of(request: Request) -> Caller:

@@ -71,15 +71,24 @@ class Limits:
         return self.statement * ESCAPED + OVERHEAD
 
 
-async def read_form(content_type: str, stream: AsyncIterator[bytes], limits: Limits, files: str, folder: Path) -> Form:
-    """A multipart form. The part `files` may come any number of times; its files are written to `folder`.
+async def read_form(
+    content_type: str,
+    stream: AsyncIterator[bytes],
+    limits: Limits,
+    *,
+    fields: Collection[str],
+    files: str,
+    folder: Path,
+) -> Form:
+    """A multipart form: each of `fields` once, and any number of files in parts named `files`, which are written to
+    `folder`. Other parts mean nothing.
 
     Raises BadRequest that names the part.
     """
     _, options = parse_options_header(content_type)
     if not options.get(b"boundary"):
         raise BadRequest("Content-Type: multipart/form-data without a boundary")
-    parts = _Parts(limits, files, folder)
+    parts = _Parts(limits, fields, files, folder)
     try:
         parser = MultipartParser(options[b"boundary"], parts.callbacks())  # type: ignore[arg-type]
         async for chunk in stream:
@@ -144,7 +153,8 @@ def base_name(given: bytes) -> str:
 class _Parts:
     """Takes what the parser finds."""
 
-    def __init__(self, limits: Limits, files: str, folder: Path) -> None:
+    def __init__(self, limits: Limits, fields: Collection[str], files: str, folder: Path) -> None:
+        self._fields = fields
         self.form = Form()
         self.ended = False
         self._limits = limits
@@ -202,7 +212,7 @@ class _Parts:
 
     def _headers_end(self) -> None:
         if self._name != self._files:
-            if self._name in self.form.fields:
+            if self._name in self.form.fields and self._name in self._fields:
                 raise BadRequest(f"the part {self._name!r} comes twice")
             return
         name = base_name(self._filename)
@@ -230,7 +240,7 @@ class _Parts:
         if self._file is not None:
             self._file.close()
             self._file = None
-        else:
+        elif self._name in self._fields:
             self.form.fields[self._name] = bytes(self._text)
 
     def _finish(self) -> None:

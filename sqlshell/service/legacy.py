@@ -51,7 +51,7 @@ class Legacy:
         from sqlshell.service.app import caller_of
 
         kind_of(request.headers.get("content-type", ""), ("multipart/form-data",))
-        form = await self._api.form(request, "attachment")
+        form = await self._api.form(request, FIELDS, "attachment")
         try:
             asked = self._read(form)
         except BadRequest:

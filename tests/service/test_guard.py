@@ -224,7 +224,7 @@ def test_requests_that_stand_still_are_closed(monkeypatch: pytest.MonkeyPatch) -
         while (await receive())["type"] == "http.request":  # type: ignore[operator]
             pass
 
-    config = uvicorn.Config(app, http=deadlines.Deadlines, lifespan="off", log_config=None, port=0)  # type: ignore[arg-type]
+    config = uvicorn.Config(app, http=deadlines.Deadlines, lifespan="off", log_config=None, port=0)
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))

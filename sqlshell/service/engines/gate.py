@@ -70,6 +70,15 @@ FIRST = frozenset(
     }
 )  # fmt: skip
 
+NEVER = frozenset(
+    {
+        "attach", "call", "checkpoint", "copy", "deallocate", "declare", "detach", "do", "execute", "export", "fetch",
+        "force", "grant", "import", "install", "kill", "listen", "load", "lock", "pragma", "prepare", "refresh",
+        "revoke",
+    }
+)  # fmt: skip
+"""First words that are refused as such; any other that is not in FIRST begins no statement."""
+
 _BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.S)
 _WORD = re.compile(r"\w+|\(")
 _FILE = re.compile(
@@ -92,8 +101,10 @@ class Gate:
     def before(self, sql: str) -> None:
         """What is refused by its first words, before DuckDB itself looks at it. Raises Failure."""
         word = first_word(sql)
+        if word in NEVER:
+            raise Failure(sqlstate.PRIVILEGE, f"{word.upper()} is not allowed on this service")
         if word not in FIRST:
-            raise Failure(sqlstate.PRIVILEGE, f"{word.upper() or 'this'} is not allowed on this service")
+            raise Failure(sqlstate.SYNTAX, f'syntax error at or near "{word}"')
 
     def check(self, sql: str, kind: str) -> None:
         """What is refused wherever it hides in a statement of the type `kind`. Raises Failure."""
