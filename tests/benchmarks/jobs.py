@@ -12,6 +12,7 @@ import sqlparse
 
 from sqlshell.sql.scanner import Scanner
 from tests.benchmarks.measure import Row, paired, run, service
+from tests.benchmarks.service_jobs import kills, service_jobs
 
 SHELL = [sys.executable, "-m", "sqlshell", "-q"]
 REFERENCE = [sys.executable, str(Path(__file__).with_name("reference.py"))]
@@ -142,4 +143,6 @@ JOBS: dict[str, Callable[[], Iterator[Row]]] = {
     "memory": memory,
     "statements": statements,
     "splitting": splitting,
+    "service": service_jobs,
+    "kills": kills,
 }

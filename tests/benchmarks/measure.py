@@ -54,12 +54,19 @@ def service(*options: str) -> Iterator[tuple[str, Path]]:
             env=environment(folder),
         )
         assert process.stdout is not None
+        folder.joinpath("pid").write_text(str(process.pid))
         try:
             yield process.stdout.readline().removeprefix("listening on ").strip(), folder
         finally:
             process.terminate()
             process.wait()
             process.stdout.close()
+
+
+def peak_of(folder: Path) -> int:
+    """The most memory that the service in `folder` held so far, in bytes (Linux)."""
+    status = Path("/proc", folder.joinpath("pid").read_text(), "status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def run(argv: Sequence[str], folder: Path, stdin: bytes | None = None) -> tuple[float, int]:

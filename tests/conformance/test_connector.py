@@ -148,8 +148,8 @@ def test_attachments(partitioned: Served, tmp_path: Path) -> None:
 
 
 class _Repaired(dpconn.DPAPIConnection):  # type: ignore[misc]
-    """Its data plane connection with the address whole, and its generated API of the control plane, whose models its rows
-    are made of."""
+    """Its data plane connection with the address whole, and its generated API of the control plane, whose models its
+    rows are made of."""
 
     def __init__(self, dsn: str, *given: Any) -> None:
         super().__init__(dsn, *given)

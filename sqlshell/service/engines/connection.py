@@ -16,7 +16,7 @@ from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.feeds import make_feed
 from sqlshell.service.engines.gate import Gate, first_word, needed
 from sqlshell.service.engines.plain import encoded, plain
-from sqlshell.service.engines.render import ZONED, identifier, literal, stored, type_name, value
+from sqlshell.service.engines.render import ZONED, identifier, literal, row, stored, type_name
 
 KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
 """Statement types after which database and schema are what they were."""
@@ -206,10 +206,9 @@ class DuckdbConnection:
 
     def _select(self, sql: str, options: Options, sink: Sink) -> Outcome:
         described = self._connection.execute(f"DESCRIBE\n{sql}").fetchall()
-        kinds = [self._connection.type(row[1]) for row in described]
-        columns = [
-            ColumnInfo(str(row[0]), type_name(kind), row[2] != "NO") for row, kind in zip(described, kinds, strict=True)
-        ]
+        kinds = [self._connection.type(item[1]) for item in described]
+        named = zip(described, kinds, strict=True)
+        columns = [ColumnInfo(str(item[0]), type_name(kind), item[2] != "NO") for item, kind in named]
         names = [f"c{number}" for number in range(len(kinds))]
         zoned = tuple(number for number, kind in enumerate(kinds) if kind.id == ZONED)
         limit = options.row_limit
@@ -221,12 +220,11 @@ class DuckdbConnection:
             )
             found = self._connection.fetchone()
             return Outcome(columns, zoned, filed=int(found[0]) if found else 0)
-        values = ", ".join(value(kind, name) for kind, name in zip(kinds, names, strict=True))
         bound = f" LIMIT {limit + 1}" if limit is not None else ""
-        self._connection.execute(f"SELECT to_json([{values}]) FROM (\n{sql}\n) t({', '.join(names)}){bound}")
+        self._connection.execute(f"SELECT {row(kinds, names)} FROM (\n{sql}\n) t({', '.join(names)}){bound}")
         kept, more = 0, False
         while rows := self._connection.fetchmany(options.partition_rows):
-            texts = [row[0] for row in rows]
+            texts = [item[0] for item in rows]
             if limit is not None and kept + len(texts) > limit:
                 texts, more = texts[: limit - kept], True
             kept += len(texts)
@@ -261,7 +259,7 @@ class DuckdbConnection:
             return Outcome(message=head)
         convert = [plain(item) for item in kinds]
         while rows := self._connection.fetchmany(options.partition_rows):
-            sink.keep([encoded(row, convert) for row in rows])
+            sink.keep([encoded(item, convert) for item in rows])
         return Outcome(columns, tuple(number for number, item in enumerate(kinds) if item.id == ZONED))
 
 

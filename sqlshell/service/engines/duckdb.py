@@ -18,7 +18,7 @@ from sqlshell.service.engines.contents import HIDDEN, columns, listing
 from sqlshell.service.engines.engine import Failure, Feed, Relation
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.gate import Gate
-from sqlshell.service.engines.render import identifier, literal, value
+from sqlshell.service.engines.render import identifier, literal, row
 
 READERS = {
     ".csv": "read_csv",
@@ -103,15 +103,15 @@ class DuckdbEngine:
         try:
             source = f"read_parquet({literal(str(path))}, file_row_number = true)"
             described = cursor.execute(f"DESCRIBE FROM {source}").fetchall()[:-1]
-            names = [str(row[0]) for row in described]
-            values = ", ".join(value(cursor.type(row[1]), str(row[0])) for row in described)
+            names = [str(item[0]) for item in described]
+            line = row([cursor.type(item[1]) for item in described], names)
             start = first * partition_rows
             rows = cursor.execute(
-                f"SELECT string_agg(to_json([{values}])::VARCHAR, ',' ORDER BY n) FROM (SELECT * FROM {source} "
+                f"SELECT string_agg({line}, ',' ORDER BY n) FROM (SELECT * FROM {source} "
                 f"WHERE file_row_number BETWEEN {start} AND {start + partitions * partition_rows - 1}) "
                 f"t({', '.join(names)}, n) GROUP BY n // {partition_rows} ORDER BY n // {partition_rows}"
             ).fetchall()
-            return [row[0].encode() for row in rows]
+            return [item[0].encode() for item in rows]
         except duckdb.Error as error:
             raise failure(error) from error
         finally:

@@ -15,7 +15,7 @@ import duckdb
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import Failure, Feed, Relation
-from sqlshell.service.engines.render import identifier, type_name, value
+from sqlshell.service.engines.render import identifier, row, type_name
 
 NOT_HERE = "over a stream, which never ends, only filters and projections are possible: this is not a streaming engine"
 
@@ -55,11 +55,10 @@ def make_feed(
         described = connection.execute(f"DESCRIBE\n{over_new}", {"lo": 0, "hi": 0}).fetchall()
     except duckdb.InvalidInputException:
         described = connection.execute(f"DESCRIBE\n{over_new.replace('$lo', '0').replace('$hi', '0')}").fetchall()
-    kinds = [connection.type(row[1]) for row in described]
+    kinds = [connection.type(item[1]) for item in described]
     names = [f"c{number}" for number in range(len(kinds))]
-    values = ", ".join(value(kind, name) for kind, name in zip(kinds, names, strict=True))
-    columns = [ColumnInfo(str(row[0]), type_name(kind), True) for row, kind in zip(described, kinds, strict=True)]
-    return Feed(stream, columns, f"SELECT to_json([{values}]) FROM (\n{over_new}\n) t({', '.join(names)})")
+    columns = [ColumnInfo(str(item[0]), type_name(kind), True) for item, kind in zip(described, kinds, strict=True)]
+    return Feed(stream, columns, f"SELECT {row(kinds, names)} FROM (\n{over_new}\n) t({', '.join(names)})")
 
 
 def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:

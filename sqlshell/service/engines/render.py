@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 NAMES = {
@@ -130,3 +131,21 @@ NATIVE = frozenset(
 def stored(kind: Any, name: str) -> str:
     """SQL for a value as it is written to a file: itself, or its string where the file has no such type."""
     return name if kind.id in NATIVE or str(kind) == "VARCHAR" else value(kind, name)
+
+
+PLAIN = NATIVE | {
+    *("hugeint", "uhugeint", "uuid", "interval"),
+    *("time", "time_ns", "timestamp_s", "timestamp_ms", "timestamp_ns"),
+}
+"""Types whose strings have nothing in them that JSON escapes."""
+
+
+def row(kinds: Sequence[Any], names: Sequence[str]) -> str:
+    """SQL for a row as the text of a JSON array of strings and nulls."""
+    parts = [f"coalesce({_quoted(kind, value(kind, name))}, 'null')" for kind, name in zip(kinds, names, strict=True)]
+    inside = ", ',', ".join(parts)
+    return f"concat('[', {inside}, ']')"
+
+
+def _quoted(kind: Any, text: str) -> str:
+    return f"""'"' || {text} || '"'""" if kind.id in PLAIN else f"to_json({text})::VARCHAR"
