@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlshell.interface import sqlstate
@@ -21,33 +22,33 @@ _KINDS = (
     "CHANGELOG|ENTITY|SECRET|SCHEMA_REGISTRY|USER|METRICS INTEGRATION|SECURITY INTEGRATION"
 )
 _COMMENTS = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")|--[^\n]*|/\*.*?\*/""", re.S)
-_WITH = r"(?:\s*WITH\s*\((?P<options>.*)\))?"
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+@functools.cache
+def _compiled(text: str) -> re.Pattern[str]:
     return re.compile(text.replace(" ", r"\s+"), re.I | re.S)
 
 
-_USE = _pattern(rf"USE (?P<kind>DATABASE|SCHEMA|ROLE|STORE|ORGANIZATION|COMPUTE_POOL) (?P<name>{_DOTTED})")
-_LIST = _pattern(rf"LIST (?P<what>\w+)(?: IN (?P<place>DATABASE|SCHEMA|STORE) (?P<name>{_DOTTED}))?")
-_CREATE = _pattern(
+def _whole(pattern: str, text: str) -> re.Match[str] | None:
+    """A match of all of `text`. Patterns are compiled when they are first needed: all of them would slow each start."""
+    return _compiled(pattern).fullmatch(text)
+
+
+_USE = rf"USE (?P<kind>DATABASE|SCHEMA|ROLE|STORE|ORGANIZATION|COMPUTE_POOL) (?P<name>{_DOTTED})"
+_LIST = rf"LIST (?P<what>\w+)(?: IN (?P<place>DATABASE|SCHEMA|STORE) (?P<name>{_DOTTED}))?"
+_CREATE = (
     rf"CREATE(?P<replace> OR REPLACE)? (?P<kind>{_KINDS})(?P<exists> IF NOT EXISTS)? (?P<name>{_DOTTED})(?P<rest>.*)"
 )
-_DROP = _pattern(rf"DROP (?P<kind>{_KINDS})(?P<exists> IF EXISTS)? (?P<name>{_DOTTED})(?: (?:CASCADE|RESTRICT))?")
-_POOL = _pattern(rf"(?P<what>START|STOP) COMPUTE_POOL (?P<name>{_NAME})")
+_DROP = rf"DROP (?P<kind>{_KINDS})(?P<exists> IF EXISTS)? (?P<name>{_DOTTED})(?: (?:CASCADE|RESTRICT))?"
+_POOL = rf"(?P<what>START|STOP) COMPUTE_POOL (?P<name>{_NAME})"
 _QUERY = r"""(?:'(?P<q1>[^']*)'|"(?P<q2>[^"]*)"|(?P<q3>[\w-]+))"""
-_TERMINATE = _pattern(rf"TERMINATE QUERY {_QUERY}")
-_DESCRIBE_QUERY = _pattern(rf"DESCRIBE QUERY(?: (?P<part>METRICS|EVENTS|STATE|HISTORY))? {_QUERY}")
-_DESCRIBE = _pattern(
-    rf"DESCRIBE (?P<kind>RELATION|{_KINDS}) (?P<name>{_DOTTED})(?: COLUMNS)?(?: IN STORE (?P<store>{_NAME}))?"
-)
-_PRINT = _pattern(rf"PRINT ENTITY (?P<name>{_DOTTED})(?: IN STORE (?P<store>{_NAME}))?(?P<begin> FROM BEGINNING)?")
-_APPLICATION = _pattern(rf"BEGIN APPLICATION (?P<name>{_NAME})(?P<body>.*?)END APPLICATION")
+_TERMINATE = rf"TERMINATE QUERY {_QUERY}"
+_DESCRIBE_QUERY = rf"DESCRIBE QUERY(?: (?P<part>METRICS|EVENTS|STATE|HISTORY))? {_QUERY}"
+_DESCRIBE = rf"DESCRIBE (?P<kind>RELATION|{_KINDS}) (?P<name>{_DOTTED})(?: COLUMNS)?(?: IN STORE (?P<store>{_NAME}))?"
+_PRINT = rf"PRINT ENTITY (?P<name>{_DOTTED})(?: IN STORE (?P<store>{_NAME}))?(?P<begin> FROM BEGINNING)?"
+_APPLICATION = rf"BEGIN APPLICATION (?P<name>{_NAME})(?P<body>.*?)END APPLICATION"
 _OPTION = re.compile(r"""\s*(?:'((?:[^']|'')*)'|([\w.]+))\s*=\s*(?:'((?:[^']|'')*)'|([\w.-]+))\s*(,|$)""", re.S)
-_FIRST = re.compile(
-    r"\s*(use|list|create|drop|start|stop|terminate|describe|print|begin|restart|resume|grant|revoke)\b", re.I
-)
-_COLUMNS = re.compile(r"\s*(\(.*\))\s*", re.S)
+_FIRST = re.compile(r"(use|list|create|drop|start|stop|terminate|describe|print|begin)\b", re.I)
 READ_LENGTH = 1 << 20
 """Characters; a longer statement is the engine's, but for applications and streams."""
 
@@ -127,32 +128,19 @@ def read(sql: str) -> Own | None:
 
     Raises Failure for one of the dialect that says something impossible.
     """
-    blank = _COMMENTS.sub(lambda found: found[1] or " ", sql[:4000]).lstrip()
-    if not _FIRST.match(blank):
+    start = _COMMENTS.sub(lambda found: found[1] or " ", sql[:4000]).lstrip()
+    first = _FIRST.match(start)
+    if not first:
         return None
-    if found := _APPLICATION.fullmatch(sql.strip()) or (blank[:5].lower() == "begin" and _application(sql)) or None:
-        return _inside(found)
+    word = first[1].lower()
+    if word == "begin":
+        return _application(sql)
     if len(sql) > READ_LENGTH:
         return None
     text = _COMMENTS.sub(lambda found: found[1] or " ", sql).strip()
-    if found := _USE.fullmatch(text):
-        return Use(found["kind"].lower(), names_of(found["name"]))
-    if found := _TERMINATE.fullmatch(text):
-        return Terminate(_query(found))
-    if found := _DESCRIBE_QUERY.fullmatch(text):
-        return DescribeQuery(_query(found), (found["part"] or "").lower())
-    if found := _LIST.fullmatch(text):
-        return List(found["what"].lower(), (found["place"] or "").lower(), names_of(found["name"] or ""))
-    if found := _CREATE.fullmatch(text):
-        return _create(found)
-    if found := _DROP.fullmatch(text):
-        return Drop(_kind(found["kind"]), names_of(found["name"]), bool(found["exists"]))
-    if found := _DESCRIBE.fullmatch(text):
-        return Describe(_kind(found["kind"]), names_of(found["name"]), "".join(names_of(found["store"] or "")))
-    if found := _POOL.fullmatch(text):
-        return StartPool(names_of(found["name"])[0], found["what"].lower() == "start")
-    if found := _PRINT.fullmatch(text):
-        return Print(names_of(found["name"]), "".join(names_of(found["store"] or "")), bool(found["begin"]))
+    for pattern, make in _READERS[word]:
+        if found := _whole(pattern, text):
+            return make(found)
     return None
 
 
@@ -232,11 +220,45 @@ def _options(text: str) -> dict[str, str]:
     return options
 
 
-def _application(sql: str) -> re.Match[str] | None:
+def _application(sql: str) -> Application | None:
     blank = re.match(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", sql, re.S)
-    return _APPLICATION.fullmatch(sql[blank.end() if blank else 0 :].strip())
-
-
-def _inside(found: re.Match[str]) -> Application:
+    found = _whole(_APPLICATION, sql[blank.end() if blank else 0 :].strip())
+    if not found:
+        return None
     items = split(found["body"])
     return Application(names_of(found["name"])[0], tuple(item.text for item in items if isinstance(item, Statement)))
+
+
+def _describe(found: re.Match[str]) -> Describe:
+    return Describe(_kind(found["kind"]), names_of(found["name"]), "".join(names_of(found["store"] or "")))
+
+
+def _pool(found: re.Match[str]) -> StartPool:
+    return StartPool(names_of(found["name"])[0], found["what"].lower() == "start")
+
+
+def _print(found: re.Match[str]) -> Print:
+    return Print(names_of(found["name"]), "".join(names_of(found["store"] or "")), bool(found["begin"]))
+
+
+def _list(found: re.Match[str]) -> List:
+    return List(found["what"].lower(), (found["place"] or "").lower(), names_of(found["name"] or ""))
+
+
+Reader = tuple[str, Callable[[re.Match[str]], Own]]
+
+_READERS: Mapping[str, Sequence[Reader]] = {
+    "use": ((_USE, lambda found: Use(found["kind"].lower(), names_of(found["name"]))),),
+    "list": ((_LIST, _list),),
+    "create": ((_CREATE, _create),),
+    "drop": ((_DROP, lambda found: Drop(_kind(found["kind"]), names_of(found["name"]), bool(found["exists"]))),),
+    "start": ((_POOL, _pool),),
+    "stop": ((_POOL, _pool),),
+    "terminate": ((_TERMINATE, lambda found: Terminate(_query(found))),),
+    "describe": (
+        (_DESCRIBE_QUERY, lambda found: DescribeQuery(_query(found), (found["part"] or "").lower())),
+        (_DESCRIBE, _describe),
+    ),
+    "print": ((_PRINT, _print),),
+}
+"""How the statements that begin with a word are read: the first pattern that is all of one decides."""

@@ -90,6 +90,8 @@ class Ledger:
             "UPDATE statements SET state = ?, message = ?, finished = ? WHERE state = ?",
             (sqlstate.INTERNAL, STOPPED, time.time(), sqlstate.RUNNING),
         )
+        found = storage.read("SELECT count(*), coalesce(sum(bytes), 0) FROM statements")[0]
+        self._number, self._size = int(found[0]), int(found[1])
 
     def begin(self, records: Sequence[Record]) -> None:
         """Write records before they run."""
@@ -109,6 +111,7 @@ class Ledger:
                 for record in records
             ],
         )
+        self._number += len(records)
         for record in records:
             self._held[record.statement_id] = record
 
@@ -135,6 +138,7 @@ class Ledger:
                 record.statement_id,
             ),
         )
+        self._size += record.spool.size
         record.state, record.message, record.finished = state, message, finished
         record.done.set()
         record.ready.set()
@@ -154,14 +158,15 @@ class Ledger:
     def latest(self, organization: str, number: int) -> list[Record]:
         """The latest records of an organization, the newest first."""
         rows = self._storage.read(
-            f"SELECT {_COLUMNS} FROM statements WHERE organization = ? ORDER BY created DESC LIMIT ?",
+            f"SELECT {_COLUMNS.replace('body', 'NULL')} FROM statements WHERE organization = ? "
+            "ORDER BY created DESC LIMIT ?",
             (organization, number),
         )
         return [self._held.get(row[0]) or self._restored(row) for row in rows]
 
     def sweep(self, retention: float, quota: int, records: int) -> None:
         """Forget finished records that are older than `retention`, and the oldest until the rest is within bounds."""
-        number, size = self._storage.read("SELECT count(*), coalesce(sum(bytes), 0) FROM statements")[0]
+        number, size = self._number, self._size
         oldest = time.time() - retention
         rows = self._storage.read(
             f"SELECT {_COLUMNS} FROM statements WHERE finished > 0 ORDER BY finished LIMIT 10000"
@@ -178,6 +183,7 @@ class Ledger:
             record.spool.drop()
             gone.append((record.statement_id,))
         if gone:
+            self._number, self._size = number, size
             self._storage.write_all("DELETE FROM statements WHERE id = ?", gone)
 
     def known(self, organization: str) -> set[str]:

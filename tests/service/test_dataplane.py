@@ -169,6 +169,7 @@ def test_terminating_ends_it_for_all(client: Client) -> None:
             assert socket.close_code == 1000
         late = await reader(query)
         assert (await frames(late, 1))[0]["sqlCode"] == "57000"
+        await late.close()
 
     asyncio.run(check())
     assert client.http.get(f"/v2/statements/{query['statementID']}").json()["sqlState"] == "57000"
@@ -183,6 +184,7 @@ def test_dropping_the_stream_ends_it(client: Client) -> None:
         await frames(socket, 1)
         assert (await asyncio.to_thread(client.state, "drop stream gone")) == "00000"
         assert (await frames(socket, 1))[0]["type"] == "error"
+        await socket.close()
 
     asyncio.run(check())
     assert client.state("select * from gone") == "3D020"

@@ -238,7 +238,11 @@ class DuckdbConnection:
     def _is_large(self, sql: str) -> bool:
         if not _FROM.search(sql):
             return False
-        plan = self._connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
+        try:
+            plan = self._connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
+        except duckdb.ParserException:
+            # SHOW and its like are SELECTs to DuckDB, and cannot be explained.
+            return False
         return plan is not None and _root(plan[1]) >= LARGE
 
     def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: Sink) -> Outcome:
