@@ -38,6 +38,19 @@ def clean_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, st
     return kept | {"HOME": str(home), "TERM": "xterm-256color", "PYTHONWARNINGS": "default"} | dict(extra)
 
 
+_STARTED: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_stays_behind() -> Iterator[None]:
+    """A test that failed may have left its service."""
+    yield
+    for process in _STARTED:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
 def serve(folder: Path, *options: str) -> Served:
     token = "test-token-0123456789"
     token_file = folder / "token"
@@ -51,6 +64,7 @@ def serve(folder: Path, *options: str) -> Served:
         env=clean_environment(folder),
         cwd=folder,
     )
+    _STARTED.append(process)
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line.startswith("listening on http://"), line
