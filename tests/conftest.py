@@ -49,6 +49,8 @@ def nothing_stays_behind() -> Iterator[None]:
         if process.poll() is None:
             process.kill()
             process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def serve(folder: Path, *options: str) -> Served:
