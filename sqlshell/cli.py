@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,7 +13,12 @@ from sqlshell import __version__
 from sqlshell.errors import Exit, ServiceError, ShellError, UsageError
 from sqlshell.settings import GROUPS, OTHER, SCRIPTS, SETTINGS, Setting, config_folder, read_config
 
-SUBCOMMANDS = ("serve",)
+SUBCOMMANDS = {
+    "serve": "run the local service for others",
+    "fetch": "show the result of an earlier statement",
+    "download": "save a resource of the service as a file",
+    "version": "print the version, and with --server the service's",
+}
 
 EXAMPLES = """\b
 Examples:
@@ -52,8 +57,10 @@ class Grouped(click.Command):
             if records:
                 with formatter.section(name):
                     formatter.write_dl(records)
+        if self.name != "sqlshell":
+            return
         with formatter.section("Subcommands"):
-            formatter.write_dl([("serve", "run the local service for others (sqlshell serve --help)")])
+            formatter.write_dl([(name, f"{text} (sqlshell {name} --help)") for name, text in SUBCOMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         order = self.make_parser(ctx).parse_args(list(args))[2]
@@ -96,11 +103,49 @@ def serve_command() -> click.Command:
     )
 
 
+def subcommand(name: str) -> click.Command:
+    """`sqlshell NAME`."""
+    if name == "serve":
+        return serve_command()
+    target = click.Argument(["target"], required=False)
+    shared: list[click.Parameter] = [_option(setting) for setting in SETTINGS if setting.flags]
+    output = click.Option(["-o", "--output"], metavar="FILE", help="write to FILE")
+    own: list[click.Parameter]
+    match name:
+        case "fetch":
+            own = [click.Argument(["statement_id"], metavar="ID"), target, output]
+            text = (
+                "Show the result of an earlier statement, waiting for it where it still runs. Without TARGET "
+            )
+            text += "it is looked for where the journal says that it ran."
+            callback: Callable[..., int] = _fetch
+        case "download":
+            own = [click.Argument(["kind"], metavar="TYPE"), click.Argument(["name"], metavar="NAME"), target]
+            own += [output, click.Option(["--force"], is_flag=True, help="write over a file that is there")]
+            text = (
+                "Save a resource of the service: TYPE is function_source or descriptor_source. An interrupted one "
+            )
+            text += "is gone on with."
+            callback = _download
+        case _:
+            own = [target, click.Option(["--server"], is_flag=True, help="the version of the service too")]
+            text = SUBCOMMANDS[name].capitalize() + "."
+            callback = _version
+    return Grouped(
+        f"sqlshell {name}",
+        params=[*own, *shared],
+        callback=callback,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        help=text,
+    )
+
+
 def run(argv: Sequence[str]) -> int:
     """Run the program; its exit code. Every error ends here as a line on stderr."""
     try:
-        with_subcommand = bool(argv) and argv[0] in SUBCOMMANDS
-        chosen, args = (serve_command(), argv[1:]) if with_subcommand else (shell_command(), argv)
+        chosen, args = shell_command(), argv
+        if argv and argv[0] in SUBCOMMANDS:
+            chosen, args = subcommand(argv[0]), argv[1:]
         return int(chosen.main(list(args), standalone_mode=False) or 0)
     except click.exceptions.Exit as leave:
         return leave.exit_code
@@ -125,6 +170,8 @@ def _option(setting: Setting) -> click.Option:
     name = [*setting.flags, setting.name]
     if setting.kind == "flag":
         return click.Option(name, is_flag=True, default=None, help=setting.help)
+    if setting.kind == "many":
+        return click.Option(name, multiple=True, metavar=setting.metavar, help=setting.help)
     if setting.kind == "count":
         return click.Option(name, count=True, default=None, help=setting.help)
     if setting.kind == "choice":
@@ -153,16 +200,53 @@ def _shell(
         return 0
     if target in SUBCOMMANDS:
         raise UsageError(f"{target} stands first: sqlshell {target} [options]")
-    from sqlshell.modes import Start, start
-
     texts, files = iter(command), iter(file)
     kinds = click.get_current_context().meta["scripts"]
     scripts = [(kind, next(texts if kind == "command" else files)) for kind in kinds]
-    flags = {name: value for name, value in given.items() if value is not None and value is not False}
+    return _start(target, scripts, output or "", no_rc, given)
+
+
+def _start(
+    target: str | None,
+    scripts: Sequence[tuple[str, str]],
+    output: str,
+    no_rc: bool,
+    given: Mapping[str, Any],
+    statement_id: str = "",
+) -> int:
+    from sqlshell.modes import Start, start
+
+    flags = {name: value for name, value in given.items() if value not in (None, False, ())}
     if not flags.get("verbose"):
         flags.pop("verbose", None)
     config = read_config(config_folder(os.environ))
-    return start(Start(target or "", scripts, output or "", no_rc, flags, config, os.environ))
+    return start(Start(target or "", scripts, output, no_rc, flags, config, os.environ, statement_id))
+
+
+def _fetch(statement_id: str, target: str | None, output: str | None, **given: Any) -> int:
+    return _start(target, [("command", f"\\fetch {_word(statement_id)}")], output or "", True, given, statement_id)
+
+
+def _download(kind: str, name: str, target: str | None, output: str | None, force: bool, **given: Any) -> int:
+    words = [kind, name, *([output] if output else []), *(["--force"] if force else [])]
+    return _start(target, [("command", f"\\download {' '.join(map(_word, words))}")], "", True, given)
+
+
+def _version(target: str | None, server: bool, **given: Any) -> int:
+    if not server:
+        if target:
+            raise UsageError("a service's version is printed with --server")
+        click.echo(f"sqlshell {__version__}")
+        return 0
+    return _start(target, [("command", "\\version")], "", True, given)
+
+
+def _word(text: str) -> str:
+    """A word of a backslash command's line, as it stands. Raises UsageError for what no such line can hold."""
+    for quote in "'\"":
+        if quote not in text and "\n" not in text:
+            return f"{quote}{text}{quote}"
+    raise UsageError(f"{text!r} has both kinds of quotes, or a line break")
 
 
 def _serve(**given: Any) -> int:

@@ -5,7 +5,9 @@ ShellError                 a message, a hint, an exit code
 ├── StatementError         1   the service ran the statement and it failed (sqlState)
 ├── OutputError            1   the rows could not be written (disk full, no permission)
 ├── ServiceError           3   the service did not do its part
-│   ├── ConnectionFailed   3   nobody answers there, TLS or name resolution failed
+│   ├── ConnectionFailed   3   nobody answers there, TLS or name resolution failed: the request was not received
+│   │   ├── Unreachable    3   the same, and trying again soon is of no use
+│   │   └── ConnectionBroken 3 it broke after the request had begun: the service may have it
 │   ├── NotAuthenticated   3   401 or 403
 │   └── ProtocolError      3   an answer that the interface does not allow
 ├── WaitTimeout            4   a wait ran out
@@ -73,6 +75,14 @@ class ServiceError(ShellError):
 
 
 class ConnectionFailed(ServiceError):
+    pass
+
+
+class Unreachable(ConnectionFailed):
+    pass
+
+
+class ConnectionBroken(ConnectionFailed):
     pass
 
 

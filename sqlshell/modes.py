@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlshell.client.network import Dial
-from sqlshell.client.statements import Statements
+from sqlshell.assembly import Reached, journal_of, offline_of, service_of
 from sqlshell.client.target import Target
-from sqlshell.client.transport import Transport
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, UsageError
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Sink, StreamSink
 from sqlshell.places import Local, Place, Remote, context_of, find_place, read_token
 from sqlshell.settings import Config, Settings, state_folder
+from sqlshell.shell.background import chosen
 from sqlshell.shell.batch import run_batch
 from sqlshell.shell.commands import BUILTIN, table
+from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.session import Options, Session
 from sqlshell.shell.shell import Shell
@@ -43,6 +43,8 @@ class Start:
     flags: Mapping[str, Any]
     config: Config
     environ: Mapping[str, str]
+    statement_id: str = ""
+    """The earlier statement that is asked for: where no TARGET is given, it is looked for where it ran."""
 
 
 def start(asked: Start) -> int:
@@ -54,34 +56,33 @@ def start(asked: Start) -> int:
     if not scripts and not sys.stdin.isatty():
         scripts = [("file", "-")]
     diagnostics = Diagnostics(sys.stderr, quiet=bool(asked.flags.get("quiet")), verbose=asked.flags.get("verbose", 0))
-    place = find_place(asked.target, asked.flags, asked.environ, asked.config, diagnostics.warn)
+    place = find_place(_target(asked, diagnostics), asked.flags, asked.environ, asked.config, diagnostics.warn)
     settings = place.settings
     diagnostics.quiet, diagnostics.verbose = settings["quiet"], settings["verbose"]
     options = _options(settings, asked.output)
     if isinstance(place.where, Local) and place.where.database is None and not place.where.views:
         diagnostics.note("local service, transient: nothing is kept (sqlshell FILE.duckdb keeps it, --help says more)")
     session = Session(context_of(place), options, _label(place), isinstance(place.where, Local), not scripts)
-    with _service(place, diagnostics) as (target, token, dial):
-        waits = settings["wait"] or None
+    with _service(place, diagnostics) as reached:
 
         @contextlib.asynccontextmanager
         async def opened() -> AsyncIterator[Shell]:
-            transport = Transport(
-                target,
-                token,
-                dial=dial,
-                connect_timeout=settings["connect_timeout"] or 1e9,
-                warn=diagnostics.warn,
-            )
             outlet = Outlet(session, diagnostics, _screen(session, settings))
             shell = Shell(
-                Statements(transport, wait_limit=waits),
+                service_of(place, reached, session, diagnostics),
                 session,
                 outlet,
                 diagnostics,
+                journal_of(place, state_folder(asked.environ), diagnostics),
                 table(BUILTIN),
                 lambda: _themes(asked.config),
+                settings["attach"],
+                offline_of(place, settings) if settings["offline"] else None,
             )
+            if sys.stderr.isatty() and not settings["quiet"]:
+                from sqlshell.shell.prompt.spinner import Spinner
+
+                shell.foreground.progress = Spinner(session, sys.stderr)
             try:
                 if asked.output:
                     outlet.redirect(asked.output)
@@ -90,7 +91,7 @@ def start(asked: Start) -> int:
                     outlet.close()
             finally:
                 outlet.abort()
-                await transport.aclose()
+                await shell.aclose()
 
         if scripts:
             return int(run_batch(opened, scripts, stop=options.on_error == "stop"))
@@ -152,6 +153,19 @@ def serve(asked: Mapping[str, Any]) -> int:
     return run_service(address, data, token, options, ready)
 
 
+def _target(asked: Start, diagnostics: Diagnostics) -> str:
+    if asked.target or not asked.statement_id or asked.flags.get("profile"):
+        return asked.target
+    journal = Journal(state_folder(asked.environ) / "journal.db", "", "", diagnostics.warn)
+    try:
+        entry = chosen(journal, asked.statement_id.lower())
+    finally:
+        journal.close()
+    if entry is None:
+        return ""
+    return entry.profile if entry.profile in asked.config.profiles else entry.target
+
+
 def _options(settings: Settings, output: str) -> Options:
     chosen = format_named(settings["format"])
     given = settings.source("format") != "default"
@@ -167,6 +181,9 @@ def _options(settings: Settings, output: str) -> Options:
         echo=bool(settings["echo"]),
         quiet=bool(settings["quiet"]),
         theme=settings["theme"],
+        max_rows=settings["max_rows"],
+        stream_for=settings["stream_for"],
+        allow_gaps=settings["allow_gaps"],
     )
 
 
@@ -180,11 +197,15 @@ def _label(place: Place) -> str:
 
 
 @contextlib.contextmanager
-def _service(place: Place, diagnostics: Diagnostics) -> Iterator[tuple[Target, str, Dial | None]]:
-    """The service that the place names: its target, token, and how to dial it where that is not TCP."""
+def _service(place: Place, diagnostics: Diagnostics) -> Iterator[Reached]:
+    """The service that the place names, running."""
     if isinstance(place.where, Remote):
-        yield place.where.target, place.where.token or _asked_token(place.where.target), None
+        where = place.where
+        known = where.token or where.token_command or place.settings["offline"]
+        yield Reached(where.target, where.token if known else _asked_token(where.target))
         return
+    if place.settings["offline"]:
+        raise UsageError("--offline is for a service that has an address", "sqlshell https://host/v2 --offline -c …")
     from sqlshell.embedded import start as start_embedded
 
     embedded = start_embedded(place.where.database, views=place.where.views)
@@ -192,7 +213,7 @@ def _service(place: Place, diagnostics: Diagnostics) -> Iterator[tuple[Target, s
         if place.where != Local():
             # A transient database opens while the client gets ready; what is wrong with a file is told at once.
             embedded.wait()
-        yield EMBEDDED, embedded.token, embedded.dial
+        yield Reached(EMBEDDED, embedded.token, embedded.dial)
     finally:
         embedded.close()
 
@@ -206,16 +227,16 @@ def _asked_token(target: Target) -> str:
 
 
 def _screen(session: Session, settings: Settings) -> Any:
-    def plain() -> Sink:
+    def plain(endless: bool = False) -> Sink:
         return StreamSink(sys.stdout.buffer)
 
     if not session.interactive or not sys.stdout.isatty():
         return plain
 
-    def screen() -> Sink:
+    def screen(endless: bool = False) -> Sink:
         from sqlshell.output.pager import ScreenSink
 
-        if not session.options.pager:
+        if endless or not session.options.pager:
             return plain()
         return ScreenSink(sys.stdout.buffer, settings["pager"] or os.environ.get("PAGER", ""))
 

@@ -22,11 +22,15 @@ LOOKS_LIKE_PATH = ("/", "\\", ".", "~")
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A service elsewhere; `token` is "" where none is known, `parts` are context settings that its DSN gave."""
+    """A service elsewhere; `token` is "" where none is known, `parts` are context settings that its DSN gave.
+
+    `token_command` makes the token, and makes another when the service no longer takes it.
+    """
 
     target: Target
     token: str = field(default="", repr=False)
     parts: Mapping[str, str] = field(default_factory=dict)
+    token_command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def find_place(
         target = parse(text)
         if target.token:
             warn("a token on the command line can be read by others on this machine: use SQLSHELL_URL or a profile")
-        return Place(settings, Remote(target, _token(target, settings, environ, config, warn), target.parts))
+        return Place(settings, _remote(target, settings, environ, config, warn))
     if text in config.profiles:
         settings = resolve(flags, environ, config, text)
         return Place(settings, _configured(settings, environ, config, warn))
@@ -131,7 +135,32 @@ def _configured(
     if not settings["url"]:
         return Local()
     target = _parsed(settings)
-    return Remote(target, _token(target, settings, environ, config, warn), target.parts)
+    return _remote(target, settings, environ, config, warn)
+
+
+def _remote(
+    target: Target, settings: Settings, environ: Mapping[str, str], config: Config, warn: Callable[[str], None]
+) -> Remote:
+    token, command = _token(target, settings, environ, config, warn)
+    return Remote(target, token, target.parts, command)
+
+
+def run_token_command(command: str) -> str:
+    """The token that a command of the person's own prints. Raises UsageError."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            command, shell=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=120, check=False
+        )
+        text = done.stdout.decode().strip()
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        raise UsageError(f"token_command did not give a token: {type(error).__name__}") from None
+    if done.returncode:
+        raise UsageError(f"token_command ended with code {done.returncode}", "run it by hand to see why")
+    if not text or len(text.split()) != 1:
+        raise UsageError("token_command did not print one token", "its output is one line, the token")
+    return text
 
 
 def _parsed(settings: Settings) -> Target:
@@ -146,20 +175,20 @@ def _parsed(settings: Settings) -> Target:
 
 def _token(
     target: Target, settings: Settings, environ: Mapping[str, str], config: Config, warn: Callable[[str], None]
-) -> str:
-    """The token for exactly this target.
+) -> tuple[str, str]:
+    """The token for exactly this target, or the command that makes it.
 
     A token of the environment or of a profile belongs to the origin that the same place names, and goes nowhere else.
     """
     if settings.source("token_file") == "flag":
-        return read_token(settings["token_file"], warn)
+        return read_token(settings["token_file"], warn), ""
     if target.token:
-        return target.token
+        return target.token, ""
     for source, url in (
         ("environment", environ.get("SQLSHELL_URL", "")),
         ("profile", str(config.profiles.get(settings.profile, {}).get("url", ""))),
     ):
-        names = [name for name in ("token", "token_file") if settings.source(name) == source]
+        names = [name for name in ("token", "token_file", "token_command") if settings.source(name) == source]
         if not names and not url:
             continue
         owner = parse(url) if is_url(url) else None
@@ -171,10 +200,14 @@ def _token(
             warn(f"profile {settings.profile} has a token but no url, so that it is sent nowhere")
             continue
         if names:
-            return str(settings["token"]) if "token" in names else read_token(settings["token_file"], warn)
+            if "token" in names:
+                return str(settings["token"]), ""
+            if "token_file" in names:
+                return read_token(settings["token_file"], warn), ""
+            return "", str(settings["token_command"])
         if owner is not None and owner.token:
-            return owner.token
-    return ""
+            return owner.token, ""
+    return "", ""
 
 
 def _file(text: str, config: Config) -> Local:

@@ -78,7 +78,7 @@ class Batch:
         """The rows in the body of an answer. Raises ProtocolError."""
         try:
             return _DATA.decode(body).data or []
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ProtocolError(f"partition {number}: the rows cannot be read: {error}") from error
 
 
@@ -91,6 +91,29 @@ class Partitions(Protocol):
 
     async def aclose(self) -> None:
         """Stop fetching; nothing stays in flight."""
+
+
+class Endless(Protocol):
+    """A result that has no end of its own: the query at the service goes on when its reader leaves."""
+
+    @property
+    def rows(self) -> int:
+        """The rows given so far."""
+
+    @property
+    def gaps(self) -> int:
+        """How often rows may have been missed."""
+
+    @property
+    def ended(self) -> str:
+        """Why no more rows come: "service", "stopped", "max_rows", "seconds" or "failure"; "" while they may."""
+
+    @property
+    def query_id(self) -> str:
+        """What TERMINATE QUERY takes; "" where the service does not tell."""
+
+    def stop(self) -> None:
+        """End it here, after the rows that have come."""
 
 
 @dataclass(slots=True)
@@ -110,6 +133,11 @@ class Result:
     context: ContextEcho | None = None
     row_counts: list[int] | None = None
     partition: Callable[[int], Awaitable[Batch]] | None = field(default=None, repr=False)
+    endless: Endless | None = field(default=None, repr=False)
+    label: str = ""
+    """Action and target, where the legacy interface tells them."""
+    secret: str = field(default="", repr=False)
+    """What the service shows once: never kept, logged or written anywhere but to the person."""
 
     @property
     def row_count(self) -> int | None:

@@ -6,6 +6,7 @@ the default.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any, Literal
 
 from sqlshell.errors import UsageError
 
-Kind = Literal["text", "flag", "count", "integer", "seconds", "choice"]
+Kind = Literal["text", "flag", "count", "integer", "seconds", "choice", "many"]
 Source = Literal["flag", "environment", "profile", "default"]
 
 PREFIX = "SQLSHELL_"
@@ -51,21 +52,90 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("profile", "profile of config.toml", CONNECTION, flags=("--profile",), metavar="NAME", profile=False),
     Setting(
         "connect_timeout",
-        "seconds to wait for a connection (10)",
+        "how long to wait for a connection (10)",
         CONNECTION,
         "seconds",
         flags=("--connect-timeout",),
-        metavar="SECONDS",
+        metavar="TIME",
         default=10.0,
     ),
     Setting(
         "wait",
-        "seconds to wait for one statement, 0 = without end; past it the exit code is 4",
+        "how long to wait for one statement, 0 = without end; past it the exit code is 4",
         CONNECTION,
         "seconds",
         flags=("--wait",),
-        metavar="SECONDS",
+        metavar="TIME",
         default=0.0,
+    ),
+    Setting(
+        "read_timeout",
+        "how long the service may be silent within one request, 0 = without end (120)",
+        CONNECTION,
+        "seconds",
+        flags=("--read-timeout",),
+        metavar="TIME",
+        default=120.0,
+    ),
+    Setting(
+        "timeout",
+        "how long one request is tried again at most (300)",
+        CONNECTION,
+        "seconds",
+        flags=("--timeout",),
+        metavar="TIME",
+        default=300.0,
+    ),
+    Setting(
+        "retries",
+        "how often a request that does no harm twice is made again (5)",
+        CONNECTION,
+        "integer",
+        flags=("--retries",),
+        metavar="N",
+        default=5,
+    ),
+    Setting(
+        "api",
+        "interface of the service: v2, legacy, or auto to find out (v2)",
+        CONNECTION,
+        "choice",
+        flags=("--api",),
+        choices=("v2", "legacy", "auto"),
+        default="v2",
+    ),
+    Setting(
+        "ca_file",
+        "authorities to trust in the place of the machine's, in PEM",
+        CONNECTION,
+        flags=("--ca-file",),
+        metavar="FILE",
+    ),
+    Setting("client_cert", "client certificate, in PEM", CONNECTION, flags=("--client-cert",), metavar="FILE"),
+    Setting(
+        "client_key", "its key, where that is in a file of its own", CONNECTION, flags=("--client-key",), metavar="FILE"
+    ),
+    Setting(
+        "insecure", "do not check the service's certificate", CONNECTION, "flag", flags=("--insecure",), default=False
+    ),
+    Setting("token_command", "command whose output is the token; run again after a 401", CONNECTION),
+    Setting(
+        "private_data_plane",
+        "let a service elsewhere keep results at private addresses",
+        CONNECTION,
+        "flag",
+        default=False,
+    ),
+    Setting("answer_limit", "MiB of one answer at most (1024)", CONNECTION, "integer", default=1024),
+    Setting(
+        "offline",
+        "send nothing: print each request as a curl command without the token",
+        CONNECTION,
+        "flag",
+        flags=("--offline",),
+        default=False,
+        environment=False,
+        profile=False,
     ),
     Setting("organization", "organization, by name or id", CONTEXT, flags=("--organization",), metavar="NAME"),
     Setting("role", "role", CONTEXT, flags=("--role",), metavar="NAME"),
@@ -84,6 +154,43 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("stop", "continue"),
         default="stop",
     ),
+    Setting(
+        "attach",
+        "file to send with the statement that names it; repeatable",
+        SCRIPTS,
+        "many",
+        flags=("--attach",),
+        metavar="FILE",
+        default=(),
+        environment=False,
+        profile=False,
+    ),
+    Setting(
+        "max_rows",
+        "end an endless result after N rows",
+        SCRIPTS,
+        "integer",
+        flags=("--max-rows",),
+        metavar="N",
+        default=0,
+    ),
+    Setting(
+        "stream_for",
+        "end an endless result after this time (30s, 5m)",
+        SCRIPTS,
+        "seconds",
+        flags=("--for",),
+        metavar="TIME",
+        default=0.0,
+    ),
+    Setting(
+        "allow_gaps",
+        "go on with an endless result after its connection broke",
+        SCRIPTS,
+        "flag",
+        flags=("--allow-gaps",),
+        default=False,
+    ),
     Setting("echo", "print each statement on stderr before it runs", SCRIPTS, "flag", flags=("-e", "--echo")),
     Setting("format", "format of results (see below)", OUTPUT, flags=("--format",), metavar="NAME", default="table"),
     Setting("null", "text for NULL", OUTPUT, flags=("--null",), metavar="TEXT", default=None),
@@ -97,6 +204,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("pager", "pager of tall results (less -SRXF)", OUTPUT, default=""),
     Setting("theme", "theme of the interactive shell", OUTPUT, flags=("--theme",), metavar="NAME", default="default"),
+    Setting("journal", "remember statements for \\jobs and \\fetch (on)", OTHER, "flag", default=True),
     Setting("quiet", "say less on stderr", OTHER, "flag", flags=("-q", "--quiet"), default=False),
     Setting("verbose", "say more on stderr; repeatable", OTHER, "count", flags=("-v", "--verbose"), default=0),
 )
@@ -217,17 +325,19 @@ def _read(setting: Setting, given: object, place: str) -> Any:
             raise UsageError(f"{place}: {given!r} is neither on nor off")
         case "count" | "integer":
             try:
-                return int(str(given))
+                number = int(str(given))
             except ValueError:
-                raise UsageError(f"{place}: {given!r} is not a whole number") from None
+                number = -1
+            if number < 0:
+                raise UsageError(f"{place}: {given!r} is not a whole number")
+            return number
         case "seconds":
-            try:
-                seconds = float(str(given))
-            except ValueError:
-                seconds = -1.0
-            if not 0 <= seconds < 1e9:
-                raise UsageError(f"{place}: {given!r} is not a number of seconds")
+            seconds = seconds_of(str(given))
+            if seconds is None:
+                raise UsageError(f"{place}: {given!r} is not a time", "such as 30, 1.5s, 5m or 1h30m")
             return seconds
+        case "many":
+            return tuple(given) if isinstance(given, list | tuple) else (str(given),)
         case "choice":
             if given not in setting.choices:
                 raise UsageError(f"{place}: {given!r} is none of {', '.join(setting.choices)}")
@@ -235,6 +345,19 @@ def _read(setting: Setting, given: object, place: str) -> Any:
     if not isinstance(given, str):
         raise UsageError(f"{place}: {given!r} is not text", "put it in quotes")
     return given
+
+
+_TIME = re.compile(r"(?=.)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)(?:s|\Z))?(?:(\d+)ms)?", re.ASCII)
+
+
+def seconds_of(text: str) -> float | None:
+    """A time as seconds: a number of them, or `1h30m`, `5m`, `1.5s`, `200ms`; None for anything else."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        return None
+    hours, minutes, seconds, thousandths = (float(part or 0) for part in found.groups())
+    total = hours * 3600 + minutes * 60 + seconds + thousandths / 1000
+    return total if total < 1e9 else None
 
 
 def _nearest(word: str, known: Mapping[str, object]) -> str:

@@ -6,6 +6,7 @@ httpcore's own asyncio backend goes by way of anyio, which costs start-up time a
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import ssl
 from collections.abc import Callable, Iterable
@@ -69,18 +70,35 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
             case "ssl_object":
                 return self._writer.get_extra_info("ssl_object")
             case "is_readable":
-                return self._reader.at_eof() or self._writer.is_closing()
+                return self._unasked() or self._writer.is_closing()
             case "socket":
                 return self._writer.get_extra_info("socket")
         return None
 
+    def _unasked(self) -> bool:
+        """Whether the other side has said something, or left, that nobody has read yet."""
+        if self._reader.at_eof() or vars(self._reader).get("_buffer"):
+            return True
+        given = self._writer.get_extra_info("socket")
+        if given is None:
+            return False
+        poll = select.poll()
+        poll.register(given.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
+
 
 class AsyncioBackend(httpcore.AsyncNetworkBackend):
-    """Connects by `dial` where it is given, to the unix socket `uds` where that is, else by TCP."""
+    """Connects by `dial` where it is given, to the unix socket `uds` where that is, else by TCP.
 
-    def __init__(self, *, dial: Dial | None = None, uds: str = "") -> None:
+    `admit` is asked of each address that a name has, and raises for one that must not be connected to.
+    """
+
+    def __init__(self, *, dial: Dial | None = None, uds: str = "", admit: Callable[[str], None] | None = None) -> None:
         self._dial = dial
         self._uds = uds
+        self._admit = admit
+        self.peers: set[str] = set()
+        """The addresses that were connected to."""
 
     async def connect_tcp(
         self,
@@ -96,11 +114,32 @@ class AsyncioBackend(httpcore.AsyncNetworkBackend):
             return AsyncioStream(*await asyncio.open_connection(sock=self._dial(), limit=_BUFFER))
         try:
             async with asyncio.timeout(timeout):
-                return AsyncioStream(*await asyncio.open_connection(host, port, limit=_BUFFER))
+                if self._admit is None:
+                    reader, writer = await asyncio.open_connection(host, port, limit=_BUFFER)
+                else:
+                    reader, writer = await self._connect_admitted(host, port, self._admit)
+                self.peers.add(str((writer.get_extra_info("peername") or ("",))[0]))
+                return AsyncioStream(reader, writer)
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(str(error)) from error
         except OSError as error:
             raise httpcore.ConnectError(str(error)) from error
+
+    async def _connect_admitted(
+        self, host: str, port: int, admit: Callable[[str], None]
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """The address that was looked at is the one that is connected to: a name may change between two look-ups."""
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = list(dict.fromkeys(str(item[4][0]) for item in found))
+        for address in addresses:
+            admit(address)
+        for number, address in enumerate(addresses):
+            try:
+                return await asyncio.open_connection(address, port, limit=_BUFFER)
+            except OSError:
+                if number == len(addresses) - 1:
+                    raise
+        raise OSError(f"{host} has no address")
 
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None

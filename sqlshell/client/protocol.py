@@ -27,7 +27,7 @@ from sqlshell.errors import (
     Where,
 )
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho, ErrorBody, StatementHead, StatementRequest
+from sqlshell.interface.models import ContextEcho, ErrorBody, Model, StatementHead, StatementRequest
 from sqlshell.result import Body, Column
 
 POLL_SHORTEST = 0.010
@@ -35,7 +35,18 @@ POLL_LONGEST = 1.0
 MAX_WAITS_ON_NOT_READY = 8
 MESSAGE_LIMIT = 2_000
 
+
+class _Counted(Model):
+    """An answer whose rows are counted, and not decoded."""
+
+    sql_state: str | None = None
+    message: str | None = None
+    statement_id: str | None = msgspec.field(default=None, name="statementID")
+    data: list[msgspec.Raw] | None = None
+
+
 _HEAD = msgspec.json.Decoder(StatementHead)
+_ROWS = msgspec.json.Decoder(_Counted)
 _ERROR = msgspec.json.Decoder(ErrorBody)
 _REQUEST = msgspec.json.Encoder()
 
@@ -81,17 +92,9 @@ def not_ready_wait(attempt: int) -> float:
     return float(min(8.0, 0.25 * 2**attempt))
 
 
-def encode_request(request: StatementRequest, boundary: str) -> tuple[bytes, str]:
-    """The multipart body of a submission without attachments, and its Content-Type."""
-    body = b"".join(
-        (
-            f"--{boundary}\r\n".encode(),
-            b'Content-Disposition: form-data; name="request"\r\nContent-Type: application/json\r\n\r\n',
-            _REQUEST.encode(request),
-            f"\r\n--{boundary}--\r\n".encode(),
-        )
-    )
-    return body, f"multipart/form-data; boundary={boundary}"
+def request_part(request: StatementRequest) -> bytes:
+    """The part `request` of a submission. Raises UnicodeEncodeError."""
+    return _REQUEST.encode(request)
 
 
 def read_submission(status: int, headers: Mapping[str, str], body: Body, base: str) -> Step:
@@ -112,10 +115,15 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
         return _http_failure(status, headers, body, base, statement_id)
     try:
         head = _HEAD.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        what = "HTML, not a statement: is the URL a web site's?" if _looks_like_html(headers, body) else str(error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        what = (
+            "HTML, not a statement: is the URL a web site's?" if _looks_like_html(headers, body) else unreadable(error)
+        )
         return Fail(ProtocolError(f"{base} answered with {what}", "check the URL: it ends before /v2/statements"))
     known = head.statement_id or statement_id
+    if statement_id and known.lower() != statement_id.lower():
+        told = f"{base} was asked for statement {statement_id} and answered about {known[:64]}"
+        return Fail(ProtocolError(told, where=Where(statement_id=statement_id)))
     context = head.metadata.context if head.metadata else None
     state = head.sql_state or (sqlstate.RUNNING if status == 202 else "")
     if not state:
@@ -135,7 +143,82 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
             again=sqlstate.not_ready(state),
             context=context,
         )
+    if wrong := _wrong_metadata(head):
+        return Fail(ProtocolError(f"{base} {wrong}", where=Where(statement_id=known)))
     return Done(head, body)
+
+
+def read_partition(
+    status: int, headers: Mapping[str, str], body: Body, base: str, statement_id: str, number: int, count: int | None
+) -> bool:
+    """Whether an answer to GET …?partitionID=N has the partition; False while it is prepared.
+
+    Raises ProtocolError where its rows are not as many as announced, or it is not to be read, and the errors that it
+    tells of.
+    """
+    if status != 200:
+        match _read(status, headers, body, base, statement_id):
+            case Fail(error):
+                error.message = f"partition {number}: {error.message}"
+                raise error
+            case _:
+                return False
+    try:
+        found = _ROWS.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(
+            f"{base}: partition {number} is no result: {unreadable(error)}", where=Where(statement_id=statement_id)
+        ) from None
+    state = found.sql_state or sqlstate.DONE
+    if sqlstate.running(state):
+        return False
+    if sqlstate.failed(state):
+        raise StatementError(found.message or sqlstate.meaning(state), where=Where(state, statement_id))
+    about = found.statement_id or statement_id
+    if about.lower() != statement_id.lower():
+        raise ProtocolError(
+            f"{base} was asked for partition {number} of {statement_id} and answered about {about[:64]}"
+        )
+    check_count(len(found.data or ()), count, number, base, statement_id)
+    return True
+
+
+def check_count(rows: int, count: int | None, number: int, base: str, statement_id: str) -> None:
+    """Raises ProtocolError where a partition has other rows than the service announced."""
+    if count is not None and rows != count:
+        raise ProtocolError(
+            f"{base}: partition {number} has {rows:,} rows, and {count:,} were announced",
+            "the result would not be whole: run the statement again",
+            Where(statement_id=statement_id),
+        )
+
+
+def count_rows(body: Body) -> int:
+    """The rows in an answer, which is known to be one. Raises ProtocolError."""
+    try:
+        return len(_ROWS.decode(body).data or ())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"the rows cannot be read: {unreadable(error)}") from None
+
+
+def unreadable(error: Exception) -> str:
+    """Why an answer cannot be read, in a few words."""
+    if isinstance(error, RecursionError):
+        return "JSON that is nested too deep"
+    if isinstance(error, msgspec.ValidationError):
+        return f"JSON of another shape: {error}"
+    return f"what is not JSON: {error}"
+
+
+def _wrong_metadata(head: StatementHead) -> str:
+    metadata = head.metadata
+    if metadata is None:
+        return ""
+    if (metadata.encoding or "json").lower() != "json":
+        return f"sent rows in the unknown encoding {(metadata.encoding or '')[:40]!r}"
+    if any(part.row_count < 0 for part in metadata.partition_info or ()):
+        return "announced a partition with less than no rows"
+    return ""
 
 
 def columns_of(head: StatementHead, width: int) -> list[Column]:
@@ -204,7 +287,7 @@ def _words(headers: Mapping[str, str], body: Body) -> tuple[str, str]:
     """What an error body says, and its traceID: JSON of the interface, another JSON, HTML from a proxy, or nothing."""
     try:
         found = _ERROR.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = body.decode(errors="replace")
         if _looks_like_html(headers, body):
             title = re.search(r"<title[^>]*>(.*?)</title>", text[:20_000], re.S | re.I)

@@ -6,11 +6,10 @@ import asyncio
 import secrets
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import quote
 
-from sqlshell.client.partitions import PartitionReader
+from sqlshell.client.pages import statement_path
 from sqlshell.client.protocol import (
     MAX_WAITS_ON_NOT_READY,
     Done,
@@ -18,63 +17,60 @@ from sqlshell.client.protocol import (
     Follow,
     Poll,
     Step,
-    columns_of,
-    encode_request,
     not_ready_wait,
     poll_wait,
     read_lookup,
     read_submission,
+    request_part,
 )
-from sqlshell.client.transport import Transport
+from sqlshell.client.results import Results
+from sqlshell.client.transport import Answer, Transport
+from sqlshell.client.upload import Attachment, Upload
+from sqlshell.client.watch import Submission, Watch, may_have_run
 from sqlshell.context import SessionContext
-from sqlshell.errors import ProtocolError, ShellError, StatementError, UsageError, WaitTimeout, Where
+from sqlshell.errors import (
+    ConnectionBroken,
+    ProtocolError,
+    ShellError,
+    StatementError,
+    UsageError,
+    WaitTimeout,
+    Where,
+)
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho
-from sqlshell.result import Batch, Column, Result
+from sqlshell.result import Result
 
-AHEAD = 4
-"""Partitions in flight before the reader asks for them."""
+__all__ = ["Statements", "Submission", "Watch", "fresh_session_id"]
 
-LOOKUP_TRIES = 5
+UNCERTAIN = frozenset({408, 500, 502, 503, 504})
+"""Answers to a submission after which the statement may run all the same."""
 
-
-def _ignore(*_: object) -> None:
-    return None
-
-
-@dataclass(slots=True)
-class Watch:
-    """Who is told what while a statement is waited for."""
-
-    statement_id: Callable[[str], None] = _ignore
-    progress: Callable[[float | None, str], None] = _ignore
-    context: Callable[[ContextEcho | None], None] = _ignore
-    say: Callable[[str], None] = _ignore
+_REQUEST_PART = 'Content-Disposition: form-data; name="request"\r\nContent-Type: application/json'
 
 
 @dataclass(slots=True)
 class Statements:
-    """The statements of one session at one service.
+    """The statements of one session at one service, over `/v2`.
 
     `wait_limit` is how many seconds one statement is waited for (None: without end); past it WaitTimeout is raised and
     the statement keeps running there.
     """
 
     transport: Transport
-    ahead: int = AHEAD
+    results: Results
     wait_limit: float | None = None
     _boundary: str = field(default_factory=lambda: f"sqlshell-{secrets.token_hex(16)}")
 
     async def run(
-        self, sql: str, context: SessionContext, *, row_limit: int | None = None, watch: Watch | None = None
+        self, asked: Submission, context: SessionContext, watch: Watch | None = None
     ) -> AsyncGenerator[Result, None]:
-        """Run `sql` and give the result of each statement in it, in order.
+        """Run a submission and give the result of each statement in it, in order.
 
         Raises StatementError for a statement that failed, WaitTimeout, and the errors of Transport.request.
         """
         watch = watch or Watch()
         began = time.monotonic()
-        step = await self._begun(sql, context, row_limit, began, watch)
+        step = await self._begun(asked, context, began, watch)
         if isinstance(step, Done):
             yield await self._result(step, context, watch)
             return
@@ -83,47 +79,61 @@ class Statements:
             done = await self._wait(await self.look_up(statement_id, context), context, began, watch)
             yield await self._result(done, context, watch)
 
+    async def fetch(
+        self, statement_id: str, context: SessionContext, watch: Watch | None = None
+    ) -> AsyncGenerator[Result, None]:
+        """The result of a statement that was submitted before, waited for where it still runs. Raises as run()."""
+        watch = watch or Watch()
+        watch.statement_id(statement_id)
+        done = await self._wait(await self.look_up(statement_id, context), context, time.monotonic(), watch)
+        yield await self._result(done, context, watch)
+
     async def look_up(self, statement_id: str, context: SessionContext) -> Step:
         """How `statement_id` stands. Look-ups change nothing: a busy service or a lost connection is tried again."""
-        for attempt in range(LOOKUP_TRIES):
-            last = attempt == LOOKUP_TRIES - 1
-            try:
-                answer = await self.transport.request("GET", _path(statement_id), params=_query(context))
-            except ShellError as error:
-                if last or isinstance(error, UsageError | ProtocolError):
-                    raise
-            else:
-                step = read_lookup(answer.status, answer.headers, answer.body, self._base, statement_id)
-                if last or not (isinstance(step, Fail) and step.again and not isinstance(step.error, StatementError)):
-                    return step
-            await asyncio.sleep(not_ready_wait(attempt))
-        raise AssertionError("unreachable")
 
-    async def terminate(self, statement_id: str, context: SessionContext) -> str:
-        """Ask the service to end a statement; the sqlState that the statement has then. Raises as run() does."""
-        quoted = statement_id.replace("'", "''")
-        async for _ in self.run(f"TERMINATE QUERY '{quoted}'", context):
-            pass
-        step = await self.look_up(statement_id, context)
-        match step:
-            case Poll():
-                return sqlstate.RUNNING
+        def read(answer: Answer) -> Step:
+            step = read_lookup(answer.status, answer.headers, answer.body, self._base, statement_id)
+            if isinstance(step, Fail) and isinstance(step.error, ProtocolError):
+                raise step.error
+            return step
+
+        return await self.transport.asked("GET", statement_path(statement_id), read, params=look_up_query(context))
+
+    async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
+        """The sqlState that a statement has now, and what the service says of it. Raises as look_up()."""
+        match await self.look_up(statement_id, context):
+            case Poll(message=said):
+                return sqlstate.RUNNING, said
             case Fail(error):
                 if error.where.sql_state:
-                    return error.where.sql_state
+                    return error.where.sql_state, error.message
                 raise error
-        return step.head.sql_state or ""
+            case Done(head) | Follow(_, head):
+                return head.sql_state or sqlstate.DONE, head.message or ""
+        raise AssertionError("unreachable")
+
+    async def terminate(self, query_id: str, context: SessionContext) -> None:
+        """Ask the service to end a query. Raises as run()."""
+        plain = query_id.replace("-", "").isalnum() and query_id.isascii()
+        quoted = query_id if plain and len(query_id) == 36 else "'" + query_id.replace("'", "''") + "'"
+        async for _ in self.run(Submission(f"TERMINATE QUERY {quoted}"), context):
+            pass
+
+    async def is_legacy(self) -> bool:
+        return False
+
+    async def aclose(self) -> None:
+        await self.results.aclose()
+        await self.transport.aclose()
 
     @property
     def _base(self) -> str:
         return self.transport.target.base
 
-    async def _begun(
-        self, sql: str, context: SessionContext, row_limit: int | None, began: float, watch: Watch
-    ) -> Done | Follow:
+    async def _begun(self, asked: Submission, context: SessionContext, began: float, watch: Watch) -> Done | Follow:
         """Submit, and wait for one statement; what met something that is not ready (class 3E) is submitted again."""
         for attempt in range(MAX_WAITS_ON_NOT_READY + 1):
-            step = await self._submit(sql, context, row_limit)
+            step = await self._submit(asked, context, watch)
             if isinstance(step, Follow):
                 return step
             try:
@@ -136,17 +146,43 @@ class Statements:
                 await asyncio.sleep(wait)
         raise AssertionError("unreachable")
 
-    async def _submit(self, sql: str, context: SessionContext, row_limit: int | None) -> Step:
+    async def _submit(self, asked: Submission, context: SessionContext, watch: Watch) -> Step:
+        upload = self.body(asked, context, watch)
+
+        def read(answer: Answer) -> Step:
+            step = read_submission(answer.status, answer.headers, answer.body, self._base)
+            if isinstance(step, Fail) and answer.status in UNCERTAIN and not asked.reads_only:
+                may_have_run(step.error)
+            if asked.reads_only and isinstance(step, Fail) and isinstance(step.error, ProtocolError):
+                raise step.error
+            return step
+
+        content = upload if upload.files else upload.head + f"--{upload.boundary}--\r\n".encode()
         try:
-            body, content_type = encode_request(context.request(sql, row_limit), self._boundary)
+            return await self.transport.asked(
+                "POST",
+                "/v2/statements",
+                read,
+                content=content,
+                content_type=upload.content_type,
+                again=asked.reads_only,
+            )
+        except ConnectionBroken as error:
+            if not asked.reads_only:
+                may_have_run(error)
+            raise
+
+    def body(self, asked: Submission, context: SessionContext, watch: Watch) -> Upload:
+        """The body of a submission. Raises UsageError."""
+        try:
+            part = request_part(context.request(asked.sql, asked.row_limit))
         except UnicodeEncodeError:
             raise UsageError(
                 "the statement has characters that are not valid Unicode", "is the script UTF-8?"
             ) from None
-        if body.count(self._boundary.encode()) != 2:
+        if self._boundary.encode() in part:
             raise UsageError("the statement contains the request's own boundary", "run it again")
-        answer = await self.transport.request("POST", "/v2/statements", content=body, content_type=content_type)
-        return read_submission(answer.status, answer.headers, answer.body, self._base)
+        return upload_of(self._boundary, [(_REQUEST_PART, part)], asked.attachments, "attachments", watch)
 
     async def _wait(self, step: Step, context: SessionContext, began: float, watch: Watch) -> Done:
         while True:
@@ -167,73 +203,62 @@ class Statements:
                     if self.wait_limit is not None and elapsed >= self.wait_limit:
                         raise WaitTimeout(
                             f"the statement still runs after {elapsed:.0f} s",
-                            f"it keeps running there as {step.statement_id}",
+                            f"it keeps running there; \\fetch {step.statement_id} brings its result",
                             Where(sqlstate.RUNNING, step.statement_id),
                         )
                     await asyncio.sleep(poll_wait(elapsed))
                     step = await self.look_up(step.statement_id, context)
 
     async def _result(self, done: Done, context: SessionContext, watch: Watch) -> Result:
-        head, metadata = done.head, done.head.metadata
-        if metadata is not None and metadata.dataplane_request is not None:
-            raise ProtocolError(
-                f"{self._base} keeps this result on a data plane, which this version does not read",
-                where=Where(statement_id=head.statement_id or ""),
+        watch.context(done.head.metadata.context if done.head.metadata else None)
+        query = look_up_query(context)
+
+        async def again() -> Done:
+            return await self._wait(
+                await self.look_up(done.head.statement_id or "", context), context, time.monotonic(), Watch()
             )
-        counts = None
-        if metadata is not None and metadata.partition_info is not None:
-            counts = [part.row_count for part in metadata.partition_info]
-        first, columns = _first_batch(done, counts)
-        statement_id = head.statement_id or ""
-        echo = metadata.context if metadata else None
-        watch.context(echo)
 
-        async def fetch(number: int) -> Batch:
-            count = counts[number] if counts and number < len(counts) else None
-            return await self._partition(statement_id, context, number, len(columns), count)
+        async def explain(query_id: str) -> str:
+            return await self._history(query_id, context)
 
-        return Result(
-            columns=columns,
-            batches=PartitionReader(fetch, first, len(counts) if counts else 1, self.ahead),
-            statement_id=statement_id,
-            sql_state=head.sql_state or sqlstate.DONE,
-            message=head.message or "",
-            context=echo,
-            row_counts=counts,
-            partition=fetch,
-        )
+        result = await self.results.of(done, query, again, explain, watch)
+        if result.endless is not None and result.endless.query_id:
+            watch.query_id(result.endless.query_id)
+        return result
 
-    async def _partition(
-        self, statement_id: str, context: SessionContext, number: int, width: int, count: int | None
-    ) -> Batch:
-        if not statement_id:
-            raise ProtocolError(f"{self._base} announced further partitions but gave no statementID")
-        query = _query(context) | {"partitionID": number}
-        for attempt in range(LOOKUP_TRIES):
-            try:
-                answer = await self.transport.request("GET", _path(statement_id), params=query)
-            except ShellError as error:
-                if attempt == LOOKUP_TRIES - 1 or isinstance(error, UsageError | ProtocolError):
-                    raise
-            else:
-                if answer.status == 200:
-                    return Batch(width, body=answer.body, number=number, count=count)
-                step = read_lookup(answer.status, answer.headers, answer.body, self._base, statement_id)
-                if isinstance(step, Fail) and (attempt == LOOKUP_TRIES - 1 or not step.again):
-                    raise step.error
-            await asyncio.sleep(not_ready_wait(attempt))
-        raise ProtocolError(f"{self._base} still prepares partition {number} of a finished statement")
+    async def _history(self, query_id: str, context: SessionContext) -> str:
+        """What DESCRIBE QUERY HISTORY says of a query, in one line; "" where it says nothing."""
+        told: list[str] = []
+        try:
+            async with asyncio.timeout(10):
+                async for result in self.run(
+                    Submission(f"DESCRIBE QUERY HISTORY {query_id}", reads_only=True), context
+                ):
+                    names = [column.name.lower() for column in result.columns]
+                    wanted = [names.index(name) for name in ("state", "messages", "message") if name in names]
+                    async for batch in result.batches:
+                        told += [": ".join(row[at] or "" for at in wanted if row[at]) for row in batch.rows]
+        except (TimeoutError, ShellError):
+            return ""
+        return "; ".join(line for line in told[-3:] if line)[:2_000]
 
 
-def fresh_session_id() -> str:
-    return str(uuid.uuid4())
+def upload_of(
+    boundary: str, parts: Sequence[tuple[str, bytes]], files: Sequence[Attachment], name: str, watch: Watch
+) -> Upload:
+    """A multipart body whose progress the watch is told. Raises UsageError for two files of one name."""
+    names = [file.name for file in files]
+    for file in names:
+        if names.count(file) > 1:
+            raise UsageError(f"two attachments are named {file!r}", "the statement knows them by their base names")
+    upload = Upload(boundary, parts, files, name)
+    if files:
+        whole = max(upload.size, 1)
+        upload.sent = lambda done: watch.progress(done / whole, f"sending {done >> 20:,} of {whole >> 20:,} MiB")
+    return upload
 
 
-def _path(statement_id: str) -> str:
-    return f"/v2/statements/{quote(statement_id, safe='')}"
-
-
-def _query(context: SessionContext) -> dict[str, str | int]:
+def look_up_query(context: SessionContext) -> dict[str, str | int]:
     query: dict[str, str | int] = {}
     if context.session_id:
         query["sessionID"] = context.session_id
@@ -242,12 +267,5 @@ def _query(context: SessionContext) -> dict[str, str | int]:
     return query
 
 
-def _first_batch(done: Done, counts: list[int] | None) -> tuple[Batch, list[Column]]:
-    """The partition inside a finished answer, and the columns: named by its first row where the service names none."""
-    metadata = done.head.metadata
-    if metadata is not None and metadata.columns is not None:
-        columns = columns_of(done.head, 0)
-        return Batch(len(columns), body=done.body, count=counts[0] if counts else None), columns
-    rows = Batch.decode(done.body, 0)
-    columns = columns_of(done.head, max(map(len, rows), default=0))
-    return Batch(len(columns), rows=rows), columns
+def fresh_session_id() -> str:
+    return str(uuid.uuid4())

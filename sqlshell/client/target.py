@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sqlshell.errors import UsageError
@@ -56,6 +56,10 @@ class Target:
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if DEFAULT_PORTS[self.scheme] == self.port else f":{self.port}"
         return f"{self.scheme}://{host}{port}{self.path}"
+
+    def at(self, other: Target) -> Target:
+        """`other`, reached as this one is."""
+        return replace(other, uds=self.uds)
 
     @property
     def loopback(self) -> bool:

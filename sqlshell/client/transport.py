@@ -1,27 +1,40 @@
-"""HTTP to one origin: the token, the limits, and the one place where httpx's errors become ours."""
+"""HTTP to one origin: the token, the limits, the tries, and the one place where httpx's errors become ours."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-
-import httpcore
+from typing import TypeVar
 
 from sqlshell import __version__
 from sqlshell.client.http import httpx
-from sqlshell.client.network import AsyncioBackend, Dial
+from sqlshell.client.inflate import Body as Inflated
+from sqlshell.client.network import Dial
+from sqlshell.client.options import Network
+from sqlshell.client.pool import Admit, Pool
+from sqlshell.client.retries import Tries
 from sqlshell.client.target import Target
-from sqlshell.errors import ConnectionFailed, ProtocolError, ServiceError, UsageError
+from sqlshell.client.trace import Request, Trace
+from sqlshell.client.upload import Upload
+from sqlshell.errors import (
+    ConnectionBroken,
+    ConnectionFailed,
+    ShellError,
+    Unreachable,
+    UsageError,
+)
 from sqlshell.result import Body
 
-KEPT_SECONDS = 2.0
-"""How long an idle connection is kept: services close theirs later, so that a POST never meets a closing one."""
+Params = Mapping[str, str | int]
+Renew = Callable[[], Awaitable[str]]
+Made = TypeVar("Made")
 
-CONNECTIONS = 8
-ANSWER_LIMIT = 1 << 30
-"""Bytes of one answer: more than this is not a partition."""
+
+def _ignore(text: str) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +50,8 @@ class Transport:
     """Requests to one target, with its token, on kept connections.
 
     `dial` gives a connected socket instead of TCP (the embedded service). Loopback targets and dialled ones never use a
-    proxy; redirects are never followed, so that the token stays with its origin.
+    proxy; redirects are never followed, so that the token stays with its origin. `renew` gives the token where there is
+    none yet, and another after a 401. `say` tells a person that something is tried again, `warn` of what is unsafe.
     """
 
     def __init__(
@@ -46,65 +60,167 @@ class Transport:
         token: str,
         *,
         dial: Dial | None = None,
-        connect_timeout: float = 10.0,
-        read_timeout: float = 120.0,
-        warn: Callable[[str], None] = lambda text: None,
+        network: Network | None = None,
+        admit: Admit | None = None,
+        trace: Trace | None = None,
+        renew: Renew | None = None,
+        say: Callable[[str], None] = _ignore,
+        warn: Callable[[str], None] = _ignore,
     ) -> None:
         self.target = target
-        try:
-            token.encode("ascii")
-        except UnicodeEncodeError:
-            raise UsageError("the token has characters that no token has", "look at where it comes from") from None
-        if any(char in token for char in "\r\n\0"):
-            raise UsageError("the token has a line break in it", "a token file holds one line")
-        headers = {"User-Agent": f"sqlshell/{__version__}", "Accept": "application/json"}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-            if target.scheme == "http" and not target.loopback and dial is None:
-                warn(f"the token travels unencrypted to {target.base}: use https")
-        limits = httpx.Limits(
-            max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS, keepalive_expiry=KEPT_SECONDS
-        )
-        timeout = httpx.Timeout(read_timeout, connect=connect_timeout)
+        self.network = network or Network()
+        self.trace = trace or Trace(_ignore, lambda: 0)
+        self.say = say
+        self._token = _checked(token)
+        self.trace.hide(token)
+        self._renew = renew
+        self._known = dial is not None
         local = target.loopback or dial is not None
-        if local:
-            headers["Accept-Encoding"] = "identity"
+        if token and target.scheme == "http" and not local:
+            warn(f"the token travels unencrypted to {target.base}: use https")
+        self._headers = {
+            "User-Agent": f"sqlshell/{__version__}",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity" if local else "gzip",
+        }
+        self._pool = Pool(target, self.network, dial=dial, admit=admit)
         self._client: httpx.AsyncClient = httpx.AsyncClient(
             base_url=target.base,
-            headers=headers,
-            timeout=timeout,
-            limits=limits,
+            timeout=httpx.Timeout(
+                self.network.read_timeout or None, connect=self.network.connect_timeout or None, pool=None
+            ),
             follow_redirects=False,
-            trust_env=not local,
-            transport=_near(target, dial) if local else None,
+            trust_env=False,
+            transport=self._pool,
         )
+
+    @property
+    def peers(self) -> set[str]:
+        """The addresses at which the service was reached."""
+        return self._pool.peers
 
     async def request(
         self,
         method: str,
         path: str,
         *,
-        params: Mapping[str, str | int] | None = None,
-        content: bytes | None = None,
+        params: Params | None = None,
+        content: bytes | Upload | None = None,
         content_type: str = "",
+        again: bool | None = None,
     ) -> Answer:
-        """One request and its whole answer, whatever its status. Raises ConnectionFailed, ProtocolError."""
-        headers = {"Content-Type": content_type} if content_type else None
-        async with self._translated():
-            request = self._client.build_request(method, path, params=params, content=content, headers=headers)
-            response = await self._client.send(request, stream=True)
+        """One request and its whole answer, whatever its status. Raises ConnectionFailed, ProtocolError.
+
+        `again` says whether it does no harm to be received twice; a GET does none.
+        """
+        return await self.asked(
+            method, path, _as_it_is, params=params, content=content, content_type=content_type, again=again
+        )
+
+    async def asked(
+        self,
+        method: str,
+        path: str,
+        read: Callable[[Answer], Made],
+        *,
+        params: Params | None = None,
+        content: bytes | Upload | None = None,
+        content_type: str = "",
+        again: bool | None = None,
+    ) -> Made:
+        """What `read` makes of the answer; a ProtocolError from it has the request made once more where that may be."""
+        tries = Tries(self.network, again=method == "GET" if again is None else again, known=self._known)
+        renewed = False
+        while True:
             try:
-                body = bytearray()
-                async for chunk in response.aiter_bytes():
-                    body += chunk
-                    if len(body) > ANSWER_LIMIT:
-                        raise ProtocolError(f"{self.target.base} sent more than {ANSWER_LIMIT >> 20} MiB in one answer")
-                return Answer(response.status_code, response.headers, body)
+                if self._renew is not None and not self._token:
+                    renewed = True
+                    await self._take_new()
+                answer = await self._once(method, path, params, content, content_type)
+                self._known = True
+                if answer.status == 401 and self._renew is not None and not renewed:
+                    renewed = True
+                    await self._take_new()
+                    continue
+                wait = tries.after_status(answer.status, answer.headers)
+                if wait is None:
+                    return read(answer)
+                why = f"{self.target.base} answered {answer.status}"
+            except ShellError as error:
+                wait = tries.after_error(error)
+                if wait is None:
+                    raise
+                why = error.message
+            self.say(f"{why}: trying again in {wait:.1f} s ({tries.made} of {self.network.retries})")
+            await asyncio.sleep(wait)
+
+    @contextlib.asynccontextmanager
+    async def opened(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
+        """A GET whose body the caller reads, piece by piece. It is made once."""
+        async with self._translated():
+            request = self._client.build_request("GET", path, headers=self._with(headers))
+            told = self._told(request, b"")
+            response = await self._client.send(request, stream=True)
+            if told is not None:
+                told.answered(response.status_code, response.headers, b"", 0)
+            try:
+                yield response
             finally:
                 await response.aclose()
 
     async def aclose(self) -> None:
         await self._client.aclose()
+
+    async def _take_new(self) -> None:
+        assert self._renew is not None
+        self._token = _checked(await self._renew())
+        self.trace.hide(self._token)
+
+    def _with(self, headers: Mapping[str, str]) -> dict[str, str]:
+        held = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        return self._headers | held | dict(headers)
+
+    def _told(self, request: httpx.Request, content: bytes) -> Request | None:
+        if not self.trace.on:
+            return None
+        return self.trace.asked(request.method, str(request.url), request.headers, content)
+
+    async def _once(
+        self, method: str, path: str, params: Params | None, content: bytes | Upload | None, content_type: str
+    ) -> Answer:
+        told: Request | None = None
+        try:
+            async with self._translated():
+                headers = self._with({"Content-Type": content_type} if content_type else {})
+                given: bytes | AsyncIterator[bytes] | None
+                if isinstance(content, Upload):
+                    headers["Content-Length"] = str(content.size)
+                    given = content.pieces()
+                else:
+                    given = content
+                request = self._client.build_request(method, path, params=params, content=given, headers=headers)
+                told = self._told(request, content.head if isinstance(content, Upload) else content or b"")
+                response = await self._client.send(request, stream=True)
+                try:
+                    answer, received = await self._whole(response)
+                finally:
+                    await response.aclose()
+                await self._pool.drop_stale()
+        except ShellError as error:
+            if told is not None:
+                told.failed(error.message)
+            raise
+        if told is not None:
+            told.answered(answer.status, answer.headers, answer.body, received)
+        return answer
+
+    async def _whole(self, response: httpx.Response) -> tuple[Answer, int]:
+        body = Inflated(response.headers.get("content-encoding", ""), self.network.answer_limit, self.target.base)
+        received = 0
+        async for piece in response.aiter_raw():
+            received += len(piece)
+            body.take(piece)
+        return Answer(response.status_code, response.headers, body.end()), received
 
     @contextlib.asynccontextmanager
     async def _translated(self) -> AsyncIterator[None]:
@@ -116,57 +232,60 @@ class Transport:
                 f"{base} did not answer in time", "is the host right, and is a firewall in between?"
             ) from error
         except httpx.ReadTimeout as error:
-            raise ConnectionFailed(f"{base} took the request and then fell silent") from error
+            raise ConnectionBroken(f"{base} took the request and then fell silent") from error
         except httpx.ConnectError as error:
             raise _unreachable(base, error) from error
         except (httpx.RemoteProtocolError, httpx.DecodingError) as error:
-            raise ConnectionFailed(
+            raise ConnectionBroken(
                 f"{base} broke off or does not speak HTTP: {error}", "is it http where you wrote https, or the reverse?"
             ) from error
-        except httpx.TimeoutException as error:
+        except httpx.PoolTimeout as error:
             raise ConnectionFailed(f"{base}: no connection became free in time") from error
+        except httpx.TimeoutException as error:
+            raise ConnectionBroken(f"{base} does not take the request in time") from error
         except httpx.ProxyError as error:
             raise ConnectionFailed(f"the proxy before {base} refused: {error}", "look at HTTPS_PROXY") from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise UsageError(f"{base} is not a URL that can be asked: {error}") from error
         except httpx.TransportError as error:
-            raise ConnectionFailed(f"the connection to {base} broke: {error or type(error).__name__}") from error
+            raise ConnectionBroken(f"the connection to {base} broke: {error or type(error).__name__}") from error
+        except ImportError as error:
+            raise UsageError(f"the proxy before {base} needs a package that is not here: {error}") from error
 
 
-def _near(target: Target, dial: Dial | None) -> httpx.AsyncBaseTransport:
-    """A transport for this machine: plain asyncio streams, no proxy, an SSL context only where https asks for it."""
-
-    class NearTransport(httpx.AsyncHTTPTransport):
-        """httpx's own mapping of requests and errors over a pool with our network backend."""
-
-        def __init__(self) -> None:
-            self._pool = httpcore.AsyncConnectionPool(
-                ssl_context=ssl.create_default_context() if target.scheme == "https" else None,
-                max_connections=CONNECTIONS,
-                max_keepalive_connections=CONNECTIONS,
-                keepalive_expiry=KEPT_SECONDS,
-                network_backend=AsyncioBackend(dial=dial, uds=target.uds),
-            )
-
-    return NearTransport()
+def _as_it_is(answer: Answer) -> Answer:
+    return answer
 
 
-def _unreachable(base: str, error: Exception) -> ServiceError:
+def _checked(token: str) -> str:
+    try:
+        token.encode("ascii")
+    except UnicodeEncodeError:
+        raise UsageError("the token has characters that no token has", "look at where it comes from") from None
+    if any(char in token for char in "\r\n\0"):
+        raise UsageError("the token has a line break in it", "a token file holds one line")
+    return token
+
+
+def _unreachable(base: str, error: Exception) -> ConnectionFailed:
     chain: list[str] = []
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return ConnectionFailed(
+            return Unreachable(
                 f"the certificate of {base} is not trusted: {cause.verify_message}",
-                "SSL_CERT_FILE names a file with further authorities",
+                "--ca-file FILE names its authority",
             )
         if isinstance(cause, ssl.SSLError):
-            return ConnectionFailed(f"{base} does not speak TLS", "write http:// if the service has no TLS")
+            reason = (cause.reason or "").lower()
+            if "certificate" in reason:
+                return Unreachable(f"{base} wants a client certificate", "--client-cert FILE names one")
+            return Unreachable(f"{base} does not speak TLS", "write http:// if the service has no TLS")
         chain.append(str(cause))
         cause = cause.__cause__ or cause.__context__
     text = " ".join(chain).lower()
     if "refused" in text or "errno 111" in text or "errno 61" in text:
         return ConnectionFailed(f"nobody listens at {base}", "is the service running, and is the port right?")
     if ("name" in text and ("resol" in text or "known" in text or "nodename" in text)) or "getaddrinfo" in text:
-        return ConnectionFailed(f"the host of {base} is not known", "is the name spelt right?")
+        return Unreachable(f"the host of {base} is not known", "is the name spelt right?")
     return ConnectionFailed(f"cannot reach {base}: {next((item for item in chain if item), type(error).__name__)}")

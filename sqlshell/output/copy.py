@@ -29,7 +29,8 @@ async def copy(result: Result, writer: Writer, sink: Sink) -> Summary:
         while (batch := await coming.next()) is not None:
             chunks = writer.write(batch)
             rows += len(batch.rows) if batch.announced is None else batch.announced
-            await _put(sink, chunks)
+            # Whoever feeds an endless result must not find us waiting for whoever reads it.
+            await _put(sink, chunks, apart=result.endless is not None)
         await _put(sink, writer.end(Summary(rows, True)))
         await _finish(sink)
         return Summary(rows, True)
@@ -67,8 +68,9 @@ class _Coming:
                 if self._sink.blocking and self._sink.closed:
                     raise Closed
                 if self._due is not None and self._patience() == 0:
-                    self._due = None
                     await _put(self._sink, self._writer.settle())
+                    again = asyncio.get_running_loop().time() + SETTLE_SECONDS
+                    self._due = again if self._writer.holding else None
             return coming.result()
         finally:
             if not coming.done():
@@ -83,11 +85,11 @@ class _Coming:
         return LOOK_SECONDS if left is None else min(left, LOOK_SECONDS)
 
 
-async def _put(sink: Sink, chunks: Iterable[bytes]) -> None:
+async def _put(sink: Sink, chunks: Iterable[bytes], *, apart: bool = False) -> None:
     data = b"".join(chunks)
     if not data:
         return
-    if sink.blocking:
+    if sink.blocking or apart:
         # A pager that nobody scrolls must not stop the event loop.
         await asyncio.to_thread(sink.write, data)
     else:

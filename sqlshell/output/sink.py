@@ -48,6 +48,11 @@ class StreamSink:
         self._stream = stream
         self._name = name
 
+    @property
+    def terminal(self) -> bool:
+        """Whether it is a terminal on which text can be drawn over."""
+        return self._stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
     def write(self, data: bytes) -> None:
         left = memoryview(data)
         try:

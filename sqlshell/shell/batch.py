@@ -46,6 +46,7 @@ def run_batch(
                 name = "" if kind == "command" else "stdin" if text == "-" else text
                 if not await shell.run_script(chunks, name, stop=stop) or (stop and shell.exit != Exit.DONE):
                     break
+            await shell.finish()
             return shell.exit
 
     before = {signal.SIGINT: signal.signal(signal.SIGINT, interrupted)}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import sys
+import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.lexers import PygmentsLexer
@@ -19,7 +20,6 @@ from prompt_toolkit.styles import BaseStyle, DynamicStyle
 from sqlshell.errors import Exit, UsageError
 from sqlshell.shell.prompt.history import FileHistory
 from sqlshell.shell.prompt.keys import bindings
-from sqlshell.shell.prompt.spinner import Spinner
 from sqlshell.shell.prompt.terminal import restored
 from sqlshell.shell.prompt.themes import DEFAULT, load
 from sqlshell.shell.prompt.toolbar import continuation_text, prompt_text, toolbar_text
@@ -27,20 +27,32 @@ from sqlshell.shell.shell import Shell
 from sqlshell.sql.lexer import SqlshellLexer
 from sqlshell.sql.scanner import Scanner
 
+THIRD_SECONDS = 2.0
+"""How soon after a statement was left a further Ctrl-C leaves the shell."""
+
 
 async def interact(shell: Shell, *, history: Path, themes: Path, greeting: Sequence[str] = ()) -> Exit:
     """Prompt, run, and again, until \\q or Ctrl-D. `history` is a file, `themes` the person's own folder of themes."""
     for line in greeting:
         shell.diagnostics.note(line)
-    if sys.stderr.isatty():
-        shell.progress = Spinner(shell.session, sys.stderr)
     looks = _Looks(shell, themes)
     prompt = _prompt(shell, history, looks)
+
+    def announce(text: str) -> None:
+        if prompt.app.is_running:
+            run_in_terminal(lambda: shell.diagnostics.note(text))
+        else:
+            shell.diagnostics.note(text)
+
+    shell.background.announce = announce
     with restored():
         while True:
             try:
                 text = await prompt.prompt_async()
             except KeyboardInterrupt:
+                if time.monotonic() - shell.foreground.left_at < THIRD_SECONDS:
+                    # The third in a row: the first asked for the statement's end, the second left it.
+                    return Exit.INTERRUPTED
                 continue
             except EOFError:
                 return Exit.DONE

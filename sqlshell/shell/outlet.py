@@ -7,18 +7,18 @@ from collections.abc import Callable
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.output.copy import copy, warn_of_names
 from sqlshell.output.formats import Format, Summary, WriterOptions, format_for_path, format_named
-from sqlshell.output.sink import FileSink, PipeSink, Sink
+from sqlshell.output.sink import FileSink, PipeSink, Sink, StreamSink
 from sqlshell.result import Result
 from sqlshell.shell.session import Session
 
 
 class Outlet:
-    """Writes results one after another. `screen` makes a sink for one result on stdout.
+    """Writes results one after another. `screen` makes a sink for one result on stdout, an endless one or not.
 
     A redirection opens its file at once, keeps it for all results until the next, and moves it in place when it ends.
     """
 
-    def __init__(self, session: Session, diagnostics: Diagnostics, screen: Callable[[], Sink]) -> None:
+    def __init__(self, session: Session, diagnostics: Diagnostics, screen: Callable[[bool], Sink]) -> None:
         self._session = session
         self._diagnostics = diagnostics
         self._screen = screen
@@ -47,7 +47,7 @@ class Outlet:
         elif self._redirected is not None:
             sink, form, one_off = self._redirected, self._format(expanded, self._by_ending), False
         else:
-            sink, form, one_off = self._screen(), self._format(expanded, None), True
+            sink, form, one_off = self._screen(result.endless is not None), self._format(expanded, None), True
         if not form.concatenates and not output:
             self._shared += 1
             if self._shared == 2:
@@ -55,7 +55,12 @@ class Outlet:
         if form.audience == "programs":
             warn_of_names(result, self._diagnostics.warn)
         options = self._session.options
-        writer = form.factory(WriterOptions(null=options.null, table_style=options.table_style, header=options.header))
+        looks = WriterOptions(null=options.null, table_style=options.table_style, header=options.header)
+        writer = form.factory(looks)
+        if result.endless is not None and form.name == "table" and live(self._session, sink):
+            from sqlshell.output.live import LiveTable
+
+            writer = LiveTable(looks)
         try:
             summary = await copy(result, writer, sink)
         except BaseException:
@@ -86,6 +91,11 @@ class Outlet:
         if (expanded or options.expanded) and chosen.name == "table":
             chosen = format_named("vertical")
         return chosen
+
+
+def live(session: Session, sink: Sink) -> bool:
+    """Whether rows are shown in a view that is drawn over: on a terminal that can."""
+    return session.interactive and isinstance(sink, StreamSink) and sink.terminal
 
 
 def _open(output: str) -> Sink:

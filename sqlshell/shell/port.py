@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from sqlshell.client.service import Service
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.result import Result
+from sqlshell.shell.background import Background
+from sqlshell.shell.journal import Journal
 from sqlshell.shell.session import Session
+from sqlshell.shell.transfers import Attachments
 
 if TYPE_CHECKING:
     from sqlshell.shell.commands.command import Command
@@ -23,6 +29,21 @@ class Submit:
 
     expanded: bool = False
     output: str = ""
+    background: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Show a result that the shell itself has."""
+
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Show the result of an earlier statement."""
+
+    statement_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +67,7 @@ class Say:
     text: str
 
 
-Effect = Quit | Submit | RunFile | Redirect | Say
+Effect = Quit | Submit | Show | Fetch | RunFile | Redirect | Say
 
 
 class Port(Protocol):
@@ -57,6 +78,24 @@ class Port(Protocol):
 
     @property
     def commands(self) -> Mapping[str, Command]: ...
+
+    @property
+    def journal(self) -> Journal: ...
+
+    @property
+    def background(self) -> Background: ...
+
+    @property
+    def attachments(self) -> Attachments: ...
+
+    @property
+    def service(self) -> Service: ...
+
+    @property
+    def diagnostics(self) -> Diagnostics: ...
+
+    def progressed(self, share: float | None, message: str) -> None:
+        """Show how far something has come."""
 
     def themes(self) -> Sequence[str]:
         """The names of the themes that can be chosen. Raises UsageError for a broken theme file."""

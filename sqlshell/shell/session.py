@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from sqlshell.context import SessionContext
+from sqlshell.result import Endless
 
 EMBEDDED_ROW_LIMIT = 10_000
 
@@ -27,6 +28,9 @@ class Options:
     echo: bool = False
     quiet: bool = False
     theme: str = "default"
+    max_rows: int = 0
+    stream_for: float = 0.0
+    allow_gaps: bool = False
 
 
 @dataclass(slots=True)
@@ -37,6 +41,9 @@ class Running:
     statement_id: str = ""
     share: float | None = None
     message: str = ""
+    query_id: str = ""
+    endless: Endless | None = None
+    """The result that is being shown and has no end of its own."""
     finished: bool = False
     """Whether its rows are being read, so that there is nothing left for the service to end."""
 
@@ -51,5 +58,7 @@ class Session:
     embedded: bool = False
     interactive: bool = False
     running: Running | None = None
+    last_id: str = ""
+    """The statementID of the last statement."""
     elapsed: float | None = None
     """Seconds from submission to the last row of the last statement."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
-from sqlshell.client.statements import Statements, Watch
+from sqlshell.client.service import Service
+from sqlshell.client.watch import Submission
+from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import (
     ConnectionFailed,
@@ -17,40 +17,24 @@ from sqlshell.errors import (
     NotAuthenticated,
     ShellError,
     UsageError,
-    Where,
 )
-from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho
-from sqlshell.result import Result
+from sqlshell.shell.background import Background
 from sqlshell.shell.commands.command import Command, find
+from sqlshell.shell.foreground import Foreground
+from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
-from sqlshell.shell.port import Quit, Redirect, RunFile, Say, Submit
+from sqlshell.shell.port import Effect, Fetch, Quit, Redirect, RunFile, Say, Show, Submit
 from sqlshell.shell.scripts import read_script
 from sqlshell.shell.session import Running, Session
+from sqlshell.shell.transfers import Attachments
+from sqlshell.sql.kinds import reads_only
 from sqlshell.sql.scanner import Command as CommandText
 from sqlshell.sql.scanner import Item, Scanner, Statement
 
+Offline = Callable[[Submission, SessionContext], None]
+"""Tells of a submission in the place of making it."""
+
 DEEPEST_INCLUDE = 50
-ENDING_SECONDS = 10.0
-"""How long a script that was interrupted waits for the service to end its statement."""
-
-
-class Progress(Protocol):
-    """What shows that a statement is being waited for."""
-
-    def show(self) -> None: ...
-
-    def hide(self) -> None: ...
-
-
-class Silent:
-    """Progress of a script: none."""
-
-    def show(self) -> None:
-        return None
-
-    def hide(self) -> None:
-        return None
 
 
 class Shell:
@@ -58,31 +42,36 @@ class Shell:
 
     def __init__(
         self,
-        statements: Statements,
+        service: Service,
         session: Session,
         outlet: Outlet,
         diagnostics: Diagnostics,
+        journal: Journal,
         commands: Mapping[str, Command],
         themes: Callable[[], Sequence[str]],
-        progress: Progress | None = None,
+        attached: Sequence[str] = (),
+        offline: Offline | None = None,
     ) -> None:
         self.session = session
         self.commands = commands
         self.themes = themes
         self.diagnostics = diagnostics
-        self.progress: Progress = progress or Silent()
         self.exit = Exit.DONE
-        self._statements = statements
+        self.service = service
+        self.journal = journal
+        self.attachments = Attachments(attached, diagnostics)
+        self.background = Background(service.statements, journal, diagnostics)
+        self.foreground = Foreground(service.statements, session, outlet, diagnostics, journal)
         self._outlet = outlet
+        self._offline = offline
         self._including: list[str] = []
         self._going = True
-        self._task: asyncio.Task[None] | None = None
-        self._wanted = False
+        self._command_task: asyncio.Task[Effect | None] | None = None
 
     @property
     def busy(self) -> bool:
-        """Whether there is a statement to interrupt."""
-        return self._task is not None and not self._task.done()
+        """Whether there is something to interrupt."""
+        return self.foreground.busy or self._command_task is not None
 
     async def run(self, text: str) -> bool:
         """Run everything in `text` as typed by a person; False when the shell is to end. Raises no ShellError."""
@@ -101,7 +90,10 @@ class Shell:
             # Reading may block: what is due on the loop, such as an interruption, comes first.
             await asyncio.sleep(0)
             try:
-                chunk = next(arriving, None)
+                if self.background.running:
+                    chunk = await asyncio.to_thread(next, arriving, None)
+                else:
+                    chunk = next(arriving, None)
             except ShellError as error:
                 self._tell(error, name, None)
                 return self._going
@@ -119,22 +111,43 @@ class Shell:
         return True
 
     def interrupt(self) -> bool:
-        """Ctrl-C: first asks the service to end the running statement, then stops waiting. False if nothing runs."""
-        if self._task is None or not self.busy:
-            return False
-        running = self.session.running
-        if running is not None and not running.statement_id and not self._wanted:
-            # Nothing can be ended before the service has named it, which it does within moments.
-            self._wanted = True
-            self.progress.hide()
-            self.diagnostics.note("cancelling as soon as the service has answered; Ctrl-C again stops waiting")
-            return True
-        self._task.cancel()
-        return True
+        """Ctrl-C: first asks the service to end the statement, then leaves it. False if nothing is left to do."""
+        if self._command_task is not None:
+            return self._command_task.cancel()
+        return self.foreground.interrupt()
+
+    def progressed(self, share: float | None, message: str) -> None:
+        """Show how far a command has come."""
+        if self.session.running is None:
+            self.session.running = Running()
+            self.foreground.progress.show()
+        self.session.running.share, self.session.running.message = share, message
+
+    async def finish(self) -> None:
+        """The end of scripts: statements in the background are named by then, and told of.
+
+        The embedded service ends with the shell, so that they are waited for there. Files of the command line that
+        no statement named are an error.
+        """
+        if self.session.embedded:
+            await self.background.finished()
+        for job in await self.background.named():
+            self.diagnostics.note(f"[{job.number}] still runs there: sqlshell fetch {job.statement_id}")
+        if self.exit == Exit.DONE:
+            try:
+                self.attachments.unnamed()
+            except UsageError as error:
+                self._tell(error, "", None)
+
+    async def aclose(self) -> None:
+        """Leave: what runs in the background goes on at the service."""
+        await self.background.aclose()
+        self.journal.close()
+        await self.service.aclose()
 
     async def _item(self, item: Item) -> None:
         if isinstance(item, Statement):
-            await self._statement(item.text)
+            await self._statement(item.text, background=item.background)
             return
         found = find(self.commands, item.name)
         if item.statement is not None and not found.submits:
@@ -142,7 +155,19 @@ class Shell:
         await self._command(found, item)
 
     async def _command(self, found: Command, item: CommandText) -> None:
-        effect = await found.run(self, item.args)
+        self._command_task = asyncio.ensure_future(found.run(self, item.args))
+        try:
+            effect = await self._command_task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            raise Interrupted(f"\\{item.name} was interrupted") from None
+        finally:
+            self._command_task = None
+            if self.session.running is not None:
+                self.session.running = None
+                self.foreground.progress.hide()
         match effect:
             case Quit():
                 self._going = False
@@ -152,10 +177,15 @@ class Shell:
                 self._outlet.redirect(output)
             case RunFile(path):
                 await self._include(path)
-            case Submit(expanded, output):
+            case Show(result):
+                await self._outlet.show(result)
+            case Fetch(statement_id):
+                await self.foreground.fetch(statement_id, self.session.context)
+            case Submit(expanded, output, background):
                 if item.statement is None:
                     raise UsageError(f"\\{item.name} ends a statement, and there is none", "write it behind one")
-                await self._statement(item.statement.text, expanded=expanded, output=output)
+                text = item.statement.text
+                await self._statement(text, expanded=expanded, output=output, background=background)
 
     async def _include(self, path: str) -> None:
         if len(self._including) >= DEEPEST_INCLUDE:
@@ -173,113 +203,29 @@ class Shell:
         if failed != Exit.DONE:
             raise Told(failed)
 
-    async def _statement(self, sql: str, *, expanded: bool = False, output: str = "") -> None:
+    async def _statement(
+        self, sql: str, *, expanded: bool = False, output: str = "", background: bool = False, own: bool = True
+    ) -> None:
+        """Run one statement. `own` says that the person wrote its text, so that files it names may be sent."""
         options = self.session.options
         if options.echo:
             self.diagnostics.say(sql)
-        running = self.session.running = Running()
-        self._wanted = False
-        self.progress.show()
-        self._task = asyncio.ensure_future(self._run(sql, running, expanded=expanded, output=output))
-        try:
-            await self._task
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if current is not None and current.cancelling():
-                raise
-            await self._end(running)
-        finally:
-            self._task = None
-            self.session.elapsed = time.monotonic() - running.began
-            self.session.running = None
-            self.progress.hide()
-
-    async def _run(self, sql: str, running: Running, *, expanded: bool, output: str) -> None:
         limit = None
         shown = not output and not self._outlet.exporting
-        if self.session.embedded and self.session.interactive and shown and self.session.options.rowlimit:
-            limit = self.session.options.rowlimit
-        results = self._statements.run(sql, self.session.context, row_limit=limit, watch=self._watch(running))
-        try:
-            async for result in results:
-                running.finished = True
-                await self._show(result, running, expanded=expanded, output=output)
-                running.finished = False
-        finally:
-            await results.aclose()
-
-    async def _show(self, result: Result, running: Running, *, expanded: bool, output: str) -> None:
-        self.progress.hide()
-        rows = None
-        if result.columns:
-            summary = await self._outlet.show(result, expanded=expanded, output=output)
-            rows = summary.rows
-        seconds = time.monotonic() - running.began
-        if result.sql_state == sqlstate.WARNING and result.message:
-            self.diagnostics.warn(result.message)
-        if self.session.interactive:
-            parts = [f"{rows:,} row{'' if rows == 1 else 's'}"] if rows is not None else []
-            if rows is not None and not summary.complete:
-                parts = [f"{rows:,} rows read, then stopped"]
-            if rows is None and result.sql_state != sqlstate.WARNING:
-                parts.append(result.message or "done")
-            line = parts[0] if parts else "done"
-            self.diagnostics.say(f"{line} ({duration(seconds)})" if self.session.options.timing else line)
+        if self.session.embedded and self.session.interactive and shown and not background:
+            limit = options.rowlimit or None
+        sql, files = self.attachments.of(sql, own=own)
+        asked = Submission(sql, files, limit, reads_only(sql))
+        if self._offline is not None:
+            self._offline(asked, self.session.context)
+            self.attachments.sent(files)
+            return
+        if background:
+            job = self.background.start(asked, self.session.context)
+            self.diagnostics.note(f"[{job.number}] runs in the background; \\jobs lists it")
         else:
-            said = result.message if rows is None else f"{rows} rows"
-            self.diagnostics.detail(f"statement {result.statement_id}: {said or 'done'} ({duration(seconds)})")
-
-    def _watch(self, running: Running) -> Watch:
-        def identified(statement_id: str) -> None:
-            running.statement_id = statement_id
-            if self._wanted and self._task is not None:
-                self._wanted = False
-                self._task.cancel()
-            self.diagnostics.detail(f"statementID {statement_id}", 2)
-
-        def progressed(share: float | None, message: str) -> None:
-            running.share, running.message = share, message
-
-        def say(text: str) -> None:
-            self.progress.hide()
-            self.diagnostics.note(text)
-            self.progress.show()
-
-        return Watch(identified, progressed, self._adopt, say)
-
-    def _adopt(self, echo: ContextEcho | None) -> None:
-        self.session.context = self.session.context.adopt(echo)
-
-    async def _end(self, running: Running) -> None:
-        """The person wants the statement to end. Raises Interrupted that says what became of it."""
-        self.progress.hide()
-        if running.finished:
-            raise Interrupted(
-                "interrupted; the statement itself was done", where=Where(statement_id=running.statement_id)
-            )
-        if not running.statement_id:
-            raise Interrupted("interrupted before the service had answered", "it may have taken the statement")
-        self.diagnostics.note("cancelling; press Ctrl-C again to stop waiting")
-        waiting = f"it may still be running there as {running.statement_id}"
-        self._task = asyncio.ensure_future(self._terminate(running.statement_id))
-        try:
-            async with asyncio.timeout(None if self.session.interactive else ENDING_SECONDS):
-                await self._task
-        except (asyncio.CancelledError, TimeoutError):
-            raise Interrupted("stopped waiting for the statement", waiting) from None
-        except Interrupted:
-            raise
-        except ShellError as error:
-            raise Interrupted(f"the service did not end the statement: {error.message}", waiting) from error
-
-    async def _terminate(self, statement_id: str) -> None:
-        state = await self._statements.terminate(statement_id, self.session.context)
-        where = Where(sql_state=state, statement_id=statement_id)
-        if sqlstate.running(state):
-            raise Interrupted("the service took the request, and the statement still runs", where=where)
-        if sqlstate.failed(state):
-            raise Interrupted("the statement was ended", where=where)
-        raise Interrupted("the statement was done before it could be ended", where=where)
+            await self.foreground.run(asked, self.session.context, expanded=expanded, output=output)
+        self.attachments.sent(files)
 
     def _tell(self, error: ShellError, name: str, item: Item | None) -> None:
         if self.exit == Exit.DONE:
@@ -298,15 +244,3 @@ class Told(ShellError):
     def __init__(self, code: Exit) -> None:
         super().__init__("")
         self.exit = code
-
-
-def duration(seconds: float) -> str:
-    """A time for people: `12 ms`, `1.234 s`, `2 min 03 s`."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.3f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"

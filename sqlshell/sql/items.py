@@ -28,13 +28,15 @@ class Statement:
 
     `text` runs from the first token to the last character before the closing `;` that is not blank, as written, but for
     `\\;`, `\\:` and `\\\\`, of which it has the second character. `line` (from 1) and `offset` (characters in the whole
-    input) are those of the first token. `terminated` is False for what the end of the input ended.
+    input) are those of the first token. `terminated` is False for what the end of the input ended, `background` is True
+    for what ended in `;&`.
     """
 
     text: str
     line: int
     offset: int
     terminated: bool
+    background: bool = False
 
 
 @dataclass(frozen=True, slots=True)

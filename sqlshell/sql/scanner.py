@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
+from dataclasses import replace
 from typing import Final
 
 from sqlshell.sql import patterns
@@ -46,6 +47,7 @@ class Scanner:
         self._span: Span | None = None
         self._word = ""  # the start of a word that the last piece ended in
         self._parts: list[str] = []  # the statement's text from earlier pieces
+        self._last: Statement | None = None  # a statement whose `;` ended the last piece: a `&` may yet follow
         self._clear()
 
     def _clear(self) -> None:
@@ -77,6 +79,8 @@ class Scanner:
 
     def feed(self, chunk: str) -> list[Item]:
         """The statements and commands that are complete with this piece of the script, in order. Raises nothing."""
+        if not chunk:
+            return []
         if self._in_command and "\n" not in chunk:
             self._held.append(chunk)
             return []
@@ -86,6 +90,10 @@ class Scanner:
         self._counted = self._taken = 0
         items: list[Item] = []
         position = 1 if self._base == 0 and text.startswith(_BYTE_ORDER_MARK) else 0
+        if self._last is not None:
+            items.append(self._last)
+            self._last = None
+            position = self._terminated(text, 0, items)
         while position < len(text):
             if not self._started and not self._span:
                 position = _end(patterns.BETWEEN, text, position)
@@ -94,7 +102,7 @@ class Scanner:
                     start, stop = whole.span(1)
                     written = text[start:stop].rstrip(patterns.BLANKS)
                     items.append(Statement(written, self._line_at(start), self._base + start, True))
-                    position = stop + 1
+                    position = self._terminated(text, stop + 1, items)
                     continue
             gone_to = self._step(text, position, items)
             if gone_to is None:
@@ -129,6 +137,19 @@ class Scanner:
         self._start_line = self._line_at(position)
         self._start_offset = self._base + position
         self._body = Body(self._text[position])
+
+    def _terminated(self, text: str, position: int, items: list[Item]) -> int:
+        """Past the `;` of the last item: a `&` right behind it belongs to it."""
+        if position == len(text):
+            last = items.pop()
+            assert isinstance(last, Statement)
+            self._last = last
+        elif text[position] == "&":
+            last = items.pop()
+            assert isinstance(last, Statement)
+            items.append(replace(last, background=True))
+            return position + 1
+        return position
 
     def _statement(self, rest: str, *, terminated: bool) -> Statement:
         text = "".join([*self._parts, rest]).rstrip(patterns.BLANKS)
@@ -198,7 +219,7 @@ class Scanner:
                 self._depth = max(0, self._depth - 1)
             case ";" if not self._depth and not self._body.state:
                 items.append(self._statement(text[self._taken : start], terminated=True))
-                return start + 1
+                return self._terminated(text, start + 1, items)
             case _ if patterns.WORD.match(text, start):
                 return self._word_on(text, start)
         self._break()

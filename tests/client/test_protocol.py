@@ -13,12 +13,16 @@ from sqlshell.client.protocol import (
     Follow,
     Poll,
     columns_of,
-    encode_request,
     not_ready_wait,
     poll_wait,
     read_lookup,
     read_submission,
 )
+from sqlshell.client.results import Results
+from sqlshell.client.statements import Statements
+from sqlshell.client.target import parse
+from sqlshell.client.transport import Transport
+from sqlshell.client.watch import Submission, Watch
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, NotAuthenticated, ProtocolError, ServiceError, StatementError, WaitTimeout
 from sqlshell.interface.models import StatementHead
@@ -176,7 +180,9 @@ def test_waits_on_something_not_ready_grow_and_are_bounded() -> None:
 
 def test_the_request_is_a_multipart_part_of_json() -> None:
     context = SessionContext(database="d", timezone="Europe/Paris", session_id="s")
-    content, content_type = encode_request(context.request("select 'ü'", 5), "b0undary")
+    transport = Transport(parse("http://127.0.0.1:9"), "")
+    upload = Statements(transport, Results(transport)).body(Submission("select 'ü'", row_limit=5), context, Watch())
+    content, content_type = b"".join(upload._all()), upload.content_type
     message = BytesParser().parsebytes(f"Content-Type: {content_type}\r\n\r\n".encode() + content)
     parts = list(message.walk())[1:]
     assert len(parts) == 1

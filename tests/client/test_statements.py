@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client.statements import Statements, Watch
+from sqlshell.client.results import Results
+from sqlshell.client.statements import Statements, Submission, Watch
 from sqlshell.client.target import parse
 from sqlshell.client.transport import Transport
 from sqlshell.context import SessionContext
 from sqlshell.errors import ServiceError, ShellError, StatementError, WaitTimeout
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
+from sqlshell.sql.kinds import reads_only
 
 ID = "0f6b3f7e-0000-4000-8000-000000000001"
 OTHER = "0f6b3f7e-0000-4000-8000-000000000002"
@@ -74,15 +76,18 @@ def scripted(*answers: tuple[int, Any]) -> Iterator[Scripted]:
         server.server_close()
 
 
-def run(state: Scripted, watch: Watch | None = None, wait: float | None = None) -> list[Rows]:
+def run(
+    state: Scripted, watch: Watch | None = None, wait: float | None = None, sql: str = "insert into t values (1)"
+) -> list[Rows]:
     """The rows of each result of one submission."""
 
     async def work() -> list[Rows]:
         transport = Transport(parse(state.url), "tok")
         try:
             found = []
+            asked = Submission(sql, reads_only=reads_only(sql))
             context = SessionContext(database="d", timezone="UTC", session_id="s 1")
-            async for result in Statements(transport, wait_limit=wait).run("select 1", context, watch=watch):
+            async for result in Statements(transport, Results(transport), wait).run(asked, context, watch):
                 found.append([row async for batch in result.batches for row in batch.rows])
             return found
         finally:

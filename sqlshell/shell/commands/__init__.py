@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from sqlshell.shell.commands import display, general, scripts
+from sqlshell.shell.commands import display, files, general, jobs, scripts
 from sqlshell.shell.commands.command import Command, table
 
-BUILTIN: tuple[Command, ...] = (*general.COMMANDS, *display.COMMANDS, *scripts.COMMANDS)
+BUILTIN: tuple[Command, ...] = (
+    *general.COMMANDS,
+    *display.COMMANDS,
+    *scripts.COMMANDS,
+    *jobs.COMMANDS,
+    *files.COMMANDS,
+)
 
 __all__ = ["BUILTIN", "Command", "table"]

@@ -32,10 +32,18 @@ async def go_expanded(port: Port, args: Args) -> Submit:
     return Submit(expanded=True, output=args[0].strip("'\"") if args else "")
 
 
+@command("bg", submits=True)
+async def go_background(port: Port, args: Args) -> Submit:
+    """End a statement and leave it running in the background, as ;& does.
+
+    Its end is announced, \\jobs lists it, \\fetch shows its result. It runs in a session of its own."""
+    return Submit(background=True)
+
+
 @command("echo", "[TEXT...]")
 async def echo(port: Port, args: Args) -> Say:
     """Print a text on stderr."""
     return Say(args[0] if args else "")
 
 
-COMMANDS = (include, redirect, go, go_expanded, echo)
+COMMANDS = (include, redirect, go, go_expanded, go_background, echo)

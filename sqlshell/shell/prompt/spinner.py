@@ -8,11 +8,12 @@ from typing import TextIO
 
 from sqlshell.output.cells import printable
 from sqlshell.shell.session import Session
-from sqlshell.shell.shell import duration
+from sqlshell.shell.words import duration
 
 SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FIRST_SECONDS = 0.15
 STEP_SECONDS = 0.1
+BAR_CELLS = 20
 ERASE = "\r\x1b[K"
 
 
@@ -41,7 +42,7 @@ class Spinner:
         await asyncio.sleep(FIRST_SECONDS)
         number = 0
         while (running := self._session.running) is not None:
-            share = f" {running.share:.0%}" if running.share is not None else ""
+            share = f" {_bar(running.share)} {running.share:.0%}" if running.share is not None else ""
             said = f" {printable(running.message)[:40]}" if running.message else ""
             elapsed = duration(time.monotonic() - running.began)
             self._drawn = True
@@ -55,3 +56,8 @@ class Spinner:
             self._stream.flush()
         except (OSError, UnicodeEncodeError):
             self._drawn = False
+
+
+def _bar(share: float) -> str:
+    done = round(min(1.0, max(0.0, share)) * BAR_CELLS)
+    return "█" * done + "░" * (BAR_CELLS - done)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlshell.output.cells import cells, printable
 from sqlshell.shell.session import Session
-from sqlshell.shell.shell import duration
+from sqlshell.shell.words import duration
 from sqlshell.sql.scanner import State
 
 LONGEST_NAME = 40

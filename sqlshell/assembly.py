@@ -1,0 +1,125 @@
+"""Settings become the parts of a shell: the client of its service, the journal, what --offline does."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlshell.client.network import Dial
+from sqlshell.client.options import Network
+from sqlshell.client.results import Results
+from sqlshell.client.service import Service
+from sqlshell.client.statements import Statements
+from sqlshell.client.target import Target
+from sqlshell.client.trace import Trace
+from sqlshell.client.transport import Transport
+from sqlshell.client.watch import Client, Rules, Submission
+from sqlshell.context import SessionContext
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.places import Place, Remote, run_token_command
+from sqlshell.settings import Settings
+from sqlshell.shell.journal import Journal
+from sqlshell.shell.session import Session
+from sqlshell.sql.secrets import redacted
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A service that runs: its address, a token for it, and how to dial it where that is not TCP."""
+
+    target: Target
+    token: str = field(default="", repr=False)
+    dial: Dial | None = None
+
+
+def network_of(settings: Settings) -> Network:
+    return Network(
+        connect_timeout=settings["connect_timeout"],
+        read_timeout=settings["read_timeout"],
+        timeout=settings["timeout"] or 1e9,
+        retries=settings["retries"],
+        ca_file=settings["ca_file"],
+        client_cert=settings["client_cert"],
+        client_key=settings["client_key"],
+        insecure=settings["insecure"],
+        private_data_plane=settings["private_data_plane"],
+        answer_limit=max(1, settings["answer_limit"]) << 20,
+    )
+
+
+def service_of(place: Place, reached: Reached, session: Session, diagnostics: Diagnostics) -> Service:
+    """The client of a service. Raises UsageError for certificates that cannot be used."""
+    settings, network = place.settings, network_of(place.settings)
+    command = place.where.token_command if isinstance(place.where, Remote) else ""
+    if network.insecure and reached.target.scheme == "https":
+        diagnostics.warn(f"--insecure: the certificate of {reached.target.base} is not checked")
+
+    async def renew() -> str:
+        return await asyncio.to_thread(run_token_command, command)
+
+    transport = Transport(
+        reached.target,
+        reached.token,
+        dial=reached.dial,
+        network=network,
+        trace=Trace(diagnostics.say, lambda: diagnostics.verbose, redacted),
+        renew=renew if command else None,
+        say=diagnostics.note,
+        warn=diagnostics.warn,
+    )
+    return Service(transport, _client(transport, reached, session, settings, diagnostics))
+
+
+def journal_of(place: Place, folder: Path, diagnostics: Diagnostics) -> Journal:
+    """Where statements are remembered: in a file for services that outlive this process."""
+    if not isinstance(place.where, Remote) or not place.settings["journal"]:
+        return Journal(None, "", "", diagnostics.warn)
+    target = place.where.target
+    name = f"unix://{target.uds}" if target.uds else target.base
+    return Journal(folder / "journal.db", name, place.settings.profile, diagnostics.warn)
+
+
+def offline_of(place: Place, settings: Settings) -> Callable[[Submission, SessionContext], None]:
+    """Prints each request as a curl command."""
+    assert isinstance(place.where, Remote)
+    target = place.where.target
+    options = [
+        *(["--cacert", settings["ca_file"]] if settings["ca_file"] else []),
+        *(["--cert", settings["client_cert"]] if settings["client_cert"] else []),
+        *(["--key", settings["client_key"]] if settings["client_key"] else []),
+        *(["--insecure"] if settings["insecure"] else []),
+    ]
+
+    def tell(asked: Submission, context: SessionContext) -> None:
+        from sqlshell.client.curl import curl
+
+        text = curl(target, asked, context, legacy=settings["api"] == "legacy", options=options)
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+    return tell
+
+
+def _client(
+    transport: Transport, reached: Reached, session: Session, settings: Settings, diagnostics: Diagnostics
+) -> Client:
+    waits = settings["wait"] or None
+    if settings["api"] == "legacy":
+        from sqlshell.client.legacy import Legacy
+
+        return Legacy(transport, waits)
+
+    def rules() -> Rules:
+        options = session.options
+        return Rules(options.max_rows or None, options.stream_for or None, session.interactive or options.allow_gaps)
+
+    statements = Statements(transport, Results(transport, reached.dial, rules), waits)
+    if settings["api"] == "auto":
+        from sqlshell.client.api import Auto
+        from sqlshell.client.legacy import Legacy
+
+        return Auto(transport, statements, Legacy(transport, waits), diagnostics.note)
+    return statements

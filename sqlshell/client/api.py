@@ -1,0 +1,100 @@
+"""Which interface a service has, and its version."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from sqlshell.client.protocol import read_lookup, unreadable
+from sqlshell.client.transport import Answer, Transport
+from sqlshell.client.watch import Client, Submission, Watch
+from sqlshell.context import SessionContext
+from sqlshell.errors import ProtocolError, ServiceError, ShellError
+from sqlshell.interface.models import Version
+from sqlshell.result import Result
+
+_VERSION = msgspec.json.Decoder(Version)
+
+
+async def version(transport: Transport, *, legacy: bool) -> str:
+    """The service's version as `major.minor.patch`. Raises ServiceError and the errors of the transport."""
+    path = "/version" if legacy else "/v2/version"
+
+    def read(answer: Answer) -> str:
+        if answer.status != 200:
+            step = read_lookup(answer.status, answer.headers, answer.body, transport.target.base, "")
+            error = getattr(step, "error", None)
+            if isinstance(error, ShellError):
+                raise error
+            raise ServiceError(f"{transport.target.base} answered {path} with {answer.status}")
+        try:
+            found = _VERSION.decode(answer.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ProtocolError(f"{transport.target.base} answered {path} with {unreadable(error)}") from None
+        return f"{found.major}.{found.minor}.{found.patch}"
+
+    return await transport.asked("GET", path, read)
+
+
+async def has_v2(transport: Transport) -> bool:
+    """Whether the service has `/v2`, else the legacy interface. Raises ServiceError where it has neither."""
+    if (await transport.request("GET", "/v2/version")).status != 404:
+        return True
+    if (await transport.request("GET", "/version")).status != 404:
+        return False
+    raise ServiceError(
+        f"{transport.target.base} has neither /v2/version nor /version", "check the URL: it ends before /v2"
+    )
+
+
+@dataclass(slots=True)
+class Auto:
+    """A service whose interface is found out when it is first used."""
+
+    transport: Transport
+    v2: Client
+    legacy: Client
+    say: Callable[[str], None]
+    _chosen: Client | None = field(default=None)
+
+    async def chosen(self) -> Client:
+        if self._chosen is None:
+            self._chosen = self.v2 if await has_v2(self.transport) else self.legacy
+            if self._chosen is self.legacy:
+                self.say(f"{self.transport.target.base} has the legacy interface: no look-ups, no context from it")
+        return self._chosen
+
+    async def run(
+        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+    ) -> AsyncGenerator[Result, None]:
+        results = (await self.chosen()).run(asked, context, watch)
+        try:
+            async for result in results:
+                yield result
+        finally:
+            await results.aclose()
+
+    async def fetch(
+        self, statement_id: str, context: SessionContext, watch: Watch | None = None
+    ) -> AsyncGenerator[Result, None]:
+        results = (await self.chosen()).fetch(statement_id, context, watch)
+        try:
+            async for result in results:
+                yield result
+        finally:
+            await results.aclose()
+
+    async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
+        return await (await self.chosen()).state(statement_id, context)
+
+    async def terminate(self, query_id: str, context: SessionContext) -> None:
+        await (await self.chosen()).terminate(query_id, context)
+
+    async def is_legacy(self) -> bool:
+        return await (await self.chosen()).is_legacy()
+
+    async def aclose(self) -> None:
+        await self.v2.aclose()
+        await self.legacy.aclose()

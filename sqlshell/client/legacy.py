@@ -1,0 +1,222 @@
+"""The legacy interface: POST /run-statement answers when the statement has run, with everything that it gave.
+
+No statement can be looked up, and nothing is echoed: the context is what the caller says. Each element of the answer
+may hold `id`, `action`, `target`, `secret` and `data` in any shape; all are optional.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from sqlshell.client.protocol import read_submission, unreadable
+from sqlshell.client.statements import UNCERTAIN, upload_of
+from sqlshell.client.transport import Answer, Transport
+from sqlshell.client.upload import Upload
+from sqlshell.client.watch import Submission, Watch, may_have_run
+from sqlshell.context import SessionContext
+from sqlshell.errors import ConnectionBroken, ProtocolError, ShellError, StatementError, UsageError, WaitTimeout, Where
+from sqlshell.result import Batch, Column, Result
+
+FIELDS = (
+    ("orgID", "organization"),
+    ("databaseName", "database"),
+    ("schemaName", "schema"),
+    ("storeName", "store"),
+)
+"""Form fields, and the parts of the context that they carry."""
+
+_STATE = re.compile(r"([0-9A-Z]{5,6}): (.*)", re.S)
+
+
+class Element(msgspec.Struct):
+    """One element of the answer. Nothing is relied on."""
+
+    id: Any = None
+    action: Any = None
+    target: Any = None
+    secret: Any = None
+    data: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_ANSWER = msgspec.json.Decoder(list[Element])
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str)
+
+
+@dataclass(slots=True)
+class Legacy:
+    """A service by its legacy interface. `wait_limit` is in seconds; past it WaitTimeout is raised."""
+
+    transport: Transport
+    wait_limit: float | None = None
+    _boundary: str = field(default_factory=lambda: f"sqlshell-{secrets.token_hex(16)}")
+
+    async def run(
+        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+    ) -> AsyncGenerator[Result, None]:
+        """Run a submission; the result of each element of the answer. Raises as Statements.run() does."""
+        watch = watch or Watch()
+        upload = self.body(asked, context, watch)
+        try:
+            async with asyncio.timeout(self.wait_limit):
+                elements = await self.transport.asked(
+                    "POST",
+                    "/run-statement",
+                    lambda answer: self._read(answer, asked),
+                    content=upload,
+                    content_type=upload.content_type,
+                    again=asked.reads_only,
+                )
+        except TimeoutError:
+            raise WaitTimeout(
+                f"the service has not answered in {self.wait_limit:g} s", "the statement may go on there"
+            ) from None
+        except ConnectionBroken as error:
+            if not asked.reads_only:
+                may_have_run(error)
+            raise
+        for number, element in enumerate(elements):
+            yield _result(element, number)
+
+    async def fetch(
+        self, statement_id: str, context: SessionContext, watch: Watch | None = None
+    ) -> AsyncGenerator[Result, None]:
+        """Raises UsageError: nothing can be looked up."""
+        raise _nothing_kept()
+        yield
+
+    async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
+        """Raises UsageError: nothing can be looked up."""
+        raise _nothing_kept()
+
+    async def terminate(self, query_id: str, context: SessionContext) -> None:
+        """Ask the service to end a query. Raises as run()."""
+        quoted = query_id.replace("'", "''")
+        async for _ in self.run(Submission(f"TERMINATE QUERY '{quoted}'"), context):
+            pass
+
+    async def is_legacy(self) -> bool:
+        return True
+
+    async def aclose(self) -> None:
+        await self.transport.aclose()
+
+    def body(self, asked: Submission, context: SessionContext, watch: Watch) -> Upload:
+        """The form of a submission. Raises UsageError."""
+        given = dict(context.parts())
+        texts = [("statement", asked.sql), *((name, given[part]) for name, part in FIELDS if given[part])]
+        try:
+            parts = [(f'Content-Disposition: form-data; name="{name}"', text.encode()) for name, text in texts]
+        except UnicodeEncodeError:
+            raise UsageError("the statement has characters that are not valid Unicode", "is it UTF-8?") from None
+        if any(self._boundary.encode() in content for _, content in parts):
+            raise UsageError("the statement contains the request's own boundary", "run it again")
+        return upload_of(self._boundary, parts, asked.attachments, "attachment", watch)
+
+    def _read(self, answer: Answer, asked: Submission) -> list[Element]:
+        base = self.transport.target.base
+        if answer.status != 200:
+            raise _failure(answer, base, asked)
+        try:
+            return _ANSWER.decode(answer.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ProtocolError(
+                f"{base} answered /run-statement with {unreadable(error)}", "is this the legacy interface? (--api)"
+            ) from None
+
+
+def _failure(answer: Answer, base: str, asked: Submission) -> ShellError:
+    step = read_submission(answer.status, answer.headers, answer.body, base)
+    error = getattr(step, "error", None)
+    if not isinstance(error, ShellError):
+        return ProtocolError(f"{base} answered /run-statement with {answer.status}")
+    if answer.status == 400:
+        said = error.message.partition(": ")[2] or error.message
+        found = _STATE.fullmatch(said)
+        return StatementError(found[2] if found else said, error.hint, Where(found[1] if found else ""))
+    if answer.status == 404:
+        error.message = f"{base} has no legacy interface"
+        error.hint = "--api v2 is the current one"
+    if answer.status in UNCERTAIN and not asked.reads_only:
+        may_have_run(error)
+    return error
+
+
+def _result(element: Element, number: int) -> Result:
+    columns, rows = _table(element.data)
+    label = " ".join(_word(item) for item in (element.action, element.target) if item not in (None, ""))
+    secret = element.secret if isinstance(element.secret, str) else ""
+    if secret and not rows:
+        columns, rows, secret = [Column("secret")], [[secret]], ""
+    batch = Batch(len(columns), rows=rows)
+    return Result(
+        columns=columns,
+        batches=_Once(batch),
+        statement_id=_word(element.id) if element.id is not None else "",
+        row_counts=[len(rows)],
+        label=label,
+        secret=secret,
+    )
+
+
+class _Once:
+    """The one batch of an element."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch: Batch | None = batch
+
+    def __aiter__(self) -> _Once:
+        return self
+
+    async def __anext__(self) -> Batch:
+        batch, self._batch = self._batch, None
+        if batch is None:
+            raise StopAsyncIteration
+        return batch
+
+    async def aclose(self) -> None:
+        self._batch = None
+
+
+def _table(data: msgspec.Raw) -> tuple[list[Column], list[list[str | None]]]:
+    """Columns and rows of `data`, whatever its shape: objects are rows, anything else is a `value`."""
+    try:
+        items = [bytes(item) for item in _LIST.decode(data)]
+    except msgspec.DecodeError:
+        items = [] if bytes(data).strip() == b"null" else [bytes(data)]
+    found: list[dict[str, msgspec.Raw]] = []
+    for item in items:
+        try:
+            found.append(_OBJECT.decode(item))
+        except msgspec.DecodeError:
+            found.append({"value": msgspec.Raw(item)})
+    names = list(dict.fromkeys(name for row in found for name in row))
+    rows = [[_value(row[name]) if name in row else None for name in names] for row in found]
+    return [Column(name) for name in names], rows
+
+
+def _value(raw: msgspec.Raw) -> str | None:
+    """A string as it is, NULL for null, the JSON text for anything else: numbers keep every digit."""
+    text = bytes(raw).strip()
+    if text == b"null":
+        return None
+    if text.startswith(b'"'):
+        return _TEXT.decode(text)
+    return text.decode()
+
+
+def _word(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text[:200]
+
+
+def _nothing_kept() -> UsageError:
+    return UsageError("the legacy interface keeps no statements to look up", "--api v2 does, where the service has it")

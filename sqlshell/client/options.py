@@ -1,0 +1,73 @@
+"""How a service is reached: time limits, tries, certificates; and the TLS context that they make."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+
+from sqlshell.errors import UsageError
+
+ANSWER_LIMIT = 1 << 30
+"""Bytes of one answer after inflating: more than this is not a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Times are in seconds. `timeout` bounds one request with all its repetitions, `retries` is how many there may be.
+
+    `ca_file` replaces the machine's authorities; `client_cert` and `client_key` are PEM files, the key may be in the
+    certificate's file. `private_data_plane` lets a service name a data plane at a private address.
+    """
+
+    connect_timeout: float = 10.0
+    read_timeout: float = 120.0
+    timeout: float = 300.0
+    retries: int = 5
+    ca_file: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+    insecure: bool = False
+    private_data_plane: bool = False
+    answer_limit: int = ANSWER_LIMIT
+
+    def tls(self) -> ssl.SSLContext:
+        """The context of every TLS connection, websockets too. Raises UsageError naming the file that is wrong."""
+        if self.ca_file:
+            try:
+                context = ssl.create_default_context(cafile=self.ca_file)
+            except (OSError, ssl.SSLError) as error:
+                raise UsageError(
+                    f"the CA file {self.ca_file} cannot be used: {_reason(error)}", "it holds certificates in PEM"
+                ) from None
+        else:
+            context = ssl.create_default_context()
+            paths = ssl.get_default_verify_paths()
+            if not (paths.cafile or paths.capath):
+                import certifi
+
+                context.load_verify_locations(certifi.where())
+        if self.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if self.client_cert:
+            try:
+                context.load_cert_chain(self.client_cert, self.client_key or None, password=_no_password)
+            except (OSError, ssl.SSLError, ValueError) as error:
+                names = f"{self.client_cert} {self.client_key}".strip()
+                raise UsageError(
+                    f"the client certificate {names} cannot be used: {_reason(error)}",
+                    "certificate and key are PEM files, the key without a passphrase",
+                ) from None
+        elif self.client_key:
+            raise UsageError("a client key needs its certificate", "--client-cert FILE names it")
+        return context
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a passphrase")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return error.reason or "it is not PEM"
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)

@@ -1,0 +1,26 @@
+"""The proxy before a service, by the environment that curl and others go by: HTTPS_PROXY, ALL_PROXY, NO_PROXY."""
+
+from __future__ import annotations
+
+import os
+
+from sqlshell.client.target import Target
+from sqlshell.errors import UsageError
+
+
+def proxy_for(target: Target) -> str:
+    """The proxy's URL, "" for none; a service on this machine never has one. Raises UsageError."""
+    if target.loopback or not any(name.lower().endswith("_proxy") and value for name, value in os.environ.items()):
+        return ""
+    from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
+
+    proxies = getproxies_environment()
+    url = proxies.get(target.scheme) or proxies.get("all") or ""
+    if not url or proxy_bypass_environment(f"{target.host}:{target.port}", proxies):
+        return ""
+    if "://" not in url:
+        url = f"http://{url}"
+    scheme = url.partition("://")[0].lower()
+    if scheme not in {"http", "https", "socks5", "socks5h"}:
+        raise UsageError(f"the proxy {scheme}://… is of a kind that is not known", "http, https and socks5 are")
+    return url

@@ -1,0 +1,76 @@
+"""Secrets taken out of what is shown of a request or an answer: headers, JSON members, columns named for a secret."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+STARS = "***"
+SHOWN_BYTES = 1 << 16
+"""A longer body is shown by its beginning."""
+
+SECRET_NAME = re.compile(
+    r"token|secret|passw|passphrase|credential|authorization|cookie|(?:api|access|private|secret|account|sas)[_.\-]?key"
+    r"|key[_.\-]?(?:password|material)|jaas",
+    re.I,
+)
+"""Names of what nobody else may read."""
+
+_MEMBER = re.compile(r'("(?:[^"\\]|\\.){0,100}"\s*:\s*)"(?:[^"\\]|\\.)*(?:"|\Z)')
+
+
+def headers(given: Mapping[str, str]) -> list[str]:
+    """`name: value` of each header."""
+    return [f"{name}: {STARS if SECRET_NAME.search(name) else value}" for name, value in given.items()]
+
+
+def body(given: bytes | bytearray, sql: Callable[[str], str]) -> str:
+    """A body as text. `sql` takes the secrets out of a statement. Of a long one only the beginning, without rows."""
+    if not given:
+        return ""
+    if len(given) <= SHOWN_BYTES:
+        try:
+            return json.dumps(_clean(json.loads(given), sql), ensure_ascii=False)
+        except (ValueError, RecursionError):
+            pass
+    cut = given.find(b'"data":[')
+    shown = bytes(given[: min(cut if cut >= 0 else 2_000, 2_000)]).decode(errors="replace")
+    text = _MEMBER.sub(lambda found: f'{found[1]}"{STARS}"' if SECRET_NAME.search(found[1]) else found[0], shown)
+    return text if len(shown) == len(given) else f"{text}… ({len(given):,} bytes)"
+
+
+def _clean(value: Any, sql: Callable[[str], str]) -> Any:
+    if isinstance(value, list):
+        return [_clean(item, sql) for item in value]
+    if not isinstance(value, dict):
+        return value
+    made: dict[str, Any] = {}
+    for name, item in value.items():
+        if SECRET_NAME.search(name) and isinstance(item, str):
+            made[name] = STARS
+        elif name == "statement" and isinstance(item, str):
+            made[name] = sql(item)
+        else:
+            made[name] = _clean(item, sql)
+    hidden = _hidden(made.get("metadata"))
+    if hidden and isinstance(made.get("data"), list):
+        made["data"] = [
+            [STARS if number in hidden and cell is not None else cell for number, cell in enumerate(row)]
+            if isinstance(row, list)
+            else row
+            for row in made["data"]
+        ]
+    return made
+
+
+def _hidden(metadata: Any) -> set[int]:
+    columns = metadata.get("columns") if isinstance(metadata, dict) else None
+    if not isinstance(columns, list):
+        return set()
+    return {
+        number
+        for number, column in enumerate(columns)
+        if isinstance(column, dict) and SECRET_NAME.search(str(column.get("name")))
+    }

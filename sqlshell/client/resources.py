@@ -1,0 +1,228 @@
+"""Resources of the service as files: streamed beside their place, resumed after a break, checked, then moved there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlshell.client.http import httpx
+from sqlshell.client.protocol import read_lookup
+from sqlshell.client.retries import Tries
+from sqlshell.client.transport import Transport
+from sqlshell.errors import ConnectionBroken, OutputError, ProtocolError, ServiceError, ShellError, UsageError
+
+TYPES = ("function_source", "descriptor_source")
+ERROR_BYTES = 1 << 20
+
+_SHA256 = re.compile(r'^(?:W/)?"?(?:sha256[:=-])?([0-9a-f]{64})"?$', re.I)
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+
+Progress = Callable[[float | None, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Downloaded:
+    path: Path
+    size: int
+    sha256: str
+    checked: bool
+    """Whether the service gave a checksum, which was right."""
+    resumed: int
+    """Bytes that were there already."""
+
+
+def resource_path(kind: str, organization: str, name: str, *, legacy: bool) -> str:
+    """The path of a resource at the service. Raises UsageError for a type that is no path segment."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", kind):
+        raise UsageError(f"{kind!r} is no resource type", f"types: {', '.join(TYPES)}")
+    head = "/copy" if legacy else "/v2/download"
+    return f"{head}/{kind}/{quote(organization, safe='')}/{quote(name, safe='')}"
+
+
+async def download(transport: Transport, path: str, place: Path, *, force: bool, progress: Progress) -> Downloaded:
+    """GET `path` into the file `place`.
+
+    Raises UsageError where the file is there and `force` is not given, OutputError, and the errors of the transport. An
+    interrupted download stays beside its place as `.NAME.part` and is gone on with, if the service's copy is the same.
+    """
+    part = _Part(place, force=force)
+    tries = Tries(transport.network, again=True, known=True)
+    resumed = part.size
+    while True:
+        try:
+            await _attempt(transport, path, part, progress)
+            break
+        except ShellError as error:
+            wait = tries.after_error(error)
+            if wait is None:
+                raise
+            transport.say(f"{error.message}: going on in {wait:.1f} s ({tries.made} of {transport.network.retries})")
+            await asyncio.sleep(wait)
+    digest = part.sha256()
+    told = _SHA256.match(part.etag) if part.etag else None
+    checksum = part.checksum or (told[1] if told else "")
+    if checksum and checksum.lower() != digest:
+        part.drop()
+        raise ProtocolError(
+            f"{place.name} did not arrive as it was sent: its sha256 is {digest}, the service says {checksum[:64]}",
+            "nothing was kept: try again",
+        )
+    size = part.size
+    part.finish(force=force)
+    return Downloaded(place, size, digest, bool(checksum), min(resumed, size))
+
+
+class _Part:
+    """A file that is on its way, with the ETag that says which copy it is of."""
+
+    def __init__(self, place: Path, *, force: bool) -> None:
+        if place.is_dir():
+            raise UsageError(f"{place} is a folder")
+        if place.exists() and not force:
+            raise UsageError(f"{place} is there already", "--force writes over it")
+        if not place.parent.is_dir():
+            raise UsageError(f"{place.parent} is no folder")
+        self._place = place
+        self._path = place.with_name(f".{place.name}.part")
+        self._tag = place.with_name(f".{place.name}.part.etag")
+        self.etag = ""
+        self.checksum = ""
+        if self._path.is_symlink() or self._tag.is_symlink():
+            raise OutputError(f"{self._path} is a link, which is not written through")
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            self.etag = self._tag.read_text().strip()
+        if not self.etag:
+            self.drop()
+
+    @property
+    def size(self) -> int:
+        try:
+            return self._path.stat().st_size
+        except OSError:
+            return 0
+
+    def begin(self, etag: str) -> None:
+        """A copy from its first byte."""
+        self.drop()
+        self.etag = etag
+        with self._failing():
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            if etag:
+                self._tag.write_text(etag)
+
+    def add(self, piece: bytes) -> None:
+        with self._failing(), self._path.open("ab") as file:
+            file.write(piece)
+
+    def sha256(self) -> str:
+        with self._failing(), self._path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def finish(self, *, force: bool) -> None:
+        with self._failing():
+            with self._path.open("rb") as file:
+                os.fsync(file.fileno())
+            if force:
+                self._path.replace(self._place)
+            else:
+                # Fails where a file has come to be there in the meantime.
+                os.link(self._path, self._place)
+                self._path.unlink()
+            self._tag.unlink(missing_ok=True)
+
+    def drop(self) -> None:
+        for path in (self._path, self._tag):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except FileExistsError:
+            raise UsageError(f"{self._place} is there already", "--force writes over it") from None
+        except OSError as error:
+            raise OutputError(f"{self._place} cannot be written: {error.strerror or error}") from error
+
+
+async def _attempt(transport: Transport, path: str, part: _Part, progress: Progress) -> None:
+    had = part.size if _strong(part.etag) else 0
+    headers = {"Accept": "application/octet-stream", "Accept-Encoding": "identity"}
+    if had:
+        headers |= {"Range": f"bytes={had}-", "If-Range": part.etag}
+    async with transport.opened(path, headers) as response:
+        status = response.status_code
+        if status == 416 and had:
+            whole = _CONTENT_RANGE.sub("", response.headers.get("content-range", "")).rpartition("/")[2]
+            if whole == str(had):
+                return
+            part.drop()
+            raise ConnectionBroken(f"{transport.target.base} has another copy than the one that was begun")
+        if status not in {200, 206}:
+            raise await _refused(transport, response.status_code, response)
+        if response.headers.get("content-encoding", "identity") not in {"", "identity"}:
+            raise ProtocolError(f"{transport.target.base} sent the resource in an encoding that was not asked for")
+        if status == 206:
+            _check_range(response.headers, had, transport.target.base)
+        else:
+            part.begin(response.headers.get("etag", ""))
+            had = 0
+        part.checksum = _checksum(response.headers)
+        length = response.headers.get("content-length", "")
+        whole_size = had + int(length) if length.isdecimal() else None
+        done = had
+        async for piece in response.aiter_raw():
+            part.add(piece)
+            done += len(piece)
+            share = done / whole_size if whole_size else None
+            progress(share, f"{done:,} of {whole_size:,} bytes" if whole_size else f"{done:,} bytes")
+        if whole_size is not None and done != whole_size:
+            raise ConnectionBroken(f"{transport.target.base} broke off after {done:,} of {whole_size:,} bytes")
+
+
+async def _refused(transport: Transport, status: int, response: httpx.Response) -> ShellError:
+    body = b""
+    async for piece in response.aiter_raw():
+        body += piece
+        if len(body) > ERROR_BYTES:
+            break
+    if status in {408, 429, 500, 502, 503, 504}:
+        return ConnectionBroken(f"{transport.target.base} answered {status}")
+    if status == 404:
+        return ServiceError(
+            f"{transport.target.base} has no such resource",
+            "LIST FUNCTION_SOURCES; and LIST DESCRIPTOR_SOURCES; name them",
+        )
+    step = read_lookup(status, response.headers, body, transport.target.base, "")
+    error = getattr(step, "error", None)
+    return error if isinstance(error, ShellError) else ServiceError(f"{transport.target.base} answered {status}")
+
+
+def _strong(etag: str) -> bool:
+    return etag.startswith('"')
+
+
+def _check_range(headers: Mapping[str, str], had: int, base: str) -> None:
+    found = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
+    if found is None or int(found[1]) != had:
+        raise ProtocolError(f"{base} sent another range than the one from byte {had:,}")
+
+
+def _checksum(headers: Mapping[str, str]) -> str:
+    """The sha256 that a header names, in hex; "" without one."""
+    if plain := _SHA256.match(headers.get("x-checksum-sha256", "")):
+        return plain[1]
+    for name in ("repr-digest", "content-digest", "digest"):
+        found = re.search(r"sha-256=:?([A-Za-z0-9+/]{43}=):?", headers.get(name, ""), re.I)
+        if found and (name != "content-digest" or "content-range" not in headers):
+            import base64
+
+            return base64.b64decode(found[1]).hex()
+    return ""

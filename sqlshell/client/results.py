@@ -1,0 +1,232 @@
+"""Results out of finished answers: rows inside, further partitions, a result-set data plane or a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlshell.client.network import Dial
+from sqlshell.client.pages import Pages, statement_path
+from sqlshell.client.partitions import PartitionReader
+from sqlshell.client.protocol import Done, check_count, columns_of, count_rows
+from sqlshell.client.transport import Transport
+from sqlshell.client.watch import Rules, Watch
+from sqlshell.errors import ProtocolError, Where
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import DataplaneRequest
+from sqlshell.result import Batch, Column, Result
+
+if TYPE_CHECKING:
+    from sqlshell.client.dataplane import Plane
+    from sqlshell.client.frames import Connection
+
+AHEAD = 4
+"""Partitions in flight before the reader asks for them."""
+
+PLANES = 8
+"""Connections to data planes that are kept: one for each result that is still read."""
+
+Again = Callable[[], Awaitable[Done]]
+Explain = Callable[[str], Awaitable[str]]
+Query = Mapping[str, str | int]
+
+
+@dataclass(slots=True)
+class Results:
+    """Makes results. `dial` reaches the embedded service, `rules` says how an endless result ends."""
+
+    transport: Transport
+    dial: Dial | None = None
+    rules: Callable[[], Rules] | None = None
+    ahead: int = AHEAD
+    _planes: list[Transport] = field(default_factory=list)
+
+    async def of(self, done: Done, query: Query, again: Again, explain: Explain, watch: Watch) -> Result:
+        """The result in a finished answer.
+
+        `query` goes with look-ups, `again` looks the statement up once more (the token of a data plane may have become
+        too old), `explain` tells why a query failed. Raises ProtocolError and what reading the rows raises.
+        """
+        metadata = done.head.metadata
+        request = metadata.dataplane_request if metadata is not None else None
+        if request is not None and (request.uri or request.token or request.request_type):
+            from sqlshell.client.dataplane import STREAMING
+
+            if request.request_type == STREAMING:
+                return await self._stream(done, request, query, again, explain, watch)
+            return await self._from_plane(done, request, query, again)
+        pages = self._pages(done, query)
+        first, columns = _first_batch(done, pages.counts, self.transport.target.base)
+        if first is None:
+            # Other rows than announced: once more, for the answer may have been damaged.
+            first = Batch(len(columns), body=await pages.body(0), count=pages.counts[0] if pages.counts else None)
+        return self._made(done, columns, pages, first)
+
+    async def aclose(self) -> None:
+        planes, self._planes = self._planes, []
+        for plane in planes:
+            await plane.aclose()
+
+    def _pages(self, done: Done, query: Query) -> Pages:
+        metadata = done.head.metadata
+        counts = None
+        if metadata is not None and metadata.partition_info is not None:
+            counts = [part.row_count for part in metadata.partition_info]
+        statement_id = done.head.statement_id or ""
+        if not statement_id and counts is not None and len(counts) > 1:
+            raise ProtocolError(f"{self.transport.target.base} announced further partitions but gave no statementID")
+        return Pages(self.transport, statement_path(statement_id), query, statement_id, counts)
+
+    def _made(self, done: Done, columns: list[Column], pages: Pages, first: Batch) -> Result:
+        counts = pages.counts
+
+        async def fetch(number: int) -> Batch:
+            count = counts[number] if counts and number < len(counts) else None
+            return Batch(len(columns), body=await pages.body(number), number=number, count=count)
+
+        head = done.head
+        return Result(
+            columns=columns,
+            batches=PartitionReader(fetch, first, len(counts) if counts else 1, self.ahead),
+            statement_id=head.statement_id or "",
+            sql_state=head.sql_state or sqlstate.DONE,
+            message=head.message or "",
+            context=head.metadata.context if head.metadata else None,
+            row_counts=counts,
+            partition=fetch,
+        )
+
+    async def _from_plane(self, done: Done, request: DataplaneRequest, query: Query, again: Again) -> Result:
+        pages = self._pages(done, query)
+        plane = self._plane(done, request)
+        pages.path = plane.path
+        if request.statement_id:
+            pages.statement_id = request.statement_id
+        pages.transport = await self._opened(plane)
+
+        async def refresh() -> Transport:
+            fresh = await again()
+            given = fresh.head.metadata.dataplane_request if fresh.head.metadata else None
+            return await self._opened(self._plane(fresh, given or request))
+
+        pages.refresh = refresh
+        body = await pages.body(0)
+        metadata = done.head.metadata
+        count = pages.counts[0] if pages.counts else None
+        if metadata is not None and metadata.columns is not None:
+            columns = columns_of(done.head, 0)
+            return self._made(done, columns, pages, Batch(len(columns), body=body, count=count))
+        rows = Batch.decode(body, 0)
+        columns = columns_of(done.head, max(map(len, rows), default=0))
+        return self._made(done, columns, pages, Batch(len(columns), rows=rows))
+
+    def _plane(self, done: Done, request: DataplaneRequest) -> Plane:
+        from sqlshell.client.dataplane import plane_of
+
+        try:
+            return plane_of(request, self.transport.target, done.head.statement_id or "")
+        except ProtocolError as error:
+            error.where = Where(statement_id=done.head.statement_id or "")
+            raise
+
+    async def _opened(self, plane: Plane) -> Transport:
+        from sqlshell.client.dataplane import admission
+
+        api, network = self.transport.target, self.transport.network
+        near = plane.same and (self.dial is not None or bool(api.uds))
+        admit = None if near else admission(plane, api, self.transport.peers, allowed=network.private_data_plane)
+        transport = Transport(
+            api.at(plane.target) if near else plane.target,
+            plane.token,
+            dial=self.dial if near else None,
+            network=network,
+            admit=admit,
+            trace=self.transport.trace,
+            say=self.transport.say,
+        )
+        self._planes.append(transport)
+        if len(self._planes) > PLANES:
+            await self._planes.pop(0).aclose()
+        return transport
+
+    async def _stream(
+        self, done: Done, request: DataplaneRequest, query: Query, again: Again, explain: Explain, watch: Watch
+    ) -> Result:
+        from sqlshell.client.dataplane import admission
+        from sqlshell.client.frames import opened
+        from sqlshell.client.stream import Stream
+
+        head, api, network = done.head, self.transport.target, self.transport.network
+        session_id = str(query.get("sessionID", ""))
+        plane = self._plane(done, request)
+        query_id = request.query_id or ""
+        fresh = True
+
+        async def open_() -> AbstractAsyncContextManager[Connection]:
+            nonlocal plane, fresh
+            if not fresh:
+                found = await again()
+                given = found.head.metadata.dataplane_request if found.head.metadata else None
+                if given is None:
+                    raise ProtocolError(f"{api.base} no longer has a stream for this statement")
+                plane = self._plane(found, given)
+            fresh = False
+            self.transport.trace.hide(plane.token)
+            near = plane.same and (self.dial is not None or bool(api.uds))
+            admit = None if near else admission(plane, api, self.transport.peers, allowed=network.private_data_plane)
+            return opened(
+                plane.websocket,
+                api if near else plane.target,
+                network,
+                session_id=session_id,
+                dial=self.dial if near else None,
+                admit=admit,
+            )
+
+        def hello() -> str:
+            return json.dumps({"type": "auth", "accessToken": plane.token, "sessionId": session_id or None})
+
+        stream = Stream(
+            open_,
+            hello,
+            self.rules() if self.rules is not None else Rules(),
+            network.retries,
+            lambda: explain(query_id or (head.statement_id or "")),
+            watch.say,
+            Where(statement_id=head.statement_id or ""),
+            query_id,
+        )
+        watch.query_id(query_id)
+        await stream.begin()
+        return Result(
+            columns=stream.columns,
+            batches=stream,
+            statement_id=head.statement_id or "",
+            sql_state=head.sql_state or sqlstate.DONE,
+            message=head.message or "",
+            context=head.metadata.context if head.metadata else None,
+            endless=stream,
+        )
+
+
+def _first_batch(done: Done, counts: list[int] | None, base: str) -> tuple[Batch | None, list[Column]]:
+    """The partition inside a finished answer (None: it has other rows than announced, and can be asked for again), and
+    the columns: named by its first row where the service names none."""
+    head = done.head
+    count = counts[0] if counts else None
+    if head.metadata is not None and head.metadata.columns is not None:
+        columns = columns_of(head, 0)
+        if count is not None and count_rows(done.body) != count:
+            if not head.statement_id:
+                check_count(count_rows(done.body), count, 0, base, "")
+            return None, columns
+        return Batch(len(columns), body=done.body, count=count), columns
+    rows = Batch.decode(done.body, 0)
+    columns = columns_of(head, max(map(len, rows), default=0))
+    if count is not None and len(rows) != count and head.statement_id:
+        return None, columns
+    check_count(len(rows), count, 0, base, "")
+    return Batch(len(columns), rows=rows), columns

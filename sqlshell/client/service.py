@@ -1,0 +1,60 @@
+"""One service as the shell has it: its statements, its version, its resources."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlshell.client.transport import Transport
+from sqlshell.client.watch import Client, Submission, Watch
+from sqlshell.context import SessionContext
+from sqlshell.errors import UsageError
+
+if TYPE_CHECKING:
+    from sqlshell.client.resources import Downloaded, Progress
+
+_ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+
+
+@dataclass(slots=True)
+class Service:
+    """What is reached by one transport."""
+
+    transport: Transport
+    statements: Client
+
+    async def version(self) -> str:
+        """Raises ServiceError and the errors of the transport."""
+        from sqlshell.client.api import version
+
+        return await version(self.transport, legacy=await self.statements.is_legacy())
+
+    async def download(
+        self, kind: str, name: str, place: Path, context: SessionContext, *, force: bool, progress: Progress
+    ) -> Downloaded:
+        """A resource of the context's organization as the file `place`. Raises as resources.download()."""
+        from sqlshell.client.resources import download, resource_path
+
+        legacy = await self.statements.is_legacy()
+        path = resource_path(kind, await self._organization(context, legacy=legacy), name, legacy=legacy)
+        return await download(self.transport, path, place, force=force, progress=progress)
+
+    async def _organization(self, context: SessionContext, *, legacy: bool) -> str:
+        """The organization's id, as a path has it: the service echoes it with any answer."""
+        if _ID.fullmatch(context.organization) or (legacy and context.organization):
+            return context.organization
+        echoed: list[str] = []
+        if not legacy:
+            watch = Watch(context=lambda echo: echoed.append((echo.organization_id if echo else None) or ""))
+            async for result in self.statements.run(Submission("LIST ORGANIZATIONS", reads_only=True), context, watch):
+                await result.batches.aclose()
+        found = next((name for name in reversed(echoed) if name), context.organization)
+        if not found:
+            raise UsageError("the service does not say which organization this is", "--organization ID says it")
+        return found
+
+    async def aclose(self) -> None:
+        await self.statements.aclose()
+        await self.transport.aclose()

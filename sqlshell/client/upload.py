@@ -1,0 +1,132 @@
+"""Multipart bodies with attachments: looked at before they are sent, then streamed from their files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from sqlshell.errors import ServiceError, UsageError
+
+PIECE = 1 << 18
+
+
+@dataclass(slots=True)
+class Attachment:
+    """A file that goes with a statement. `name` is the base name that the SQL knows it by, `size` is in bytes."""
+
+    path: Path
+    name: str
+    size: int
+
+    def sha256(self) -> str:
+        """Raises UsageError."""
+        try:
+            with self.path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise UsageError(f"{self.path} cannot be read: {error.strerror or error}") from None
+
+
+def attachment(text: str) -> Attachment:
+    """Look at a file before anything is sent. Raises UsageError."""
+    path = Path(text).expanduser()
+    try:
+        found = path.stat()
+        if stat.S_ISDIR(found.st_mode):
+            raise UsageError(f"{text} is a folder, and a file is attached")
+        if not stat.S_ISREG(found.st_mode):
+            raise UsageError(f"{text} is not a file that can be attached")
+        with path.open("rb"):
+            pass
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {text}", "nothing was sent") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{text} cannot be read: {reason}", "nothing was sent") from None
+    name = path.name
+    if any(ord(char) < 32 or char in '"\\' for char in name) or not name.isprintable():
+        raise UsageError(f"{text!r} has a name that cannot be sent", "rename the file")
+    return Attachment(path, name, found.st_size)
+
+
+@dataclass(slots=True)
+class Upload:
+    """A multipart body: `parts` are (headers, content), files come after them as `field`.
+
+    It can be sent more than once. `sent` is told of the bytes that are on their way.
+    """
+
+    boundary: str
+    parts: Sequence[tuple[str, bytes]]
+    files: Sequence[Attachment]
+    field_name: str
+    sent: Callable[[int], None] | None = None
+    head: bytes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        opening = f"--{self.boundary}\r\n"
+        self.head = b"".join(
+            b"".join((opening.encode(), headers.encode(), b"\r\n\r\n", content, b"\r\n"))
+            for headers, content in self.parts
+        )
+
+    @property
+    def content_type(self) -> str:
+        return f"multipart/form-data; boundary={self.boundary}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole body."""
+        files = sum(len(self._before(file)) + file.size + 2 for file in self.files)
+        return len(self.head) + files + len(self._end)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body. Raises ServiceError where a file is no longer what it was."""
+        done = 0
+        for piece in self._all():
+            yield piece
+            done += len(piece)
+            if self.sent is not None:
+                self.sent(done)
+
+    def _all(self) -> Iterable[bytes]:
+        yield self.head
+        for file in self.files:
+            yield self._before(file)
+            try:
+                with file.path.open("rb") as stream:
+                    yield from _exactly(stream, file)
+            except OSError as error:
+                raise ServiceError(
+                    f"{file.path} can no longer be read: {error.strerror or error}", "nothing was kept of it"
+                ) from None
+            yield b"\r\n"
+        yield self._end
+
+    @property
+    def _end(self) -> bytes:
+        return f"--{self.boundary}--\r\n".encode()
+
+    def _before(self, file: Attachment) -> bytes:
+        return (
+            f"--{self.boundary}\r\n"
+            f'Content-Disposition: form-data; name="{self.field_name}"; filename="{file.name}"\r\n'
+            "Content-Type: application/octet-stream\r\n\r\n"
+        ).encode()
+
+
+def _exactly(stream: BinaryIO, file: Attachment) -> Iterable[bytes]:
+    left = file.size
+    if os.fstat(stream.fileno()).st_size != left:
+        raise ServiceError(f"{file.path} has changed while it was to be sent", "run the statement again")
+    while left:
+        piece = stream.read(min(PIECE, left))
+        if not piece:
+            raise ServiceError(f"{file.path} became shorter while it was sent", "run the statement again")
+        left -= len(piece)
+        yield piece

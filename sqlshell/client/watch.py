@@ -1,0 +1,76 @@
+"""What is asked of a service, and who is told what while it is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlshell.client.upload import Attachment
+from sqlshell.context import SessionContext
+from sqlshell.errors import ShellError
+from sqlshell.interface.models import ContextEcho
+from sqlshell.result import Result
+
+
+def _ignore(*_: object) -> None:
+    return None
+
+
+@dataclass(slots=True)
+class Watch:
+    """Who is told what while a statement is waited for. `progress` is a share (0 to 1, or None) and a text."""
+
+    statement_id: Callable[[str], None] = _ignore
+    query_id: Callable[[str], None] = _ignore
+    progress: Callable[[float | None, str], None] = _ignore
+    context: Callable[[ContextEcho | None], None] = _ignore
+    say: Callable[[str], None] = _ignore
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One statement to run. `reads_only` says that it does no harm to be received twice."""
+
+    sql: str
+    attachments: Sequence[Attachment] = ()
+    row_limit: int | None = None
+    reads_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How an endless result ends: after `max_rows` rows or `seconds` (None: never); whether it may go on over a gap."""
+
+    max_rows: int | None = None
+    seconds: float | None = None
+    reconnect: bool = False
+
+
+class Client(Protocol):
+    """A service by one of its interfaces."""
+
+    def run(
+        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+    ) -> AsyncGenerator[Result, None]: ...
+
+    def fetch(
+        self, statement_id: str, context: SessionContext, watch: Watch | None = None
+    ) -> AsyncGenerator[Result, None]: ...
+
+    async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]: ...
+
+    async def terminate(self, query_id: str, context: SessionContext) -> None: ...
+
+    async def is_legacy(self) -> bool:
+        """Whether the service is spoken to by the legacy interface."""
+
+    async def aclose(self) -> None: ...
+
+
+def may_have_run(error: ShellError) -> None:
+    """Say that nobody knows whether the service took a statement, and how to find out."""
+    advice = (
+        "the statement may have run: look with LIST QUERIES, or at what it should have changed, before running it again"
+    )
+    error.hint = f"{advice}; {error.hint}" if error.hint else advice

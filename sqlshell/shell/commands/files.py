@@ -1,0 +1,52 @@
+"""Files to the service and from it, and what it is."""
+
+from __future__ import annotations
+
+from sqlshell import __version__
+from sqlshell.errors import UsageError
+from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.port import Port, Say
+from sqlshell.shell.transfers import place_for
+
+
+@command("attach", "[FILE]")
+async def attach(port: Port, args: Args) -> Say:
+    """Send a file with the next statement that names it ('file' = 'NAME'); \\attach - forgets all, alone it lists them.
+
+    A statement may also name it itself: 'file' = '@path/NAME'."""
+    if args and args[0] == "-":
+        count = port.attachments.clear()
+        return Say(f"{count} file{'' if count == 1 else 's'} forgotten")
+    if args:
+        added = port.attachments.add(args[0])
+        return Say(f"{added.path} ({added.size:,} bytes) goes with the next statement that names {added.name!r}")
+    waiting = port.attachments.waiting
+    return Say("\n".join(f"  {file.path} ({file.size:,} bytes)" for file in waiting) or "no file is attached")
+
+
+@command("download", "TYPE NAME [FILE] [--force]")
+async def download(port: Port, args: Args) -> Say:
+    """Save a resource of the service: function_source or descriptor_source. FILE may be a folder.
+
+    It is written beside its place and moved there when it is whole; an interrupted one goes on where it broke off.
+    Without --force no file is written over."""
+    force = "--force" in args[2:]
+    rest = [item for item in args[2:] if item != "--force"]
+    if len(rest) > 1:
+        raise UsageError(f"\\download does not take {rest[1]!r}", "usage: \\download TYPE NAME [FILE] [--force]")
+    place = place_for(args[1], rest[0] if rest else "")
+    done = await port.service.download(
+        args[0], args[1], place, port.session.context, force=force, progress=port.progressed
+    )
+    checked = "as the service says" if done.checked else "the service gave none to compare"
+    resumed = f", {done.resumed:,} of them were there already" if done.resumed else ""
+    return Say(f"{done.path}: {done.size:,} bytes{resumed}, sha256 {done.sha256} ({checked})")
+
+
+@command("version")
+async def version(port: Port, args: Args) -> Say:
+    """Show the versions of this shell and of the service."""
+    return Say(f"sqlshell {__version__}\n{port.session.target}: service {await port.service.version()}")
+
+
+COMMANDS = (attach, download, version)

@@ -1,0 +1,298 @@
+"""One statement that is waited for: its progress, its results, its place in the journal, and Ctrl-C.
+
+The first Ctrl-C asks the service to end the statement and goes on waiting for what becomes of it; the second leaves it
+running there; what is said is what the service said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
+from typing import Protocol
+
+from sqlshell.client.watch import Client, Submission, Watch
+from sqlshell.context import SessionContext
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementError, UsageError, Where
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ContextEcho
+from sqlshell.result import Endless, Result
+from sqlshell.shell.journal import Journal
+from sqlshell.shell.outlet import Outlet
+from sqlshell.shell.session import Running, Session
+from sqlshell.shell.words import duration
+
+ENDING_SECONDS = 10.0
+"""How long a script that was interrupted waits for the service to end its statement."""
+
+
+class Progress(Protocol):
+    """What shows that a statement is being waited for."""
+
+    def show(self) -> None: ...
+
+    def hide(self) -> None: ...
+
+
+class Silent:
+    """Progress where nobody looks: none."""
+
+    def show(self) -> None:
+        return None
+
+    def hide(self) -> None:
+        return None
+
+
+Results = AsyncGenerator[Result, None]
+
+
+class Foreground:
+    """Runs statements one after another. `client` is the service."""
+
+    def __init__(
+        self, client: Client, session: Session, outlet: Outlet, diagnostics: Diagnostics, journal: Journal
+    ) -> None:
+        self._client = client
+        self._session = session
+        self._outlet = outlet
+        self._diagnostics = diagnostics
+        self._journal = journal
+        self.progress: Progress = Silent()
+        self._task: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._presses = 0
+        self.left_at = 0.0
+        """When a statement was last left running (time.monotonic)."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is a statement to interrupt."""
+        return self._task is not None and not self._task.done()
+
+    async def run(
+        self, asked: Submission, context: SessionContext, *, expanded: bool = False, output: str = ""
+    ) -> None:
+        """Submit a statement and show its results. Raises what the client and the outlet raise, and Interrupted."""
+
+        def results(watch: Watch) -> Results:
+            return self._client.run(asked, context, watch)
+
+        await self._wait(results, asked.sql, context, expanded=expanded, output=output)
+
+    async def fetch(self, statement_id: str, context: SessionContext) -> None:
+        """Show the result of an earlier statement, waiting for it where it still runs. Raises as run()."""
+
+        def results(watch: Watch) -> Results:
+            return self._client.fetch(statement_id, context, watch)
+
+        await self._wait(results, "", context)
+
+    def interrupt(self) -> bool:
+        """Ctrl-C: see above. False if nothing runs, or all has been tried."""
+        if self._task is None or not self.busy:
+            return False
+        running = self._session.running
+        self._presses += 1
+        if running is None or self._presses > 2:
+            return False
+        self.progress.hide()
+        if running.endless is not None and self._presses == 1:
+            running.endless.stop()
+        elif running.finished or self._presses == 2:
+            self._task.cancel()
+        elif not running.statement_id:
+            # Nothing can be ended before the service has named it, which it does within moments.
+            self._diagnostics.note("cancelling as soon as the service has answered; Ctrl-C again stops waiting")
+        else:
+            self._ask(running)
+        return True
+
+    async def _wait(
+        self,
+        results: Callable[[Watch], Results],
+        sql: str,
+        context: SessionContext,
+        *,
+        expanded: bool = False,
+        output: str = "",
+    ) -> None:
+        running = self._session.running = Running()
+        self._presses = 0
+        self.progress.show()
+        given = results(self._watch(running, sql, context))
+        self._task = asyncio.ensure_future(self._each(given, running, expanded=expanded, output=output))
+        try:
+            await self._task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            raise self._left(running) from None
+        except ShellError as error:
+            self._remember(running, error)
+            if self._presses and isinstance(error, StatementError):
+                raise Interrupted(error.message, error.hint, error.where) from error
+            raise
+        finally:
+            self._task = None
+            if self._asking is not None:
+                self._asking.cancel()
+                self._asking = None
+            self._session.elapsed = time.monotonic() - running.began
+            self._session.running = None
+            self.progress.hide()
+
+    async def _each(self, results: Results, running: Running, *, expanded: bool, output: str) -> None:
+        try:
+            async for result in results:
+                running.finished = True
+                if self._presses and result.endless is None:
+                    self._journal.ended(result.statement_id, result.sql_state)
+                    raise Interrupted(
+                        "the statement was done before it could be ended",
+                        f"\\fetch {result.statement_id} shows its result" if result.columns else "",
+                        Where(result.sql_state, result.statement_id),
+                    )
+                await self._show(result, running, expanded=expanded, output=output)
+                running.finished = False
+        finally:
+            await results.aclose()
+
+    async def _show(self, result: Result, running: Running, *, expanded: bool, output: str) -> None:
+        self.progress.hide()
+        running.endless = result.endless
+        rows, complete = None, True
+        if result.columns:
+            summary = await self._outlet.show(result, expanded=expanded, output=output)
+            rows, complete = summary.rows, summary.complete
+        seconds = time.monotonic() - running.began
+        if result.endless is None:
+            self._journal.ended(result.statement_id, result.sql_state, result.message, rows if complete else None)
+        if result.sql_state == sqlstate.WARNING and result.message:
+            self._diagnostics.warn(result.message)
+        if result.secret:
+            self._diagnostics.say(f"secret, shown this once: {result.secret}")
+        if result.endless is not None:
+            await self._after_endless(result.endless, result, seconds)
+        elif self._session.interactive:
+            said = _said(result, rows, complete)
+            self._diagnostics.say(f"{said} ({duration(seconds)})" if self._session.options.timing else said)
+        else:
+            said = result.message if rows is None else f"{rows} rows"
+            label = f"{result.label}: " if result.label else ""
+            self._diagnostics.detail(f"statement {result.statement_id}: {label}{said or 'done'} ({duration(seconds)})")
+
+    async def _after_endless(self, endless: Endless, result: Result, seconds: float) -> None:
+        """Say how many rows came, and what becomes of the query."""
+        query = endless.query_id or result.statement_id
+        told = f"{endless.rows:,} rows in {duration(seconds)}"
+        gaps = f", with {endless.gaps} possible gap{'s' if endless.gaps > 1 else ''}" if endless.gaps else ""
+        if endless.ended == "service":
+            self._journal.ended(result.statement_id, sqlstate.DONE, "", endless.rows)
+            self._diagnostics.note(f"the stream ended: {told}{gaps}")
+            return
+        if endless.ended in {"max_rows", "seconds"}:
+            # It was asked for with its end: nobody is left to read it.
+            try:
+                async with asyncio.timeout(ENDING_SECONDS):
+                    await self._client.terminate(query, self._session.context)
+                    state, _ = await self._client.state(result.statement_id, self._session.context)
+                self._journal.ended(result.statement_id, state)
+                self._diagnostics.detail(f"query {query} was ended: {told}{gaps}")
+            except (TimeoutError, ShellError) as error:
+                said = error.message if isinstance(error, ShellError) else "no answer"
+                self._diagnostics.warn(f"query {query} may still be running: {said}")
+            return
+        goes_on = f"the query goes on: TERMINATE QUERY {query}; ends it, \\fetch {result.statement_id} joins it again"
+        if not self._session.interactive:
+            raise Interrupted(f"{told}{gaps}", goes_on)
+        self._diagnostics.note(f"{told}{gaps}; {goes_on}")
+
+    def _watch(self, running: Running, sql: str, context: SessionContext) -> Watch:
+        def identified(statement_id: str) -> None:
+            if running.statement_id == statement_id:
+                return
+            first = not running.statement_id
+            running.statement_id = statement_id
+            self._session.last_id = statement_id
+            if sql:
+                self._journal.began(statement_id, sql, context)
+            if first and self._presses == 1:
+                self._ask(running)
+
+        def query(query_id: str) -> None:
+            running.query_id = query_id
+            self._journal.query(running.statement_id, query_id)
+
+        def progressed(share: float | None, message: str) -> None:
+            running.share, running.message = share, message
+
+        def say(text: str) -> None:
+            self.progress.hide()
+            self._diagnostics.note(text)
+            self.progress.show()
+
+        def adopt(echo: ContextEcho | None) -> None:
+            self._session.context = self._session.context.adopt(echo)
+
+        return Watch(identified, query, progressed, adopt, say)
+
+    def _ask(self, running: Running) -> None:
+        """Ask the service to end the statement, while it is still waited for."""
+        self._diagnostics.note("asking the service to end it; Ctrl-C again leaves it running there")
+        self._asking = asyncio.ensure_future(self._end(running))
+
+    async def _end(self, running: Running) -> None:
+        patience = None if self._session.interactive else ENDING_SECONDS
+        try:
+            async with asyncio.timeout(patience):
+                await self._client.terminate(running.query_id or running.statement_id, self._session.context)
+                await asyncio.sleep(ENDING_SECONDS)
+                said = "the service took the request, and the statement still runs"
+        except TimeoutError:
+            said = "the service has not ended it in time"
+        except (StatementError, UsageError) as error:
+            said = f"the service knows no way to end it: {error.message}"
+        except ServiceError as error:
+            said = f"the service could not be asked: {error.message}"
+        except ShellError as error:
+            said = error.message
+        if self._session.interactive:
+            self._diagnostics.note(f"{said}; it is still waited for, Ctrl-C again leaves it running there")
+        elif self._task is not None:
+            running.message = said
+            self._task.cancel()
+
+    def _left(self, running: Running) -> Interrupted:
+        """The person, or a script's patience, stopped waiting."""
+        self.left_at = time.monotonic()
+        name = running.statement_id
+        if not name:
+            return Interrupted("interrupted before the service had answered", "it may have taken the statement")
+        where = Where(statement_id=name)
+        brings = f"\\fetch {name} brings its result"
+        if running.finished:
+            self._journal.ended(name, sqlstate.DONE)
+            return Interrupted("interrupted; the statement itself was done", brings, where)
+        return Interrupted("stopped waiting; the statement was left running", brings, where)
+
+    def _remember(self, running: Running, error: ShellError) -> None:
+        state = error.where.sql_state
+        if not running.statement_id or not state:
+            return
+        self._journal.ended(running.statement_id, state, error.message)
+        if not error.where.statement_id:
+            error.where = replace(error.where, statement_id=running.statement_id)
+
+
+def _said(result: Result, rows: int | None, complete: bool) -> str:
+    label = f"{result.label}: " if result.label else ""
+    if rows is None:
+        done = "done" if result.sql_state == sqlstate.WARNING else result.message or "done"
+        return label + done
+    if not complete:
+        return f"{label}{rows:,} rows read, then stopped"
+    return f"{label}{rows:,} row{'' if rows == 1 else 's'}"

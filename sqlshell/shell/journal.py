@@ -1,0 +1,165 @@
+"""What was run where: the statements of all shells of this person, so that a result is found again by its id.
+
+An SQLite file in the state folder, mode 0600, with the secrets taken out of the SQL; rows are never in it. What goes
+wrong with it is told once and never stops a statement.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlshell.context import SessionContext
+from sqlshell.interface import sqlstate
+from sqlshell.sql.secrets import redacted
+
+KEPT_DAYS = 30
+LONGEST_SQL = 100_000
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS statements (
+    id TEXT NOT NULL, target TEXT NOT NULL, profile TEXT NOT NULL, context TEXT NOT NULL, sql TEXT NOT NULL,
+    began REAL NOT NULL, ended REAL, sql_state TEXT NOT NULL, message TEXT NOT NULL DEFAULT '', rows INTEGER,
+    query_id TEXT NOT NULL DEFAULT '', PRIMARY KEY (id, target)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_time ON statements (began);
+"""
+_COLUMNS = "id, target, profile, context, sql, began, ended, sql_state, message, rows, query_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One statement: times in seconds since 1970, `rows` where all of them were read here."""
+
+    id: str
+    target: str
+    profile: str
+    context: str
+    sql: str
+    began: float
+    ended: float | None
+    sql_state: str
+    message: str
+    rows: int | None
+    query_id: str
+
+    @property
+    def running(self) -> bool:
+        return sqlstate.running(self.sql_state)
+
+    @property
+    def state(self) -> str:
+        """In a word, as the service last said it."""
+        if self.running:
+            return "running"
+        if self.sql_state == sqlstate.CANCELLED:
+            return "cancelled"
+        return "failed" if sqlstate.failed(self.sql_state) else "finished"
+
+
+class Journal:
+    """The statements at one target. `path` is None for what no other shell could find: it is kept in memory then."""
+
+    def __init__(self, path: Path | None, target: str, profile: str, warn: Callable[[str], None]) -> None:
+        self._path = path
+        self._target = target
+        self._profile = profile
+        self._warn = warn
+        self._database: sqlite3.Connection | None = None
+        self._broken = False
+
+    def began(self, statement_id: str, sql: str, context: SessionContext) -> None:
+        """The service has given a statement its id."""
+        parts = json.dumps({name: value for name, value in context.parts() if value})
+        with self._working() as database:
+            database.execute(
+                f"INSERT OR IGNORE INTO statements ({_COLUMNS}) VALUES (?,?,?,?,?,?,NULL,?,'',NULL,'')",
+                (
+                    statement_id,
+                    self._target,
+                    self._profile,
+                    parts,
+                    redacted(sql)[:LONGEST_SQL],
+                    time.time(),
+                    sqlstate.RUNNING,
+                ),
+            )
+
+    def query(self, statement_id: str, query_id: str) -> None:
+        with self._working() as database:
+            database.execute(
+                "UPDATE statements SET query_id = ? WHERE id = ? AND target = ?", (query_id, statement_id, self._target)
+            )
+
+    def ended(self, statement_id: str, state: str, message: str = "", rows: int | None = None) -> None:
+        """The statement stands so: `rows` only where all were read. A time of end that is known stays."""
+        over = None if sqlstate.running(state) else time.time()
+        with self._working() as database:
+            database.execute(
+                "UPDATE statements SET ended = coalesce(ended, ?), sql_state = ?, message = ?, rows = coalesce(?, rows)"
+                " WHERE id = ? AND target = ?",
+                (over, state, redacted(message)[:2_000], rows, statement_id, self._target),
+            )
+
+    def recent(self, most: int) -> list[Entry]:
+        """The latest statements of every target, those that run first."""
+        with self._working() as database:
+            rows = database.execute(
+                f"SELECT {_COLUMNS} FROM statements ORDER BY sql_state = ? DESC, began DESC LIMIT ?",
+                (sqlstate.RUNNING, most),
+            ).fetchall()
+            return [Entry(*row) for row in rows]
+        return []
+
+    def find(self, start: str) -> list[Entry]:
+        """The statements whose ids begin so, this target's first."""
+        with self._working() as database:
+            rows = database.execute(
+                f"SELECT {_COLUMNS} FROM statements WHERE substr(id, 1, ?) = ? ORDER BY target = ? DESC, began DESC"
+                " LIMIT 10",
+                (len(start), start.lower(), self._target),
+            ).fetchall()
+            return [Entry(*row) for row in rows]
+        return []
+
+    def here(self, entry: Entry) -> bool:
+        return entry.target == self._target
+
+    def close(self) -> None:
+        if self._database is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._database.close()
+            self._database = None
+
+    @contextlib.contextmanager
+    def _working(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with self._opened() as database:
+                yield database
+        except (sqlite3.Error, OSError) as error:
+            if not self._broken:
+                self._broken = True
+                self._warn(f"the journal {self._path or ''} cannot be used, and statements are not remembered: {error}")
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._database is not None:
+            return self._database
+        if self._path is None or self._broken:
+            database = sqlite3.connect(":memory:")
+        else:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            database = sqlite3.connect(self._path, timeout=2)
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = NORMAL")
+        database.executescript(_TABLE)
+        with database:
+            database.execute("DELETE FROM statements WHERE began < ?", (time.time() - KEPT_DAYS * 86_400,))
+        self._database = database
+        return database

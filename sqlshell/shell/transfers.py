@@ -1,0 +1,83 @@
+"""Files that go with statements. Only those that the person's own text names are ever read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlshell.client.upload import Attachment, attachment
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.errors import UsageError
+from sqlshell.sql.files import mentioned, named_files
+
+
+class Attachments:
+    """The files that wait for the statement that names them (`--attach`, `\\attach`), and those named in its text."""
+
+    def __init__(self, waiting: Sequence[str], diagnostics: Diagnostics) -> None:
+        self._waiting: list[Attachment] = []
+        self._diagnostics = diagnostics
+        self._given = list(waiting)
+
+    @property
+    def waiting(self) -> list[Attachment]:
+        """Raises UsageError for a file of the command line that cannot be sent."""
+        given, self._given = self._given, []
+        for text in given:
+            self.add(text)
+        return self._waiting
+
+    def add(self, text: str) -> Attachment:
+        """A file for the statement that will name it. Raises UsageError."""
+        added = attachment(text)
+        self._waiting = [item for item in self.waiting if item.name != added.name] + [added]
+        return added
+
+    def clear(self) -> int:
+        count = len(self.waiting)
+        self._waiting = []
+        return count
+
+    def of(self, sql: str, *, own: bool) -> tuple[str, list[Attachment]]:
+        """The statement as it is sent, and its files, looked at. `own` says that the person wrote this text.
+
+        Raises UsageError before anything is sent. The files stay waiting until sent() says otherwise.
+        """
+        files: list[Attachment] = []
+        if own:
+            named = named_files(sql)
+            sql = named.sql
+            files += [attachment(path) for path in named.paths]
+        taken = {file.name for file in files}
+        files += [item for item in self.waiting if item.name not in taken and mentioned(sql, item.name)]
+        for file in files:
+            if self._diagnostics.verbose:
+                self._diagnostics.detail(f"attached {file.path}: {file.size:,} bytes, sha256 {file.sha256()}")
+        return sql, files
+
+    def sent(self, files: Sequence[Attachment]) -> None:
+        names = {file.name for file in files}
+        self._waiting = [item for item in self._waiting if item.name not in names]
+
+    def unnamed(self) -> None:
+        """Raises UsageError for files of the command line that no statement named."""
+        left = ", ".join(str(item.path) for item in self.waiting)
+        if left:
+            self._waiting = []
+            raise UsageError(
+                f"{left} was attached, and no statement names it", "a statement names it as 'file' = 'NAME'"
+            )
+
+
+def place_for(name: str, output: str) -> Path:
+    """Where a resource of that name is written: the file or folder `output`, "" for the working folder.
+
+    Raises UsageError for a name that is no file name: the service's names never choose a folder.
+    """
+    chosen = Path(output).expanduser() if output else Path()
+    if output and not chosen.is_dir() and not output.endswith(("/", "\\")):
+        return chosen
+    bare = name.replace("\\", "/").rpartition("/")[2]
+    if bare in {"", ".", ".."} or any(ord(char) < 32 or ord(char) == 127 for char in bare) or ":" in bare:
+        raise UsageError(f"{name!r} is no file name", "-o FILE says where to write it")
+    return chosen / bare

@@ -1,0 +1,87 @@
+"""What kind of statement a text is, and whether it only reads: by its tokens, never by a substring.
+
+What is not known is taken to write, and so are the forms of reading statements that write: SELECT … INTO, EXPLAIN
+ANALYZE, a common table expression with INSERT, UPDATE, DELETE or MERGE in it.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from sqlshell.sql.tokens import Token, tokens
+
+READS: Final = frozenset(
+    {"SELECT", "VALUES", "FROM", "TABLE", "SHOW", "LIST", "DESCRIBE", "DESC", "PRINT", "SUMMARIZE"}
+)
+_WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "INTO"})
+_IN_WITH: Final = frozenset({"AS", "NOT", "MATERIALIZED", "SEARCH", "CYCLE", "USING"})
+_STEPS: Final = frozenset({"NEXTVAL", "SETVAL"})
+
+
+def verb(sql: str) -> str:
+    """The statement's first word in capitals; of WITH … that of the statement behind it; "" where there is none."""
+    given = _bare(sql)
+    if not given:
+        return ""
+    if given[0].word == "WITH":
+        return _after_with(given)
+    return given[0].word
+
+
+def reads_only(sql: str) -> bool:
+    """Whether running it twice does no more than running it once, as far as its text tells."""
+    given = _bare(sql)
+    if not given:
+        return False
+    first = given[0].word
+    if first == "EXPLAIN":
+        return not any(token.word == "ANALYZE" for token in islice(given, 1, 6)) and not _writes(given)
+    if first == "WITH":
+        return _after_with(given) in READS and not _writes(given)
+    if first in {"LIST", "SHOW", "DESCRIBE", "DESC", "PRINT"}:
+        return True
+    return first in READS and not _writes(given)
+
+
+def _bare(sql: str) -> list[Token]:
+    """The tokens without the parentheses that a query may begin with."""
+    given = list(tokens(sql))
+    start = 0
+    while start < len(given) and given[start].text == "(":
+        start += 1
+    return given[start:]
+
+
+def _writes(given: list[Token]) -> bool:
+    for number, token in enumerate(given):
+        word = token.word
+        before = given[number - 1] if number else None
+        follows = given[number + 1].text if number + 1 < len(given) else ""
+        if word in _STEPS and follows == "(":
+            return True
+        if token.text == ";" and follows:
+            return True
+        if (
+            word in _WRITES
+            and not (before is not None and before.text in {".", "AS", "as"})
+            and follows not in {"(", "."}
+        ):
+            return True
+    return False
+
+
+def _after_with(given: list[Token]) -> str:
+    """The verb behind the common table expressions: the first one at their own level that no `AS (` is around."""
+    depth = 0
+    for number, token in enumerate(given):
+        if token.text == "(":
+            depth += 1
+        elif token.text == ")":
+            depth = max(0, depth - 1)
+            follows = given[number + 1] if number + 1 < len(given) else None
+            if not depth and follows is not None and follows.kind == "word" and follows.word not in _IN_WITH:
+                return follows.word
+            if not depth and follows is not None and follows.text == "(":
+                return "SELECT"
+    return ""
