@@ -73,10 +73,10 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
     return Service(transport, _client(transport, reached, session, settings, diagnostics))
 
 
-def journal_of(place: Place, folder: Path, diagnostics: Diagnostics) -> Journal:
+def journal_of(place: Place, folder: Path, session: Session, diagnostics: Diagnostics) -> Journal:
     """Where statements are remembered: in a file for services that outlive this process."""
     if not isinstance(place.where, Remote) or not place.settings["journal"]:
-        return Journal(None, "", "", diagnostics.warn)
+        return Journal(None, session.target, "", diagnostics.warn)
     target = place.where.target
     name = f"unix://{target.uds}" if target.uds else target.base
     return Journal(folder / "journal.db", name, place.settings.profile, diagnostics.warn)

@@ -114,17 +114,13 @@ def subcommand(name: str) -> click.Command:
     match name:
         case "fetch":
             own = [click.Argument(["statement_id"], metavar="ID"), target, output]
-            text = (
-                "Show the result of an earlier statement, waiting for it where it still runs. Without TARGET "
-            )
+            text = "Show the result of an earlier statement, waiting for it where it still runs. Without TARGET "
             text += "it is looked for where the journal says that it ran."
             callback: Callable[..., int] = _fetch
         case "download":
             own = [click.Argument(["kind"], metavar="TYPE"), click.Argument(["name"], metavar="NAME"), target]
             own += [output, click.Option(["--force"], is_flag=True, help="write over a file that is there")]
-            text = (
-                "Save a resource of the service: TYPE is function_source or descriptor_source. An interrupted one "
-            )
+            text = "Save a resource of the service: TYPE is function_source or descriptor_source. An interrupted one "
             text += "is gone on with."
             callback = _download
         case _:

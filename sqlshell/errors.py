@@ -8,6 +8,7 @@ ShellError                 a message, a hint, an exit code
 │   ├── ConnectionFailed   3   nobody answers there, TLS or name resolution failed: the request was not received
 │   │   ├── Unreachable    3   the same, and trying again soon is of no use
 │   │   └── ConnectionBroken 3 it broke after the request had begun: the service may have it
+│   │       └── NotHttp    3   what came back is not HTTP
 │   ├── NotAuthenticated   3   401 or 403
 │   └── ProtocolError      3   an answer that the interface does not allow
 ├── WaitTimeout            4   a wait ran out
@@ -83,6 +84,10 @@ class Unreachable(ConnectionFailed):
 
 
 class ConnectionBroken(ConnectionFailed):
+    pass
+
+
+class NotHttp(ConnectionBroken):
     pass
 
 

@@ -73,13 +73,13 @@ def start(asked: Start) -> int:
                 session,
                 outlet,
                 diagnostics,
-                journal_of(place, state_folder(asked.environ), diagnostics),
+                journal_of(place, state_folder(asked.environ), session, diagnostics),
                 table(BUILTIN),
                 lambda: _themes(asked.config),
                 settings["attach"],
                 offline_of(place, settings) if settings["offline"] else None,
             )
-            if sys.stderr.isatty() and not settings["quiet"]:
+            if sys.stderr.isatty() and (session.interactive or not settings["quiet"]):
                 from sqlshell.shell.prompt.spinner import Spinner
 
                 shell.foreground.progress = Spinner(session, sys.stderr)

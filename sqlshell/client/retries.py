@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 
 from sqlshell.client.options import Network
-from sqlshell.errors import ConnectionBroken, ConnectionFailed, ProtocolError, ShellError, Unreachable
+from sqlshell.errors import ConnectionBroken, ConnectionFailed, NotHttp, ProtocolError, ShellError, Unreachable
 
 BUSY = frozenset({408, 429, 502, 503, 504})
 FIRST_WAIT = 0.25
@@ -43,8 +43,10 @@ class Tries:
             return self._wait()
         if not isinstance(error, ConnectionFailed) or isinstance(error, Unreachable):
             return None
+        if isinstance(error, NotHttp) and not self._known:
+            return None
         if isinstance(error, ConnectionBroken):
-            return self._wait() if self._again else None
+            return self._wait() if self._again and (self._known or self.made < FIRST_CONTACT_RETRIES) else None
         if not self._known and self.made >= FIRST_CONTACT_RETRIES:
             return None
         return self._wait()

@@ -22,11 +22,15 @@ from sqlshell.client.upload import Upload
 from sqlshell.errors import (
     ConnectionBroken,
     ConnectionFailed,
+    NotHttp,
     ShellError,
     Unreachable,
     UsageError,
 )
 from sqlshell.result import Body
+
+SAID_SECONDS = 1.0
+"""A shorter wait before the next try is not worth a line."""
 
 Params = Mapping[str, str | int]
 Renew = Callable[[], Awaitable[str]]
@@ -151,7 +155,8 @@ class Transport:
                 if wait is None:
                     raise
                 why = error.message
-            self.say(f"{why}: trying again in {wait:.1f} s ({tries.made} of {self.network.retries})")
+            if wait >= SAID_SECONDS:
+                self.say(f"{why}: trying again in {wait:.1f} s ({tries.made} of {self.network.retries})")
             await asyncio.sleep(wait)
 
     @contextlib.asynccontextmanager
@@ -235,9 +240,12 @@ class Transport:
             raise ConnectionBroken(f"{base} took the request and then fell silent") from error
         except httpx.ConnectError as error:
             raise _unreachable(base, error) from error
-        except (httpx.RemoteProtocolError, httpx.DecodingError) as error:
-            raise ConnectionBroken(
-                f"{base} broke off or does not speak HTTP: {error}", "is it http where you wrote https, or the reverse?"
+        except httpx.RemoteProtocolError as error:
+            if any(word in str(error) for word in ("disconnect", "peer closed", "incomplete")):
+                doubt = "" if self._known else " or does not speak HTTP"
+                raise ConnectionBroken(f"{base} broke off{doubt}: {error}") from error
+            raise NotHttp(
+                f"{base} does not speak HTTP: {error}", "is it http where you wrote https, or the reverse?"
             ) from error
         except httpx.PoolTimeout as error:
             raise ConnectionFailed(f"{base}: no connection became free in time") from error

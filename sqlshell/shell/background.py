@@ -128,7 +128,7 @@ class Background:
     async def _follow(self, job: Job, asked: Submission, context: SessionContext) -> None:
         def identified(statement_id: str) -> None:
             if not job.statement_id:
-                self._journal.began(statement_id, job.sql, context)
+                self._journal.began(statement_id, job.sql, context, time.monotonic() - job.began)
             job.statement_id = job.statement_id or statement_id
             job.named.set()
 

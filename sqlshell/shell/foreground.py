@@ -219,7 +219,7 @@ class Foreground:
             running.statement_id = statement_id
             self._session.last_id = statement_id
             if sql:
-                self._journal.began(statement_id, sql, context)
+                self._journal.began(statement_id, sql, context, time.monotonic() - running.began)
             if first and self._presses == 1:
                 self._ask(running)
 

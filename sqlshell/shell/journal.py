@@ -74,8 +74,8 @@ class Journal:
         self._database: sqlite3.Connection | None = None
         self._broken = False
 
-    def began(self, statement_id: str, sql: str, context: SessionContext) -> None:
-        """The service has given a statement its id."""
+    def began(self, statement_id: str, sql: str, context: SessionContext, ago: float) -> None:
+        """The service has given a statement its id, `ago` seconds after it was sent."""
         parts = json.dumps({name: value for name, value in context.parts() if value})
         with self._working() as database:
             database.execute(
@@ -86,7 +86,7 @@ class Journal:
                     self._profile,
                     parts,
                     redacted(sql)[:LONGEST_SQL],
-                    time.time(),
+                    time.time() - ago,
                     sqlstate.RUNNING,
                 ),
             )

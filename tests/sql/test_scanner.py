@@ -231,7 +231,7 @@ def test_a_command_ends_the_statement_before_it() -> None:
 
 def test_lines_begin_where_they_are_told() -> None:
     scanner = Scanner(line=7)
-    assert scanner.feed("\n\nselect 1;") == [Statement("select 1", 9, 2, True)]
+    assert scanner.feed("\n\nselect 1;\n") == [Statement("select 1", 9, 2, True)]
 
 
 def test_items_come_with_the_piece_that_completes_them() -> None:

@@ -90,7 +90,7 @@ def test_ctrl_c_ends_the_running_statement(opened: Open) -> None:
     terminal.wait(" s")
     terminal.type("\x03")
     shown = terminal.wait("57000")
-    assert "ended" in shown
+    assert "cancelled" in shown
     terminal.prompt()
     terminal.enter("select 8 as eight;")
     assert "|       8 |" in terminal.wait("1 row")
