@@ -45,6 +45,7 @@ class _Counted(Model):
     data: list[msgspec.Raw] | None = None
 
 
+_PARTITION = re.compile(r"[?&]partitionID=([0-9]{1,18})\b")
 _HEAD = msgspec.json.Decoder(StatementHead)
 _ROWS = msgspec.json.Decoder(_Counted)
 _ERROR = msgspec.json.Decoder(ErrorBody)
@@ -174,6 +175,11 @@ def read_partition(
         return False
     if sqlstate.failed(state):
         raise StatementError(found.message or sqlstate.meaning(state), where=Where(state, statement_id))
+    named = _PARTITION.search(headers.get("content-location", ""))
+    if named is not None and int(named[1]) != number:
+        raise ProtocolError(
+            f"{base} was asked for partition {number} and answered with {named[1]}", where=Where("", statement_id)
+        )
     about = found.statement_id or statement_id
     if about.lower() != statement_id.lower():
         raise ProtocolError(

@@ -75,7 +75,11 @@ class Answers:
                 rows = await self._pages.partition(record, partition, timezone)
             except (OSError, Failure) as error:
                 raise BadRequest(f"the result cannot be read: {error}", 500) from error
-        return json_response(msgspec.json.encode(head)[:-1] + b',"data":[' + rows + b"]}")
+        response = json_response(msgspec.json.encode(head)[:-1] + b',"data":[' + rows + b"]}")
+        # Which partition this is, for a client that wants to know that it has the one that it asked for.
+        path = request.url.path.rstrip("/") if request.method == "GET" else f"/v2/statements/{record.statement_id}"
+        response.headers["Content-Location"] = f"{path}?partitionID={partition}"
+        return response
 
 
 def several(records: list[Record]) -> Response:
