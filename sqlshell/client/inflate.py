@@ -37,7 +37,7 @@ class Body:
                 piece = self._inflater.unconsumed_tail
         except zlib.error as error:
             raise ProtocolError(f"{self._name} sent a body that is not the gzip it says to be: {error}") from None
-        if piece:
+        if piece or self._inflater.unused_data:
             raise ProtocolError(f"{self._name} sent more behind the end of a gzip body")
 
     def end(self) -> bytearray:

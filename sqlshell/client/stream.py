@@ -117,7 +117,7 @@ class Stream:
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 self.ended = "failure"
-                raise failure
+                raise await self._explained(failure)
             if self.ended or self._over():
                 await self.aclose()
                 raise StopAsyncIteration
@@ -126,8 +126,6 @@ class Stream:
             except (ConnectionFailed, NotAuthenticated) as error:
                 # The rows that came before it are given first.
                 await self._broken(error)
-            except StatementError as error:
-                self._failure = await self._explained(error)
             except ShellError as error:
                 self._failure = error
 
@@ -284,8 +282,9 @@ class Stream:
             self._say(f"possible gap: rows between {_clock(since)} and {_clock(time.time())} may be missing")
         self._heard = time.time()
 
-    async def _explained(self, error: StatementError) -> StatementError:
-        cause = await self._explain()
+    async def _explained(self, error: ShellError) -> ShellError:
+        """The error with what the service's history of the query says about it."""
+        cause = await self._explain() if isinstance(error, StatementError) else ""
         if cause and cause not in error.message:
             error.hint = f"the query's history says: {cause}"
         return error

@@ -24,16 +24,17 @@ def redacted(sql: str) -> str:
         return sql
     made: list[str] = []
     done = 0
-    named = False
+    named = joined = False
     for token in tokens(sql):
-        if token.kind == "string" and named and not _names(token):
+        if token.text.upper() in _JOINTS:
+            joined = named
+        elif token.kind == "string" and named and (joined or not _names(token)):
             made += [sql[done : token.start], STARS]
             done = token.end
-            named = False
-        elif token.kind in {"string", "name", "word"}:
-            named = _names(token) or (named and token.word in _JOINTS)
-        elif token.text not in _JOINTS:
-            named = False
+            named = joined = False
+        else:
+            named = token.kind in {"string", "name", "word"} and _names(token)
+            joined = False
     return "".join([*made, sql[done:]])
 
 

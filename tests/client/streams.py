@@ -1,0 +1,94 @@
+"""A streaming data plane that does what the local one never does: a scripted websocket server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from websockets.asyncio.server import ServerConnection, serve
+
+METADATA = {
+    "type": "metadata",
+    "headers": {},
+    "columns": [{"name": "a", "type": "INTEGER"}, {"name": "p", "type": "DECIMAL", "precision": 10, "scale": 2}],
+}
+
+Act = Callable[[ServerConnection], Awaitable[None]]
+
+
+class Plane:
+    """One act for each connection, the last one for all that follow. `hellos` are the first frames that came."""
+
+    def __init__(self, acts: list[Act]) -> None:
+        self._acts = acts
+        self.hellos: list[Any] = []
+        self.headers: list[dict[str, str]] = []
+        self.url = ""
+
+    async def serve(self, socket: ServerConnection) -> None:
+        assert socket.request is not None
+        self.headers.append(dict(socket.request.headers))
+        with contextlib.suppress(Exception):
+            self.hellos.append(json.loads(await socket.recv()))
+            act = self._acts.pop(0) if len(self._acts) > 1 else self._acts[0]
+            await act(socket)
+
+
+@contextmanager
+def plane(*acts: Act) -> Iterator[Plane]:
+    state = Plane(list(acts))
+    loop = asyncio.new_event_loop()
+    ready = threading.Event()
+
+    async def work() -> None:
+        async with serve(state.serve, "127.0.0.1", 0, compression=None, max_size=None, close_timeout=0.5) as server:
+            state.url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/streams/1"
+            ready.set()
+            await ended.wait()
+
+    ended = asyncio.Event()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(work()))
+    thread.start()
+    ready.wait(10)
+    try:
+        yield state
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(10)
+        loop.close()
+
+
+def rows(first: int, last: int) -> list[dict[str, Any]]:
+    return [{"type": "data", "headers": {}, "data": [str(n), None]} for n in range(first, last + 1)]
+
+
+def sends(*frames: Any, code: int | None = 1000, reason: str = "", wait: float = 0.0) -> Act:
+    """Send frames (bytes as they are, else as JSON), then close with `code`; None breaks off without a close."""
+
+    async def act(socket: ServerConnection) -> None:
+        for frame in frames:
+            await socket.send(frame if isinstance(frame, str | bytes) else json.dumps(frame))
+        await asyncio.sleep(wait)
+        if code is None:
+            await asyncio.sleep(0.05)
+            socket.transport.abort()
+            return
+        await socket.close(code, reason)
+
+    return act
+
+
+def stays(*frames: Any) -> Act:
+    """Send frames, then nothing until the reader leaves."""
+
+    async def act(socket: ServerConnection) -> None:
+        for frame in frames:
+            await socket.send(json.dumps(frame))
+        await socket.wait_closed()
+
+    return act

@@ -1,0 +1,229 @@
+"""Result-set data planes: which uris are followed, with which token, and to which addresses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from sqlshell.client.dataplane import Plane, admission, plane_of, private
+from sqlshell.client.options import Network
+from sqlshell.client.results import Results
+from sqlshell.client.statements import Statements, Submission
+from sqlshell.client.target import Target, parse
+from sqlshell.client.transport import Transport
+from sqlshell.context import SessionContext
+from sqlshell.errors import ProtocolError, ServiceError
+from sqlshell.interface.models import DataplaneRequest
+from sqlshell.result import Rows
+from tests.client.test_statements import ID, done, scripted
+
+API = parse("https://api.example/v2")
+
+
+def asked(uri: str, kind: str = "result-set", token: str = "t") -> DataplaneRequest:
+    return DataplaneRequest(token, uri, ID, None, kind)
+
+
+@pytest.mark.parametrize(
+    ("uri", "base", "path"),
+    [
+        ("https://dp.example/v2", "https://dp.example", f"/v2/statements/{ID}"),
+        ("https://dp.example/v2/", "https://dp.example", f"/v2/statements/{ID}"),
+        ("https://dp.example:8443/v2/statements", "https://dp.example:8443", f"/v2/statements/{ID}"),
+        (f"https://DP.example/v2/statements/{ID}", "https://dp.example", f"/v2/statements/{ID}"),
+        (f"https://dp.example/a/b/v2/statements/{ID}", "https://dp.example", f"/a/b/v2/statements/{ID}"),
+        ("https://dp.example/v2/v2", "https://dp.example", f"/v2/v2/statements/{ID}"),
+        ("https://[2001:db8::1]:9/v2", "https://[2001:db8::1]:9", f"/v2/statements/{ID}"),
+    ],
+)
+def test_shapes_of_a_uri(uri: str, base: str, path: str) -> None:
+    plane = plane_of(asked(uri), API, ID)
+    assert (plane.target.base, plane.path, plane.same) == (base, path, False)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "dp.example/v2",
+        "//dp.example/v2",
+        "http://dp.example/v2",
+        "ws://dp.example/v2",
+        "wss://dp.example/v2",
+        "ftp://dp.example/v2",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "https://user@dp.example/v2",
+        "https://user:pass@dp.example/v2",
+        "https://:@dp.example/v2",
+        "https:///v2",
+        "https://dp.example",
+        "https://dp.example/v3/statements",
+        "https://dp.example/v2/statements/a/b",
+        "https://dp.example/v2x",
+        "https://dp.example/v2?x=1",
+        "https://dp.example/v2#x",
+        "https://dp.example:99999/v2",
+        "https://dp.example/v2\r\nX: y",
+        "https://dp.example /v2",
+        "https://[::1/v2",
+        "https://dp.example/" + "a" * 10_000 + "/v2",
+    ],
+)
+def test_what_is_not_followed(uri: str) -> None:
+    with pytest.raises(ProtocolError):
+        plane_of(asked(uri), API, ID)
+
+
+@pytest.mark.parametrize(
+    ("uri", "api", "websocket"),
+    [
+        ("wss://dp.example/s/1", "https://api.example", "wss://dp.example/s/1"),
+        ("https://dp.example/s/1?x=1", "https://api.example", "wss://dp.example/s/1?x=1"),
+        ("ws://127.0.0.1:5/s", "http://127.0.0.1:5", "ws://127.0.0.1:5/s"),
+        ("http://127.0.0.1:6/s", "http://127.0.0.1:5", "ws://127.0.0.1:6/s"),
+        ("wss://dp.example", "http://127.0.0.1:5", "wss://dp.example/"),
+    ],
+)
+def test_a_stream_is_a_websocket(uri: str, api: str, websocket: str) -> None:
+    assert plane_of(asked(uri, "streaming"), parse(api), ID).websocket == websocket
+
+
+@pytest.mark.parametrize("uri", ["ws://dp.example/s", "http://dp.example/s", "wss://u@dp.example/s", "mailto:a@b"])
+def test_a_stream_that_is_not_followed(uri: str) -> None:
+    with pytest.raises(ProtocolError):
+        plane_of(asked(uri, "streaming"), API, ID)
+
+
+@pytest.mark.parametrize("token", ["a b", "a\r\nX: y", "ü"])
+def test_tokens_that_no_header_carries(token: str) -> None:
+    with pytest.raises(ProtocolError):
+        plane_of(asked("https://dp.example/v2", token=token), API, ID)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("8.8.8.8", False),
+        ("2606:4700::1111", False),
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("0.0.0.0", True),
+        ("10.1.2.3", True),
+        ("172.16.0.1", True),
+        ("192.168.1.1", True),
+        ("100.64.0.1", True),
+        ("169.254.169.254", True),
+        ("::1", True),
+        ("::", True),
+        ("fe80::1%eth0", True),
+        ("fd00::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("::ffff:8.8.8.8", False),
+        ("64:ff9b::7f00:1", True),
+        ("2002:7f00:1::", True),
+        ("224.0.0.1", True),
+        ("nonsense", True),
+    ],
+)
+def test_private_addresses(address: str, expected: bool) -> None:
+    assert private(address) is expected
+
+
+def test_a_service_elsewhere_may_not_point_at_private_addresses() -> None:
+    plane = Plane(Target("https", "dp.example", 443), "/v2", "t", False)
+    admit = admission(plane, API, {"10.0.0.5"}, allowed=False)
+    assert admit is not None
+    admit("8.8.8.8")
+    admit("10.0.0.5")
+    for address in ("127.0.0.1", "169.254.169.254", "10.0.0.6"):
+        with pytest.raises(ServiceError, match="private address"):
+            admit(address)
+    assert admission(plane, API, set(), allowed=True) is None
+    assert admission(plane, parse("http://127.0.0.1:8765"), set(), allowed=False) is None
+
+
+def read(api: str, network: Network | None = None, target: Target | None = None) -> list[Rows]:
+    async def work() -> list[Rows]:
+        transport = Transport(target or parse(api), "the-api-token", network=network or Network(retries=1))
+        statements = Statements(transport, Results(transport))
+        found: list[Rows] = []
+        try:
+            context = SessionContext(session_id="s", timezone="UTC")
+            async for result in statements.run(Submission("select 1", reads_only=True), context):
+                found.append([row async for batch in result.batches for row in batch.rows])
+        finally:
+            await statements.aclose()
+        return found
+
+    return asyncio.run(work())
+
+
+def kept_at(url: str, **fields: Any) -> dict[str, Any]:
+    request = {"requestType": "result-set", "uri": f"{url}/v2", "token": "plane-token", "statementID": ID}
+    return done(metadata={"partitionInfo": [{"rowCount": 1}] * 3, "dataplaneRequest": request}, **fields)
+
+
+def test_the_rows_are_read_there_with_its_token_alone() -> None:
+    pages = [{"data": [[str(number)]]} for number in range(3)]
+    with (
+        scripted((202, {"sqlState": "03000", "statementID": ID}), *((200, page) for page in pages)) as plane,
+        scripted((200, kept_at(plane.url))) as api,
+    ):
+        rows = read(api.url)
+    assert sorted(row[0] or "" for row in rows[0]) == ["0", "1", "2"]
+    assert {item[2]["Authorization"] for item in api.asked} == {"Bearer the-api-token"}
+    assert {item[2]["Authorization"] for item in plane.asked} == {"Bearer plane-token"}
+    assert all("the-api-token" not in json.dumps(item[2]) for item in plane.asked)
+    assert all(item[1].startswith(f"/v2/statements/{ID}?") and "partitionID=" in item[1] for item in plane.asked)
+
+
+def test_a_token_that_became_too_old_is_asked_for_again() -> None:
+    with (
+        scripted((401, {"message": "expired"}), (200, {"data": [["0"]]})) as plane,
+        scripted((200, kept_at(plane.url) | {"metadata": _one(plane.url, "old")}), (200, kept_at(plane.url))) as api,
+    ):
+        assert read(api.url) == [[["0"]]]
+    assert [item[2]["Authorization"] for item in plane.asked] == ["Bearer old", "Bearer plane-token"]
+
+
+def _one(url: str, token: str) -> dict[str, Any]:
+    request = {"requestType": "result-set", "uri": f"{url}/v2", "token": token}
+    return {"columns": [{"name": "a"}], "partitionInfo": [{"rowCount": 1}], "dataplaneRequest": request}
+
+
+def test_a_redirect_of_a_data_plane_is_not_followed() -> None:
+    with scripted((307, b"")) as plane, scripted((200, kept_at(plane.url))) as api:
+        with pytest.raises(ServiceError, match="redirects"):
+            read(api.url)
+
+
+def test_the_address_is_looked_at_when_it_is_connected_to() -> None:
+    with scripted((200, {"data": [["0"]]})) as plane, scripted((200, kept_at(plane.url))) as api:
+        # The service is known by a name that is not this machine's, and reached on this machine all the same.
+        port = int(api.url.rpartition(":")[2])
+        elsewhere = Target("http", "sql.invalid", port)
+        with pytest.raises(ServiceError, match="private address"):
+            _read_elsewhere(elsewhere, api.url)
+    assert not plane.asked
+
+
+def _read_elsewhere(target: Target, url: str) -> None:
+    import socket
+
+    async def work() -> None:
+        port = int(url.rpartition(":")[2])
+        transport = Transport(
+            target, "tok", dial=lambda: socket.create_connection(("127.0.0.1", port)), network=Network(retries=0)
+        )
+        statements = Statements(transport, Results(transport))
+        try:
+            async for _ in statements.run(Submission("select 1"), SessionContext()):
+                pass
+        finally:
+            await statements.aclose()
+
+    asyncio.run(work())

@@ -1,0 +1,217 @@
+"""Endless results: ends and faults, gaps, limits, and what is never shortened in silence."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from sqlshell.client import stream
+from sqlshell.client.options import Network
+from sqlshell.client.results import Results
+from sqlshell.client.statements import Statements, Submission
+from sqlshell.client.target import parse
+from sqlshell.client.transport import Transport
+from sqlshell.client.watch import Rules, Watch
+from sqlshell.context import SessionContext
+from sqlshell.errors import Exit, NotAuthenticated, ProtocolError, ShellError, StatementError
+from tests.client.streams import METADATA, Act, Plane, plane, rows, sends, stays
+from tests.client.test_statements import ID, done, scripted
+
+QUERY = "7b0f7a3d-4d00-4eb0-b076-eab202984e2a"
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "FIRST_WAIT", 0.01)
+
+
+@dataclass
+class Seen:
+    rows: list[str | None] = field(default_factory=list)
+    columns: list[tuple[str, str]] = field(default_factory=list)
+    error: ShellError | None = None
+    said: list[str] = field(default_factory=list)
+    ended: str = ""
+    gaps: int = 0
+    plane: Plane | None = None
+    asked: list[bytes] = field(default_factory=list)
+
+
+def read(*acts: Act, rules: Rules | None = None, stop_after: int = 0, history: Any = None) -> Seen:
+    seen = Seen()
+
+    async def work(url: str) -> None:
+        transport = Transport(parse(url), "the-api-token", network=Network(retries=2))
+        statements = Statements(transport, Results(transport, rules=lambda: rules or Rules()))
+        context = SessionContext(session_id="s1", timezone="UTC")
+        try:
+            async for result in statements.run(
+                Submission("select * from s", reads_only=True), context, Watch(say=seen.said.append)
+            ):
+                assert result.endless is not None
+                seen.columns = [(column.name, column.type) for column in result.columns]
+                try:
+                    async for batch in result.batches:
+                        seen.rows += [row[0] for row in batch.rows]
+                        if stop_after and len(seen.rows) >= stop_after:
+                            result.endless.stop()
+                finally:
+                    seen.ended, seen.gaps = result.endless.ended, result.endless.gaps
+                    await result.batches.aclose()
+        except ShellError as error:
+            seen.error = error
+        finally:
+            await statements.aclose()
+
+    with plane(*acts) as there:
+        request = {"requestType": "streaming", "uri": there.url, "token": "plane-token", "queryID": QUERY}
+        answer = done(data=None, metadata={"columns": None, "partitionInfo": None, "dataplaneRequest": request})
+        answers: list[tuple[int, Any]] = [(200, answer)]
+        if history is not None:
+            answers += [(200, history)]
+        with scripted(*answers) as state:
+            asyncio.run(work(state.url))
+            seen.asked = [item[3] for item in state.asked]
+        seen.plane = there
+    return seen
+
+
+def numbers(first: int, last: int) -> list[str]:
+    return [str(n) for n in range(first, last + 1)]
+
+
+@pytest.mark.parametrize("code", [1000, 1001])
+def test_a_clean_end(code: int) -> None:
+    seen = read(sends(METADATA, *rows(1, 500), code=code))
+    assert (seen.rows, seen.error, seen.ended) == (numbers(1, 500), None, "service")
+    assert seen.columns == [("a", "INTEGER"), ("p", "DECIMAL(10,2)")]
+    assert seen.plane is not None
+    assert seen.plane.hellos == [{"type": "auth", "accessToken": "plane-token", "sessionId": "s1"}]
+    headers = seen.plane.headers[0]
+    assert headers["ds-session-id"] == "s1"
+    assert "the-api-token" not in str(headers)
+
+
+@pytest.mark.parametrize("code", [None, 1002, 1007, 1009, 1011, 1012, 1013, 3000, 4000])
+def test_a_fault_keeps_the_rows_and_fails(code: int | None) -> None:
+    seen = read(sends(METADATA, *rows(1, 50), code=code, reason="why"))
+    assert seen.rows == numbers(1, 50)
+    assert seen.error is not None
+    assert seen.error.exit == Exit.SERVICE
+    assert "50 rows" in seen.error.message
+    assert "--allow-gaps" in seen.error.hint
+    assert seen.plane is not None
+    assert len(seen.plane.hellos) == 1
+
+
+@pytest.mark.parametrize("code", [1008, 4401, 4403])
+def test_not_authorised(code: int) -> None:
+    seen = read(sends(METADATA, *rows(1, 3), code=code, reason="who are you"))
+    assert seen.rows == numbers(1, 3)
+    assert isinstance(seen.error, NotAuthenticated)
+    assert "who are you" in seen.error.message
+
+
+def test_the_first_frame_may_be_refused() -> None:
+    seen = read(sends(code=4401))
+    assert isinstance(seen.error, NotAuthenticated)
+
+
+def test_a_gap_is_told_where_it_may_be() -> None:
+    seen = read(sends(METADATA, *rows(1, 5), code=1012), sends(METADATA, *rows(8, 10)), rules=Rules(reconnect=True))
+    assert seen.rows == numbers(1, 5) + numbers(8, 10)
+    assert (seen.error, seen.gaps, seen.ended) == (None, 1, "service")
+    gap = [line for line in seen.said if "possible gap" in line]
+    assert len(gap) == 1
+    assert gap[0].count("T") >= 2
+
+
+@pytest.mark.parametrize("code", [1002, 1007, 1009])
+def test_what_would_break_again_is_not_tried_again(code: int) -> None:
+    seen = read(sends(METADATA, code=code), rules=Rules(reconnect=True))
+    assert seen.error is not None
+    assert seen.plane is not None
+    assert len(seen.plane.hellos) == 1
+
+
+def test_other_columns_after_a_gap_are_an_error() -> None:
+    other = METADATA | {"columns": [{"name": "z", "type": "VARCHAR"}]}
+    seen = read(sends(METADATA, *rows(1, 2), code=1011), sends(other), rules=Rules(reconnect=True))
+    assert seen.rows == numbers(1, 2)
+    assert isinstance(seen.error, ProtocolError)
+
+
+def test_most_rows() -> None:
+    seen = read(stays(METADATA, *rows(1, 100)), rules=Rules(max_rows=7))
+    assert (seen.rows, seen.error, seen.ended) == (numbers(1, 7), None, "max_rows")
+
+
+def test_for_a_time() -> None:
+    seen = read(stays(METADATA, *rows(1, 5)), rules=Rules(seconds=0.3))
+    assert (seen.rows, seen.error, seen.ended) == (numbers(1, 5), None, "seconds")
+
+
+def test_stopped_by_its_reader() -> None:
+    seen = read(stays(METADATA, *rows(1, 5)), stop_after=5)
+    assert (seen.rows, seen.error, seen.ended) == (numbers(1, 5), None, "stopped")
+
+
+def test_an_error_with_its_cause_from_the_history() -> None:
+    error = {"type": "error", "message": "the query failed", "sqlCode": "XX000", "headers": {}}
+    history = {
+        "sqlState": "00000",
+        "statementID": ID,
+        "createdOn": 1,
+        "metadata": {"columns": [{"name": "state"}, {"name": "messages"}]},
+        "data": [["errored", "division by zero at row 7"]],
+    }
+    seen = read(sends(METADATA, *rows(1, 3), error), history=history)
+    assert seen.rows == numbers(1, 3)
+    assert isinstance(seen.error, StatementError)
+    assert "division by zero" in seen.error.hint
+    assert f"DESCRIBE QUERY HISTORY {QUERY}".encode() in seen.asked[-1]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"\x00\x01",
+        "not json",
+        "[1,2]",
+        '{"type":"data","data":["1"]}',
+        '{"type":"data","data":["1","2","3"]}',
+        '{"type":"data","data":[1,2]}',
+        '{"type":"data"}',
+        '{"type":"data","data":' + "[" * 50_000 + "]" * 50_000 + "}",
+    ],
+)
+def test_frames_that_are_none(frame: str | bytes) -> None:
+    seen = read(sends(METADATA, *rows(1, 3), frame, *rows(4, 5)))
+    assert seen.rows == numbers(1, 3)
+    assert isinstance(seen.error, ProtocolError)
+    assert "3" in seen.error.message or "4" in seen.error.message
+
+
+@pytest.mark.parametrize("frames", [[], [*rows(1, 1)], [{"type": "metadata", "columns": []}]])
+def test_rows_without_columns(frames: list[Any]) -> None:
+    assert isinstance(read(sends(*frames)).error, ProtocolError)
+
+
+def test_frames_of_unknown_types_mean_nothing() -> None:
+    seen = read(sends(METADATA, {"type": "heartbeat"}, *rows(1, 2)))
+    assert (seen.rows, seen.error) == (numbers(1, 2), None)
+
+
+def test_a_frame_too_large() -> None:
+    seen = read(sends(METADATA, *rows(1, 2), "x" * (17 << 20), wait=1))
+    assert seen.rows == numbers(1, 2)
+    assert seen.error is not None
+    assert "1009" in seen.error.message
+
+
+def test_many_rows_in_order() -> None:
+    seen = read(sends(METADATA, *rows(1, 60_000)))
+    assert seen.rows == numbers(1, 60_000)

@@ -1,0 +1,385 @@
+"""One origin: what is sent again and what is not, bodies within bounds, certificates, proxies, and what is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import http.server
+import json
+import ssl
+import subprocess
+import threading
+import time
+import zlib
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from sqlshell.client import redact, retries
+from sqlshell.client.inflate import Body
+from sqlshell.client.options import Network
+from sqlshell.client.proxies import proxy_for
+from sqlshell.client.retries import Tries, retry_after
+from sqlshell.client.target import parse
+from sqlshell.client.trace import Trace
+from sqlshell.client.transport import Answer, Transport
+from sqlshell.errors import (
+    ConnectionBroken,
+    ConnectionFailed,
+    NotAuthenticated,
+    ProtocolError,
+    ServiceError,
+    Unreachable,
+    UsageError,
+)
+from sqlshell.sql.secrets import redacted
+from tests.client.test_statements import done, run, scripted
+
+Found = TypeVar("Found")
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "FIRST_WAIT", 0.01)
+
+
+def using(url: str, work: Callable[[Transport], Awaitable[Found]], token: str = "tok", **options: Any) -> Found:
+    async def whole() -> Found:
+        transport = Transport(parse(url), token, **options)
+        try:
+            return await work(transport)
+        finally:
+            await transport.aclose()
+
+    return asyncio.run(whole())
+
+
+def get(url: str, **options: Any) -> Answer:
+    return using(url, lambda transport: transport.request("GET", "/v2/version"), **options)
+
+
+@pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
+def test_a_busy_service_is_asked_again(status: int) -> None:
+    with scripted(*[(status, b"<html>")] * 3, (200, {})) as state:
+        assert get(state.url).status == 200
+    assert len(state.asked) == 4
+
+
+def test_a_plain_500_is_asked_once_more() -> None:
+    with scripted((500, {}), (200, {})) as state:
+        assert get(state.url).status == 200
+    with scripted((500, {})) as state:
+        assert get(state.url).status == 500
+    assert len(state.asked) == 2
+
+
+def test_as_often_as_is_allowed() -> None:
+    with scripted((503, {})) as state:
+        assert get(state.url, network=Network(retries=2)).status == 503
+    assert len(state.asked) == 3
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 409, 418, 501])
+def test_what_would_be_answered_again_stands(status: int) -> None:
+    with scripted((status, {})) as state:
+        assert get(state.url).status == status
+    assert len(state.asked) == 1
+
+
+@pytest.mark.parametrize(("sql", "count"), [("insert into t values (1)", 1), ("select 1", 2), ("create table t()", 1)])
+@pytest.mark.parametrize("first", [(503, b""), (200, "break")])
+def test_a_statement_that_writes_is_sent_once(sql: str, count: int, first: tuple[int, Any]) -> None:
+    with scripted(first, (200, done(data=[["1"]]))) as state:
+        if count == 2:
+            assert run(state, sql=sql) == [[["1"]]]
+        else:
+            with pytest.raises(ServiceError) as caught:
+                run(state, sql=sql)
+            assert "may have run" in caught.value.hint
+            assert "LIST QUERIES" in caught.value.hint
+    assert len(state.asked) == count
+
+
+def test_a_statement_that_writes_is_sent_again_where_nobody_received_it() -> None:
+    tries = Tries(Network(), again=False, known=True)
+    assert tries.after_error(ConnectionFailed("nobody listens")) is not None
+    assert tries.after_error(ConnectionBroken("broke")) is None
+    assert tries.after_error(Unreachable("bad certificate")) is None
+    assert tries.after_status(503, {}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0", 0.0), (" 120 ", 120.0), ("-1", None), ("soon", None), ("", None), ("1.5", None)]
+)
+def test_retry_after(text: str, seconds: float | None) -> None:
+    assert retry_after(text) == seconds
+
+
+def test_retry_after_as_a_date() -> None:
+    found = retry_after(time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 60)))
+    assert found is not None
+    assert 55 < found <= 61
+    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
+
+
+def test_a_service_that_asks_for_more_than_there_is_time() -> None:
+    assert Tries(Network(timeout=10), again=True, known=True).after_status(503, {"retry-after": "3600"}) is None
+
+
+def test_the_token_is_made_again_once() -> None:
+    made: list[int] = []
+
+    async def renew() -> str:
+        made.append(1)
+        return f"token-{len(made)}"
+
+    with scripted((401, {}), (200, {})) as state:
+        assert get(state.url, renew=renew).status == 200
+    assert [item[2]["Authorization"] for item in state.asked] == ["Bearer tok", "Bearer token-1"]
+    with scripted((401, {})) as state:
+        assert get(state.url, token="", renew=renew).status == 401
+    assert [item[2]["Authorization"] for item in state.asked] == ["Bearer token-2"]
+
+
+def test_an_answer_that_came_twice_is_not_the_next_one() -> None:
+    """The second copy lies in the connection when the next request is made."""
+
+    class Twice(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = self.path.encode()
+            head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+            self.wfile.write((head + body) * 2)
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Twice)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+
+    async def work(transport: Transport) -> list[bytes]:
+        return [bytes((await transport.request("GET", f"/{number}")).body) for number in range(20)]
+
+    try:
+        found = using(f"http://127.0.0.1:{server.server_address[1]}", work)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert found == [f"/{number}".encode() for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    "packed", [gzip.compress(b"a" * 5_000_000), zlib.compress(b"a" * 5_000_000), gzip.compress(b"")]
+)
+def test_bodies_are_inflated_in_steps(packed: bytes) -> None:
+    body = Body("gzip", 1 << 23, "http://x")
+    for start in range(0, len(packed), 100):
+        body.take(packed[start : start + 100])
+    assert body.end() in (b"a" * 5_000_000, b"")
+
+
+def test_a_small_body_that_holds_a_giant_one() -> None:
+    packed = gzip.compress(b"\0" * (1 << 28))
+    body = Body("gzip", 1 << 22, "http://x")
+    with pytest.raises(ProtocolError, match="more than 4 MiB"):
+        body.take(packed)
+    assert len(body._whole) < 1 << 23
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pieces", "error"),
+    [
+        ("gzip", [b"not gzip"], ProtocolError),
+        ("gzip", [gzip.compress(b"abc")[:-4]], ConnectionBroken),
+        ("gzip", [gzip.compress(b"abc") + b"tail"], ProtocolError),
+        ("br", [], ProtocolError),
+        ("gzip, gzip", [], ProtocolError),
+    ],
+)
+def test_bodies_that_are_not_what_they_say(encoding: str, pieces: list[bytes], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        body = Body(encoding, 1000, "http://x")
+        for piece in pieces:
+            body.take(piece)
+        body.end()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ca.pem, and certificates of it for 127.0.0.1 and for a client."""
+    folder = tmp_path_factory.mktemp("tls")
+
+    def openssl(*argv: str) -> None:
+        subprocess.run(["openssl", *argv], cwd=folder, check=True, capture_output=True)
+
+    new = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2")
+    openssl(*new, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test authority")
+    for name, extension in (("server", "subjectAltName=IP:127.0.0.1"), ("client", "subjectAltName=DNS:client")):
+        (folder / f"{name}.ext").write_text(extension)
+        openssl(
+            "req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", "/CN=x"
+        )
+        signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", f"{name}.ext")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", *signing)
+    return folder
+
+
+@pytest.fixture(params=[False, True], ids=["server certificate", "client certificate too"])
+def secure(request: pytest.FixtureRequest, authority: Path) -> Iterator[tuple[str, bool]]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    class Quiet(http.server.ThreadingHTTPServer):
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            return
+
+    server = Quiet(("127.0.0.1", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "server.pem", authority / "server.key")
+    if request.param:
+        context.load_verify_locations(authority / "ca.pem")
+        context.verify_mode = ssl.CERT_REQUIRED
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"https://127.0.0.1:{server.server_address[1]}", bool(request.param)
+    server.shutdown()
+    server.server_close()
+
+
+def test_certificates(secure: tuple[str, bool], authority: Path) -> None:
+    url, mutual = secure
+    ours = Network(
+        ca_file=str(authority / "ca.pem"),
+        client_cert=str(authority / "client.pem"),
+        client_key=str(authority / "client.key"),
+        retries=0,
+    )
+    assert get(url, network=ours).status == 200
+    with pytest.raises(Unreachable, match="not trusted"):
+        get(url, network=Network(retries=0))
+    without = Network(ca_file=str(authority / "ca.pem"), retries=0)
+    if mutual:
+        with pytest.raises(ConnectionFailed):
+            get(url, network=without)
+    else:
+        assert get(url, network=without).status == 200
+        assert get(url, network=Network(insecure=True, retries=0)).status == 200
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        Network(ca_file="nowhere.pem"),
+        Network(ca_file=__file__),
+        Network(client_cert="nowhere.pem"),
+        Network(client_key="nowhere.key"),
+    ],
+)
+def test_files_that_hold_no_certificates(network: Network) -> None:
+    with pytest.raises(UsageError):
+        get("https://127.0.0.1:1", network=network)
+
+
+@pytest.mark.parametrize(
+    ("environ", "url", "expected"),
+    [
+        ({"HTTPS_PROXY": "http://p:1"}, "https://host/v2", "http://p:1"),
+        ({"https_proxy": "p:1"}, "https://host/v2", "http://p:1"),
+        ({"HTTPS_PROXY": "http://p:1"}, "http://host/v2", ""),
+        ({"HTTP_PROXY": "http://p:1"}, "http://host/v2", "http://p:1"),
+        ({"ALL_PROXY": "socks5://p:1"}, "https://host/v2", "socks5://p:1"),
+        ({"HTTPS_PROXY": "http://p:1", "NO_PROXY": "host,other"}, "https://host/v2", ""),
+        ({"HTTPS_PROXY": "http://p:1", "NO_PROXY": ".example"}, "https://a.example/v2", ""),
+        ({"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}, "https://host/v2", ""),
+        ({"HTTP_PROXY": "http://p:1"}, "http://127.0.0.1:5/v2", ""),
+        ({"HTTP_PROXY": "http://p:1"}, "http://localhost:5/v2", ""),
+    ],
+)
+def test_the_proxy_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], url: str, expected: str
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_for(parse(url)) == expected
+
+
+def test_a_request_goes_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with scripted((200, {})) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        assert get("http://sql.invalid/v2").status == 200
+    assert proxy.asked[0][1] == "http://sql.invalid/v2/version"
+
+
+def test_redirects_are_not_followed() -> None:
+    with scripted((307, b"")) as state, pytest.raises(ServiceError, match="redirects"):
+        run(state)
+    assert len(state.asked) == 1
+
+
+def test_refused_tokens_are_told_as_that() -> None:
+    with scripted((401, {"message": "no"})) as state, pytest.raises(NotAuthenticated):
+        run(state)
+
+
+def traced(level: int, *answers: tuple[int, Any], sql: str) -> str:
+    told: list[str] = []
+
+    async def work(transport: Transport) -> None:
+        body = json.dumps({"statement": sql}).encode()
+        await transport.request("POST", "/v2/statements", content=body, content_type="application/json")
+
+    with scripted(*answers) as state:
+        using(state.url, work, token="s3cr3t-token", trace=Trace(told.append, lambda: level, redacted))
+    return "\n".join(told)
+
+
+def test_a_line_for_each_request() -> None:
+    assert traced(0, (200, {}), sql="select 1") == ""
+    text = traced(1, (200, done(data=[["1"]])), sql="select 1")
+    assert len(text.splitlines()) == 1
+    assert "POST" in text
+    assert "200" in text
+    assert "bytes" in text
+    assert "ms" in text
+    assert done()["statementID"] in text
+
+
+def test_no_secret_is_shown() -> None:
+    answer = done(
+        data=[["row-secret", "kept"], [None, "kept too"]],
+        metadata={
+            "columns": [{"name": "api_token"}, {"name": "b"}],
+            "dataplaneRequest": {"token": "plane-secret", "uri": "https://x/v2"},
+        },
+    )
+    sql = "create store s with ('kafka.sasl.password' = 'sql-secret', 'uri' = 'shown')"
+    text = traced(2, (200, answer), sql=sql)
+    for secret in ("s3cr3t-token", "row-secret", "plane-secret", "sql-secret"):
+        assert secret not in text
+    for shown in ("kept too", "Authorization: ***", "'uri' = 'shown'", "https://x/v2"):
+        assert shown.lower() in text.lower()
+
+
+def test_of_a_long_body_only_the_beginning_is_shown() -> None:
+    body = b'{"token": "plane-secret", "metadata": {}, "data":[' + b'["row-secret"],' * 20_000
+    text = redact.body(body, redacted)
+    assert len(text) < 3_000
+    assert "plane-secret" not in text
+    assert "row-secret" not in text

@@ -1,0 +1,122 @@
+"""What a statement's text tells: whether it only reads, which secrets and which files it names."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sqlshell.sql.files import mentioned, named_files
+from sqlshell.sql.kinds import reads_only, verb
+from sqlshell.sql.secrets import redacted
+from sqlshell.sql.tokens import tokens
+
+
+@pytest.mark.parametrize(
+    ("sql", "word", "reads"),
+    [
+        ("select 1", "SELECT", True),
+        ("  -- insert into t\n/* drop /* nested */ */ SELECT 1", "SELECT", True),
+        ("(((select 1)))", "SELECT", True),
+        ("values (1)", "VALUES", True),
+        ("from t", "FROM", True),
+        ("table t", "TABLE", True),
+        ("show tables", "SHOW", True),
+        ("list streams in database d", "LIST", True),
+        ("describe query history 1", "DESCRIBE", True),
+        ("print entity e from beginning", "PRINT", True),
+        ("explain select 1", "EXPLAIN", True),
+        ("explain (format json) select 1", "EXPLAIN", True),
+        ("explain analyze select 1", "EXPLAIN", False),
+        ("explain (analyze, verbose) insert into t values (1)", "EXPLAIN", False),
+        ("explain insert into t values (1)", "EXPLAIN", False),
+        ("select 'insert into t'", "SELECT", True),
+        ('select "insert" from "update"', "SELECT", True),
+        ("select $$delete from t$$", "SELECT", True),
+        ("select replace(a, 'b', 'c') from t", "SELECT", True),
+        ("select a as delete from t", "SELECT", True),
+        ("select t.update from t", "SELECT", True),
+        ("select * into u from t", "SELECT", False),
+        ("select nextval('s')", "SELECT", False),
+        ("select * from t for update", "SELECT", False),
+        ("select 1; delete from t", "SELECT", False),
+        ("select 1;", "SELECT", True),
+        ("with a as (select 1) select * from a", "SELECT", True),
+        ("with a as (select 1), b(x, y) as materialized (values (1, 2)) from b", "FROM", True),
+        ("with recursive a as (select 1 union all select * from a) (select * from a)", "SELECT", True),
+        ("with a as (select 1) insert into t select * from a", "INSERT", False),
+        ("with a as (delete from t returning *) select * from a", "SELECT", False),
+        ("with a as (select 1) update t set b = 1", "UPDATE", False),
+        ("insert into t select 1", "INSERT", False),
+        ("create table t as select 1", "CREATE", False),
+        ("copy t to 'x'", "COPY", False),
+        ("call f()", "CALL", False),
+        ("use database d", "USE", False),
+        ("terminate query 1", "TERMINATE", False),
+        ("begin application a insert into t values (1); end application", "BEGIN", False),
+        ("frobnicate", "FROBNICATE", False),
+        ("", "", False),
+        ("-- nothing", "", False),
+        ("'select'", "", False),
+    ],
+)
+def test_what_only_reads(sql: str, word: str, reads: bool) -> None:
+    assert (verb(sql), reads_only(sql)) == (word, reads)
+
+
+@given(st.text(alphabet="ab '\"`$;/*-\\\n(=é", max_size=40))
+def test_tokens_take_any_text(sql: str) -> None:
+    end = 0
+    for token in tokens(sql):
+        assert token.start >= end
+        assert sql[token.start : token.end] == token.text
+        end = token.end
+    reads_only(sql)
+    redacted(sql)
+    named_files(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select 'x'", "select 'x'"),
+        ("with ('password' = 'p')", "with ('password' = '***')"),
+        ("with ('kafka.sasl.password'='a secret ''token''')", "with ('kafka.sasl.password'='***')"),
+        ("with ('uri' = 'u', 'sasl.jaas.config' = 'x;y')", "with ('uri' = 'u', 'sasl.jaas.config' = '***')"),
+        ("secret_access_key 'k', region 'r'", "secret_access_key '***', region 'r'"),
+        ("create user u password 'p'", "create user u password '***'"),
+        ("identified by 'p' -- password", "identified by 'p' -- password"),
+        ("set api_key to 'k'", "set api_key to '***'"),
+        ("{token: $$t$$, b: 'c'}", "{token: '***', b: 'c'}"),
+        ("token => E'a\\'b'", "token => '***'"),
+        ("where name in ('password', 'token')", "where name in ('password', 'token')"),
+        ("-- 'password' = 'x'", "-- 'password' = 'x'"),
+        ("password = 'never closed", "password = '***'"),
+    ],
+)
+def test_secrets_are_taken_out(sql: str, expected: str) -> None:
+    assert redacted(sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "sent", "paths"),
+    [
+        ("with ('file' = '@/a/b/f.jar')", "with ('file' = 'f.jar')", ("/a/b/f.jar",)),
+        ("with ('FILE'='@f.jar', 'x' = '@y')", "with ('FILE'='f.jar', 'x' = '@y')", ("f.jar",)),
+        ("with (file = '@o''brien.jar')", "with (file = 'o''brien.jar')", ("o'brien.jar",)),
+        ("with ('file' = 'f.jar')", "with ('file' = 'f.jar')", ()),
+        ("with ('file' = '@')", "with ('file' = '@')", ()),
+        ("select '@file'", "select '@file'", ()),
+        ("-- 'file' = '@x'", "-- 'file' = '@x'", ()),
+        ("select $$'file' = '@x'$$", "select $$'file' = '@x'$$", ()),
+        ("('file' = '@a') ('file' = '@a')", "('file' = 'a') ('file' = 'a')", ("a",)),
+    ],
+)
+def test_files_that_a_statement_names(sql: str, sent: str, paths: tuple[str, ...]) -> None:
+    found = named_files(sql)
+    assert (found.sql, found.paths) == (sent, paths)
+
+
+def test_a_name_is_mentioned_as_a_string() -> None:
+    assert mentioned("with ('file' = 'f.jar')", "f.jar")
+    assert not mentioned("select \"f.jar\" -- 'f.jar'", "f.jar")
