@@ -38,6 +38,7 @@ from sqlshell.errors import (
     Where,
 )
 from sqlshell.interface import sqlstate
+from sqlshell.interface.models import StatementHead
 from sqlshell.result import Result
 
 __all__ = ["Statements", "Submission", "Watch", "fresh_session_id"]
@@ -108,6 +109,8 @@ class Statements:
                 if error.where.sql_state:
                     return error.where.sql_state, error.message
                 raise error
+            case Done(head) if _endless(head):
+                return sqlstate.RUNNING, ""
             case Done(head) | Follow(_, head):
                 return head.sql_state or sqlstate.DONE, head.message or ""
         raise AssertionError("unreachable")
@@ -241,6 +244,12 @@ class Statements:
         except (TimeoutError, ShellError):
             return ""
         return "; ".join(line for line in told[-3:] if line)[:2_000]
+
+
+def _endless(head: StatementHead) -> bool:
+    """Whether an answer is that of a query that goes on: what it names is a stream."""
+    request = head.metadata.dataplane_request if head.metadata is not None else None
+    return request is not None and request.request_type == "streaming"
 
 
 def upload_of(

@@ -67,10 +67,10 @@ class Background:
         self.jobs.append(job)
         return job
 
-    async def named(self) -> list[Job]:
+    async def named(self, seconds: float = IDENTIFIED_SECONDS) -> list[Job]:
         """Until the service has named every job, or it failed; those that still run."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(IDENTIFIED_SECONDS):
+            async with asyncio.timeout(seconds):
                 for job in self.jobs:
                     await job.named.wait()
         return [job for job in self.jobs if job.running]
@@ -149,7 +149,7 @@ class Background:
                 rows = result.row_count if result.columns else None
                 self._journal.ended(result.statement_id, result.sql_state, result.message)
             took = duration(time.monotonic() - job.began)
-            many = f"{rows:,} rows, " if rows is not None else ""
+            many = f"{rows:,} row{'' if rows == 1 else 's'}, " if rows is not None else ""
             fetch = f"; \\fetch {job.statement_id}" if rows is not None else ""
             self.announce(f"{name} finished ({many}{took}): {text}{fetch}")
         except ShellError as error:

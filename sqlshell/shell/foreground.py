@@ -105,7 +105,7 @@ class Foreground:
             self._task.cancel()
         elif not running.statement_id:
             # Nothing can be ended before the service has named it, which it does within moments.
-            self._diagnostics.note("cancelling as soon as the service has answered; Ctrl-C again stops waiting")
+            self._diagnostics.say("cancelling as soon as the service has answered; Ctrl-C again stops waiting")
         else:
             self._ask(running)
         return True
@@ -209,7 +209,7 @@ class Foreground:
         goes_on = f"the query goes on: TERMINATE QUERY {query}; ends it, \\fetch {result.statement_id} joins it again"
         if not self._session.interactive:
             raise Interrupted(f"{told}{gaps}", goes_on)
-        self._diagnostics.note(f"{told}{gaps}; {goes_on}")
+        self._diagnostics.say(f"{told}{gaps}; {goes_on}")
 
     def _watch(self, running: Running, sql: str, context: SessionContext) -> Watch:
         def identified(statement_id: str) -> None:
@@ -242,7 +242,7 @@ class Foreground:
 
     def _ask(self, running: Running) -> None:
         """Ask the service to end the statement, while it is still waited for."""
-        self._diagnostics.note("asking the service to end it; Ctrl-C again leaves it running there")
+        self._diagnostics.say("asking the service to end it; Ctrl-C again leaves it running there")
         self._asking = asyncio.ensure_future(self._end(running))
 
     async def _end(self, running: Running) -> None:
@@ -261,7 +261,7 @@ class Foreground:
         except ShellError as error:
             said = error.message
         if self._session.interactive:
-            self._diagnostics.note(f"{said}; it is still waited for, Ctrl-C again leaves it running there")
+            self._diagnostics.say(f"{said}; it is still waited for, Ctrl-C again leaves it running there")
         elif self._task is not None:
             running.message = said
             self._task.cancel()

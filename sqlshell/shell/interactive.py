@@ -40,9 +40,9 @@ async def interact(shell: Shell, *, history: Path, themes: Path, greeting: Seque
 
     def announce(text: str) -> None:
         if prompt.app.is_running:
-            run_in_terminal(lambda: shell.diagnostics.note(text))
+            run_in_terminal(lambda: shell.diagnostics.say(text))
         else:
-            shell.diagnostics.note(text)
+            shell.diagnostics.say(text)
 
     shell.background.announce = announce
     with restored():

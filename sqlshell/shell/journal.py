@@ -72,7 +72,7 @@ class Journal:
         self._profile = profile
         self._warn = warn
         self._database: sqlite3.Connection | None = None
-        self._broken = False
+        self._told = False
 
     def began(self, statement_id: str, sql: str, context: SessionContext, ago: float) -> None:
         """The service has given a statement its id, `ago` seconds after it was sent."""
@@ -139,27 +139,47 @@ class Journal:
 
     @contextlib.contextmanager
     def _working(self) -> Iterator[sqlite3.Connection]:
+        if self._database is None:
+            self._database = self._opened()
         try:
-            with self._opened() as database:
-                yield database
-        except (sqlite3.Error, OSError) as error:
-            if not self._broken:
-                self._broken = True
-                self._warn(f"the journal {self._path or ''} cannot be used, and statements are not remembered: {error}")
+            with self._database:
+                yield self._database
+        except sqlite3.Error as error:
+            self._tell(error)
 
     def _opened(self) -> sqlite3.Connection:
-        if self._database is not None:
-            return self._database
-        if self._path is None or self._broken:
-            database = sqlite3.connect(":memory:")
-        else:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-            database = sqlite3.connect(self._path, timeout=2)
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = NORMAL")
+        if self._path is not None:
+            try:
+                return _ready(_file(self._path))
+            except (sqlite3.Error, OSError) as error:
+                self._tell(error)
+        return _ready(sqlite3.connect(":memory:"))
+
+    def _tell(self, error: Exception) -> None:
+        if not self._told:
+            self._told = True
+            self._warn(f"the journal {self._path or ''} cannot be used, and statements are not remembered: {error}")
+
+
+def _file(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    database = sqlite3.connect(path, timeout=2)
+    try:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database
+
+
+def _ready(database: sqlite3.Connection) -> sqlite3.Connection:
+    try:
         database.executescript(_TABLE)
         with database:
             database.execute("DELETE FROM statements WHERE began < ?", (time.time() - KEPT_DAYS * 86_400,))
-        self._database = database
-        return database
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database

@@ -222,10 +222,16 @@ class Shell:
             return
         if background:
             job = self.background.start(asked, self.session.context)
-            self.diagnostics.note(f"[{job.number}] runs in the background; \\jobs lists it")
+            self._announce(f"[{job.number}] runs in the background; \\jobs lists it")
         else:
             await self.foreground.run(asked, self.session.context, expanded=expanded, output=output)
         self.attachments.sent(files)
+
+    def _announce(self, text: str) -> None:
+        if self.session.interactive:
+            self.diagnostics.say(text)
+        else:
+            self.diagnostics.note(text)
 
     def _tell(self, error: ShellError, name: str, item: Item | None) -> None:
         if self.exit == Exit.DONE:

@@ -196,9 +196,12 @@ def _one(url: str, token: str) -> dict[str, Any]:
 
 
 def test_a_redirect_of_a_data_plane_is_not_followed() -> None:
-    with scripted((307, b"")) as plane, scripted((200, kept_at(plane.url))) as api:
-        with pytest.raises(ServiceError, match="redirects"):
-            read(api.url)
+    with (
+        scripted((307, b"")) as plane,
+        scripted((200, kept_at(plane.url))) as api,
+        pytest.raises(ServiceError, match="redirects"),
+    ):
+        read(api.url)
 
 
 def test_the_address_is_looked_at_when_it_is_connected_to() -> None:

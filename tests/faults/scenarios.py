@@ -48,7 +48,7 @@ def expected() -> list[list[str | None]]:
 
 
 def scenarios(stages: Sequence[int]) -> list[Scenario]:
-    """Every fault at every stage alone; storms from there on; and faults of the submission that must not be repeated."""
+    """Every fault at every stage alone; storms from there on; faults of a submission that must not be repeated."""
     made = [Scenario(fault, stage, stage) for stage in stages for fault in FAULTS]
     made += [Scenario(fault, stage, stage + 40) for stage in stages for fault in ("storm of 503", "cut in mid-body")]
     made += [Scenario(fault, 0, 0, reads=False) for fault in FAULTS]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from typing import TypeVar
 
 from sqlshell.errors import StatementError, UsageError, Where
 from sqlshell.interface import sqlstate
@@ -13,7 +15,11 @@ from sqlshell.shell.port import Fetch, Port, Say, Show
 from sqlshell.shell.rows import table_of
 from sqlshell.shell.words import one_line
 
+Item = TypeVar("Item")
+
 SHOWN = 10
+NAMED_SECONDS = 1.0
+"""How long a list waits for the ids of statements that were just sent."""
 COLUMNS = (
     ("id", "VARCHAR"),
     ("state", "VARCHAR"),
@@ -31,11 +37,16 @@ async def jobs(port: Port, args: Args) -> Show:
 
     How those stand that were running is asked of the service."""
     most = _count(args)
+    await port.background.named(NAMED_SECONDS)
     entries = port.journal.recent(most)
     if any(entry.running for entry in entries):
         await port.background.refresh(entries, port.session.context)
         entries = port.journal.recent(most)
-    return Show(table_of(COLUMNS, [_row(entry) for entry in entries]))
+    rows = [_row(entry) for entry in entries]
+    if port.session.interactive and all(port.journal.here(entry) for entry in entries):
+        at = [name for name, _ in COLUMNS].index("target")
+        return Show(table_of(_without(COLUMNS, at), [_without(row, at) for row in rows]))
+    return Show(table_of(COLUMNS, rows))
 
 
 @command("fetch", "[ID]")
@@ -104,6 +115,10 @@ def _known(port: Port, args: Args) -> Entry:
 
 def _latest(port: Port) -> str:
     return next((entry.id for entry in port.journal.recent(1)), "")
+
+
+def _without(items: Sequence[Item], at: int) -> list[Item]:
+    return [*items[:at], *items[at + 1 :]]
 
 
 def _row(entry: Entry) -> list[str | None]:

@@ -1,0 +1,154 @@
+"""The legacy interface: elements of any shape as results, and secrets that are shown once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from sqlshell.client.api import Auto, version
+from sqlshell.client.legacy import Legacy
+from sqlshell.client.options import Network
+from sqlshell.client.results import Results
+from sqlshell.client.statements import Statements, Submission
+from sqlshell.client.target import parse
+from sqlshell.client.transport import Transport
+from sqlshell.context import SessionContext
+from sqlshell.errors import Exit, ProtocolError, ServiceError, ShellError, StatementError
+from sqlshell.result import Result, Rows
+from tests.client.test_statements import Scripted, done, scripted
+
+CONTEXT = SessionContext(organization="org", database="d", schema="s", store="st", role="r", timezone="UTC")
+
+
+def run(state: Scripted, sql: str = "insert into t values (1)") -> list[tuple[Result, Rows]]:
+    async def work() -> list[tuple[Result, Rows]]:
+        legacy = Legacy(Transport(parse(state.url), "tok", network=Network(retries=0)))
+        try:
+            found = []
+            async for result in legacy.run(Submission(sql), CONTEXT):
+                found.append((result, [row async for batch in result.batches for row in batch.rows]))
+            return found
+        finally:
+            await legacy.aclose()
+
+    return asyncio.run(work())
+
+
+def test_the_form_has_what_the_interface_names() -> None:
+    with scripted((200, [])) as state:
+        assert run(state, "select 'ü'") == []
+    method, path, _, body = state.asked[0]
+    assert (method, path) == ("POST", "/run-statement")
+    for name, value in (("orgID", "org"), ("databaseName", "d"), ("schemaName", "s"), ("storeName", "st")):
+        assert f'name="{name}"\r\n\r\n{value}\r\n'.encode() in body
+    assert "name=\"statement\"\r\n\r\nselect 'ü'\r\n".encode() in body
+    assert b"role" not in body
+
+
+@pytest.mark.parametrize(
+    ("data", "names", "rows"),
+    [
+        (None, [], []),
+        ([], [], []),
+        ([{"a": "x", "b": None}], ["a", "b"], [["x", None]]),
+        ([{"a": "1"}, {"b": "2"}], ["a", "b"], [["1", None], [None, "2"]]),
+        ([{"n": True, "l": [1, "a"], "o": {"k": 1.50}}], ["n", "l", "o"], [["true", '[1, "a"]', '{"k": 1.5}']]),
+        ({"a": "x"}, ["a"], [["x"]]),
+        ("text", ["value"], [["text"]]),
+        (5, ["value"], [["5"]]),
+        ([1, "a", None, [2]], ["value"], [["1"], ["a"], [None], ["[2]"]]),
+    ],
+)
+def test_data_of_any_shape(data: Any, names: list[str], rows: Rows) -> None:
+    with scripted((200, [{"id": "i", "action": "x", "target": "y", "data": data}])) as state:
+        ((result, found),) = run(state)
+    assert [column.name for column in result.columns] == names
+    assert found == rows
+    assert (result.statement_id, result.label) == ("i", "x y")
+
+
+def test_numbers_keep_every_digit() -> None:
+    body = b'[{"data": [{"a": 12345678901234567890.123456789, "b": 1e400}]}]'
+    with scripted((200, body)) as state:
+        ((_, found),) = run(state)
+    assert found == [["12345678901234567890.123456789", "1e400"]]
+
+
+def test_unknown_actions_and_targets() -> None:
+    with scripted((200, [{"action": {"new": 1}, "target": 7}, {}])) as state:
+        first, second = run(state)
+    assert first[0].label == '{"new":1} 7'
+    assert (second[0].label, second[0].columns) == ("", [])
+
+
+def test_a_secret_alone_is_the_result_and_beside_rows_is_told() -> None:
+    elements = [
+        {"action": "create", "target": "api_token", "secret": "s3cr3t"},
+        {"secret": "other", "data": [{"a": "1"}]},
+    ]
+    with scripted((200, elements)) as state:
+        first, second = run(state)
+    assert first[1] == [["s3cr3t"]]
+    assert first[0].secret == ""
+    assert second[0].secret == "other"
+    assert "other" not in repr(second[0])
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        ((400, {"message": "42601: syntax error at x"}), Exit.STATEMENT, "syntax error at x"),
+        ((400, {"message": "no such table"}), Exit.STATEMENT, "no such table"),
+        ((401, {}), Exit.SERVICE, "token"),
+        ((404, {}), Exit.SERVICE, "no legacy interface"),
+        ((408, {"message": "waited"}), Exit.TIMEOUT, "waited"),
+        ((500, {"message": "boom"}), Exit.SERVICE, "boom"),
+        ((200, b"{}"), Exit.SERVICE, "/run-statement"),
+        ((200, b"["), Exit.SERVICE, "not JSON"),
+        ((200, b'[{"data": ' + b"[" * 100_000 + b"]" * 100_000 + b"}]"), Exit.SERVICE, "deep"),
+        ((200, b"[3]"), Exit.SERVICE, "/run-statement"),
+    ],
+)
+def test_failures(answer: tuple[int, Any], code: Exit, said: str) -> None:
+    with scripted(answer) as state, pytest.raises(ShellError) as caught:
+        run(state)
+    assert caught.value.exit == code
+    assert said in caught.value.message
+    if isinstance(caught.value, StatementError) and "42601" in str(answer):
+        assert caught.value.where.sql_state == "42601"
+
+
+def auto(state: Scripted) -> tuple[str, list[Rows]]:
+    told: list[str] = []
+
+    async def work() -> tuple[str, list[Rows]]:
+        transport = Transport(parse(state.url), "tok", network=Network(retries=0))
+        service = Auto(transport, Statements(transport, Results(transport)), Legacy(transport), told.append)
+        rows = []
+        try:
+            async for result in service.run(Submission("select 1"), CONTEXT):
+                rows.append([row async for batch in result.batches for row in batch.rows])
+            return await version(transport, legacy=await service.is_legacy()), rows
+        finally:
+            await service.aclose()
+
+    return asyncio.run(work())
+
+
+def test_the_interface_is_found_out() -> None:
+    number = {"major": 1, "minor": 2, "patch": 3}
+    with scripted((200, number), (200, done(data=[["1"]])), (200, number)) as state:
+        assert auto(state) == ("1.2.3", [[["1"]]])
+    assert [item[1].partition("?")[0] for item in state.asked] == ["/v2/version", "/v2/statements", "/v2/version"]
+    with scripted((404, {}), (200, number), (200, [{"data": [{"a": "1"}]}]), (200, number)) as state:
+        assert auto(state) == ("1.2.3", [[["1"]]])
+    assert [item[1] for item in state.asked] == ["/v2/version", "/version", "/run-statement", "/version"]
+    with scripted((404, {})) as state, pytest.raises(ServiceError, match="neither"):
+        auto(state)
+
+
+def test_a_version_that_is_none() -> None:
+    with scripted((200, b"<html>")) as state, pytest.raises(ProtocolError):
+        auto(state)

@@ -1,0 +1,370 @@
+"""Statements that outlive the shell that ran them; files to the service and from it; in every way of running."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import re
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.client.test_statements import ID, RUNNING, done, scripted
+from tests.conftest import Program, Served, clean_environment, serve, stop
+
+LONG = "select count(*) from range(100000000000) a, range(1000) b"
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service with a folder, the legacy interface, and everything on the data plane."""
+    folder = tmp_path_factory.mktemp("kept")
+    options = ("--data", str(folder / "data"), "--legacy", "--data-plane", "always", "--partition-rows", "1000")
+    running = serve(folder, *options)
+    yield running
+    stop(running)
+
+
+def to(served: Served) -> dict[str, str]:
+    return {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+
+
+def jobs(program: Program, env: Mapping[str, str], *more: str) -> list[dict[str, Any]]:
+    found = program("-c", "\\jobs 1000", "--format", "jsonl", *more, env=env)
+    assert found.code == 0, found.err
+    return [json.loads(line) for line in found.out.splitlines()]
+
+
+def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served) -> None:
+    ran = program("-v", "-c", "select range as i from range(3000)", "--format", "csv", env=to(kept))
+    assert ran.code == 0
+    entry = jobs(program, to(kept))[0]
+    assert (entry["state"], entry["rows"]) == ("finished", 3000)
+    for argv in (
+        ["fetch", entry["id"]],
+        ["fetch", entry["id"][:8]],
+        ["-c", f"\\fetch {entry['id']}"],
+        ["-c", "\\fetch"],
+    ):
+        again = program(*argv, "--format", "csv", env=to(kept))
+        assert (again.code, again.out) == (0, ran.out), argv
+    # Without a URL the journal knows where it ran.
+    again = program("fetch", entry["id"], "--format", "csv", env={"SQLSHELL_TOKEN": kept.token})
+    assert again.out == ran.out
+    written = program("fetch", entry["id"], "-o", "rows.jsonl", env=to(kept))
+    assert written.code == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["fetch"], 2, "ID"),
+        (["fetch", "nonsense"], 2, "no statement begins with"),
+        (["fetch", "00000000-0000-4000-8000-000000000009"], 3, "does not know statement"),
+        (["-c", "\\fetch"], 2, "no statement yet"),
+        (["-c", "\\fetch a b"], 2, "does not take"),
+        (["-c", "\\jobs x"], 2, "number of statements"),
+        (["-c", "\\wait nonsense"], 2, "no statement begins with"),
+        (["-c", "\\cancel"], 2, "no statement yet"),
+        (["-c", "\\bg"], 2, "ends a statement"),
+        (["-c", "\\attach"], 0, "no file is attached"),
+        (["-c", "\\attach nowhere.jar"], 2, "there is no file"),
+        (["-c", "\\attach ."], 2, "is a folder"),
+        (["-c", "\\attach a b"], 2, "does not take"),
+        (["-c", "\\download"], 2, "needs TYPE"),
+        (["-c", "\\download function_source"], 2, "needs NAME"),
+        (["-c", "\\download function_source f x y"], 2, "does not take"),
+        (["download", "function_source", "nothing"], 3, "no such resource"),
+        (["download", "../x", "nothing"], 2, "no resource type"),
+        (["download", "function_source", ".."], 2, "is no file name"),
+        (["-c", "select 1", "--attach", "nowhere.jar"], 2, "there is no file"),
+        (["-c", "select 1", "--max-rows", "x"], 2, "not a whole number"),
+        (["-c", "select 1", "--for", "soon"], 2, "not a time"),
+        (["-c", "select 1", "--retries", "-1"], 2, "not a whole number"),
+        (["version", "x"], 2, "--server"),
+    ],
+)
+def test_bad_input(program: Program, kept: Served, argv: list[str], code: int, said: str) -> None:
+    found = program(*argv, env=to(kept))
+    assert found.code == code, found.err
+    assert said in found.err
+    assert len(found.err.strip().splitlines()) <= 3
+
+
+def test_a_shell_that_was_killed_in_mid_fetch(program: Program, kept: Served, tmp_path: Path) -> None:
+    sql = "select range as i, repeat('x', 200) as x from range(400000)"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "-c", sql, "--format", "csv"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=clean_environment(tmp_path, to(kept)),
+    )
+    assert process.stdout is not None
+    process.stdout.read(100_000)
+    process.kill()
+    process.communicate()
+    entry = jobs(program, to(kept))[0]
+    assert entry["statement"].startswith("select range")
+    whole = program("fetch", entry["id"], "--format", "csv", env=to(kept))
+    rows = list(csv.reader(io.StringIO(whole.out)))
+    assert (whole.code, len(rows), rows[-1][0]) == (0, 400_001, "399999")
+
+
+def test_a_shell_that_was_killed_while_its_statement_ran(program: Program, kept: Served, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "-v", "-c", LONG],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=clean_environment(tmp_path, to(kept)),
+    )
+    assert process.stderr is not None
+    process.stderr.readline()
+    process.stderr.readline()
+    process.kill()
+    process.communicate()
+    entry = jobs(program, to(kept))[0]
+    assert (entry["state"], entry["statement"]) == ("running", LONG)
+    assert "is cancelled" in program("-c", f"\\cancel {entry['id'][:10]}", env=to(kept)).err
+    assert jobs(program, to(kept))[0]["state"] == "cancelled"
+    fetched = program("fetch", entry["id"], env=to(kept))
+    assert fetched.code == 1
+    assert "57000" in fetched.err
+    waited = program("-c", f"\\wait {entry['id']}", env=to(kept))
+    assert waited.code == 1
+
+
+def test_the_background(program: Program, kept: Served) -> None:
+    script = "select 41 + 1 as a;&\nselect 1 as b \\bg\n\\wait\nselect 2 as c;\n\\jobs\n"
+    found = program("--format", "csv", stdin=script, env=to(kept))
+    assert found.code == 0, found.err
+    assert found.out.startswith("c\n2\n")
+    assert found.err.count("finished (1 row,") == 2
+    entry = next(item for item in jobs(program, to(kept)) if item["statement"] == "select 41 + 1 as a")
+    assert program("fetch", entry["id"], "--format", "csv", env=to(kept)).out == "a\n42\n"
+
+
+def test_the_background_is_left_at_the_end_and_said(program: Program, kept: Served) -> None:
+    found = program("-c", f"{LONG};&", env=to(kept))
+    assert found.code == 0
+    left = re.search(r"sqlshell fetch ([0-9a-f-]{36})", found.err)
+    assert left is not None
+    assert program("-c", f"\\cancel {left[1]}", env=to(kept)).code == 0
+
+
+def test_a_failure_in_the_background_fails_its_wait(program: Program, kept: Served) -> None:
+    assert program("-c", "select nonsense;&", "-c", "\\wait", env=to(kept)).code == 1
+
+
+def test_the_embedded_service_is_waited_for(program: Program) -> None:
+    found = program("-c", "create table t as select range from range(1000);&", "-c", "select 1;")
+    assert found.code == 0
+    assert "finished" in found.err
+
+
+def test_the_journal_is_private_and_without_secrets(program: Program, kept: Served, tmp_path: Path) -> None:
+    program("-c", "select 'x' as \"k\" -- 'password' = 'in-a-comment'", env=to(kept))
+    program("-c", "create store s with ('type' = 'files', 'secret.token' = 'hidden-value')", env=to(kept))
+    paths = list(tmp_path.rglob("journal.db*"))
+    assert paths
+    for path in paths:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+        assert b"hidden-value" not in path.read_bytes()
+        assert kept.token.encode() not in path.read_bytes()
+    database = sqlite3.connect(next(path for path in paths if path.name == "journal.db"))
+    try:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    finally:
+        database.close()
+
+
+def test_a_journal_that_cannot_be_written_stops_nothing(program: Program, kept: Served, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "journal.db").write_bytes(b"this is no database, " * 100)
+    found = program("-c", "select 1 as a", "--format", "csv", env=to(kept) | {"SQLSHELL_STATE_DIR": str(state)})
+    assert (found.code, found.out) == (0, "a\n1\n")
+    assert found.err.count("the journal") == 1
+    off = program("-c", "select 1 as a", env=to(kept) | {"SQLSHELL_JOURNAL": "off", "SQLSHELL_STATE_DIR": str(state)})
+    assert "journal" not in off.err
+
+
+def test_attachments_and_downloads(program: Program, kept: Served, tmp_path: Path) -> None:
+    content = os.urandom(3_000_000)
+    (tmp_path / "lib.jar").write_bytes(content)
+    named = program("-v", "-c", "create function_source a with ('file' = '@lib.jar')", env=to(kept))
+    assert named.code == 0, named.err
+    assert hashlib.sha256(content).hexdigest() in named.err
+    attached = program(
+        "--attach",
+        "lib.jar",
+        "-c",
+        "select 1;",
+        "-c",
+        "create function_source b with ('file' = 'lib.jar')",
+        env=to(kept),
+    )
+    assert attached.code == 0, attached.err
+    script = "\\attach lib.jar\n\\attach\ncreate descriptor_source c with ('file' = 'lib.jar');\n\\attach\n"
+    inside = program(stdin=script, env=to(kept))
+    assert inside.code == 0, inside.err
+    assert inside.err.count("3,000,000 bytes") == 2
+    assert "no file is attached" in inside.err
+    for kind, name in (("function_source", "a"), ("function_source", "b"), ("descriptor_source", "c")):
+        for argv in (["download", kind, name, "-o", f"{name}.out"], ["-c", f"\\download {kind} {name} {name}.two"]):
+            got = program(*argv, env=to(kept))
+            assert got.code == 0, got.err
+            assert hashlib.sha256(content).hexdigest() in got.err
+        assert (tmp_path / f"{name}.out").read_bytes() == content
+    refused = program("download", "function_source", "a", "-o", "a.out", env=to(kept))
+    assert refused.code == 2
+    assert "--force" in refused.err
+    assert program("download", "function_source", "a", "-o", "a.out", "--force", env=to(kept)).code == 0
+    old = program("--api", "legacy", "download", "function_source", "a", env=to(kept))
+    assert old.code == 2
+    (tmp_path / "folder").mkdir()
+    assert program("download", "function_source", "a", "-o", "folder", env=to(kept)).code == 0
+    assert (tmp_path / "folder" / "a").read_bytes() == content
+    assert not list(tmp_path.rglob(".*.part*"))
+
+
+def test_a_file_that_no_statement_names_is_an_error(program: Program, kept: Served, tmp_path: Path) -> None:
+    (tmp_path / "lib.jar").write_bytes(b"x")
+    found = program("--attach", "lib.jar", "-c", "select 1 as a", "--format", "csv", env=to(kept))
+    assert (found.code, found.out) == (2, "a\n1\n")
+    assert "no statement names it" in found.err
+
+
+def test_the_legacy_interface(program: Program, kept: Served) -> None:
+    found = program("--api", "legacy", "-c", "select 1 as a; select 'x' as b", "--format", "csv", env=to(kept))
+    assert (found.code, found.out) == (0, "a\n1\nb\nx\n")
+    failed = program("--api", "legacy", "-c", "selec", env=to(kept))
+    assert failed.code == 1
+    assert "42601" in failed.err
+    auto = program("--api", "auto", "-c", "select 1 as a", "--format", "csv", env=to(kept))
+    assert auto.out == "a\n1\n"
+    assert program("version", "--server", "--api", "legacy", env=to(kept)).code == 0
+
+
+def test_what_would_be_sent_runs_as_it_is(program: Program, kept: Served, tmp_path: Path) -> None:
+    (tmp_path / "it's.jar").write_bytes(b"content")
+    statements = [
+        "select 'it''s \"q\"; $x `y` \\ @z' as a",
+        "create function_source off with ('file' = '@it''s.jar')",
+    ]
+    for sql in statements:
+        shown = program("--offline", "-c", sql, env=to(kept))
+        assert shown.code == 0, shown.err
+        assert kept.token not in shown.out
+        ran = subprocess.run(
+            ["bash", "-c", shown.out],
+            capture_output=True,
+            cwd=tmp_path,
+            env=clean_environment(tmp_path, {"SQLSHELL_TOKEN": kept.token}),
+            check=True,
+        )
+        assert json.loads(ran.stdout)["sqlState"] in {"00000", "03000"}, ran.stdout
+    old = program("--offline", "--api", "legacy", "-c", "select ';type=x' as a", env=to(kept))
+    ran = subprocess.run(
+        ["bash", "-c", old.out], capture_output=True, env=clean_environment(tmp_path, to(kept)), check=True
+    )
+    assert json.loads(ran.stdout)[0]["data"] == [{"a": ";type=x"}]
+    assert program("--offline", "-c", "select 1").code == 2
+
+
+def test_a_stream_as_lines(program: Program, kept: Served, tmp_path: Path) -> None:
+    assert program("-c", "create stream s1 (a integer, b varchar)", env=to(kept)).code == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "-c", "select * from s1", "--format", "jsonl", "--max-rows", "3"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_environment(tmp_path, to(kept)),
+    )
+    assert process.stdout is not None
+    time.sleep(1)
+    lines = []
+    for number in range(3):
+        program("-c", f"insert into s1 values ({number}, 'x')", env=to(kept))
+        lines.append(json.loads(process.stdout.readline()))
+    assert lines == [{"a": number, "b": "x"} for number in range(3)]
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+
+
+def test_a_stream_for_a_time_and_interrupted(program: Program, kept: Served, tmp_path: Path) -> None:
+    program("-c", "create stream s2 (a integer)", env=to(kept))
+    found = program("-c", "select * from s2", "--for", "300ms", "--format", "csv", env=to(kept))
+    assert (found.code, found.out) == (0, "a\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "-c", "select * from s2", "--format", "csv"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_environment(tmp_path, to(kept)),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "a\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "TERMINATE QUERY" in err
+
+
+def test_a_token_command(program: Program, kept: Served, tmp_path: Path) -> None:
+    folder = tmp_path / "config"
+    folder.mkdir()
+    script = tmp_path / "token.sh"
+    second = tmp_path / "second"
+    script.write_text(f"[ -e {second} ] && echo {kept.token} || echo old\ntouch {second}\n")
+    (folder / "config.toml").write_text(f'[profiles.p]\nurl = "{kept.url}"\ntoken_command = "sh {script}"\n')
+    env = {"SQLSHELL_CONFIG_DIR": str(folder)}
+    found = program("p", "-c", "select 1 as a;", "-c", "select 2 as b;", "--format", "csv", env=env)
+    assert found.code == 3
+    assert "does not accept the token" in found.err
+    found = program("p", "-c", "select 1 as a;", "-c", "select 2 as b;", "--format", "csv", env=env)
+    assert (found.code, found.out) == (0, "a\n1\nb\n2\n")
+    script.write_text("exit 7")
+    failed = program("p", "-c", "select 1", env=env)
+    assert failed.code == 2
+    assert "ended with code 7" in failed.err
+
+
+def test_insecure_is_warned_of_each_time(program: Program) -> None:
+    found = program(
+        "https://127.0.0.1:9", "--insecure", "--retries", "0", "-c", "select 1", env={"SQLSHELL_TOKEN": "t"}
+    )
+    assert found.code == 3
+    assert "is not checked" in found.err
+
+
+def test_a_service_without_a_way_to_end_statements(program: Program, tmp_path: Path) -> None:
+    refusal = done(data=None) | {"sqlState": "42601", "message": "TERMINATE is not known"}
+    with scripted((202, RUNNING), (200, RUNNING), (200, RUNNING), (200, refusal), (200, RUNNING)) as state:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sqlshell", state.url, "-c", "insert into t values (1)"],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=clean_environment(tmp_path, {"SQLSHELL_TOKEN": "t"}),
+        )
+        while len(state.asked) < 2:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert ID in err
+    assert "left running" in err
