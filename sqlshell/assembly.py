@@ -17,10 +17,10 @@ from sqlshell.client.target import Target
 from sqlshell.client.trace import Trace
 from sqlshell.client.transport import Transport
 from sqlshell.client.watch import Client, Rules, Submission
+from sqlshell.config import Settings
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.places import Place, Remote, run_token_command
-from sqlshell.settings import Settings
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.session import Session
 from sqlshell.sql.secrets import redacted

@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from sqlshell import __version__
+from sqlshell.config import config_folder, read_config
 from sqlshell.errors import Exit, ServiceError, ShellError, UsageError
-from sqlshell.settings import GROUPS, OTHER, SCRIPTS, SETTINGS, Setting, config_folder, read_config
+from sqlshell.settings import GROUPS, OTHER, SCRIPTS, SETTINGS, Setting
 
 SUBCOMMANDS = {
     "serve": "run the local service for others",

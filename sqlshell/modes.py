@@ -15,12 +15,12 @@ from typing import Any
 
 from sqlshell.assembly import Reached, journal_of, offline_of, service_of
 from sqlshell.client.target import Target
+from sqlshell.config import Config, Settings, state_folder
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, UsageError
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Sink, StreamSink
 from sqlshell.places import Local, Place, Remote, context_of, find_place, read_token
-from sqlshell.settings import Config, Settings, state_folder
 from sqlshell.shell.background import chosen
 from sqlshell.shell.batch import run_batch
 from sqlshell.shell.commands import BUILTIN, table

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from sqlshell.client.target import Target, is_url, parse
+from sqlshell.config import Config, Settings, resolve
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
-from sqlshell.settings import Config, Settings, resolve
 
 DATABASE_ENDINGS = (".db", ".duckdb", ".ddb")
 DATA_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")

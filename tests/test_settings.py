@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sqlshell.config import Config, read_config, resolve
 from sqlshell.errors import UsageError
 from sqlshell.places import Local, Remote, find_place, machine_timezone
-from sqlshell.settings import SETTINGS, Config, read_config, resolve
+from sqlshell.settings import SETTINGS
 
 
 def config(tmp_path: Path, text: str) -> Config:

@@ -30,7 +30,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, ErrorBody, Model, StatementHead, StatementRequest
 from sqlshell.result import Body, Column
 
-POLL_SHORTEST = 0.010
+POLL_SHORTEST = 0.003
 POLL_LONGEST = 1.0
 MAX_WAITS_ON_NOT_READY = 8
 MESSAGE_LIMIT = 2_000
@@ -84,7 +84,7 @@ Step = Poll | Done | Follow | Fail
 
 
 def poll_wait(elapsed: float) -> float:
-    """Seconds to wait before the next look-up: a tenth of the time elapsed, between 10 ms and 1 s."""
+    """Seconds to wait before the next look-up: a tenth of the time elapsed, between 3 ms and 1 s."""
     return min(POLL_LONGEST, max(POLL_SHORTEST, elapsed / 10))
 
 

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import sqlparse
 
 from sqlshell.sql.scanner import Scanner
+from tests.benchmarks.client_jobs import connector, faults, polling, stream
 from tests.benchmarks.measure import Row, paired, run, service
 from tests.benchmarks.service_jobs import kills, service_jobs
 
@@ -145,4 +146,8 @@ JOBS: dict[str, Callable[[], Iterator[Row]]] = {
     "splitting": splitting,
     "service": service_jobs,
     "kills": kills,
+    "faults": faults,
+    "polling": polling,
+    "connector": connector,
+    "stream": stream,
 }

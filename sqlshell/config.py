@@ -1,0 +1,170 @@
+"""The values of the settings: from flags, the environment and the profiles of config.toml, each as its kind."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlshell.errors import UsageError
+from sqlshell.settings import BY_NAME, DEFAULT_PROFILE, SETTINGS, Setting
+
+Source = Literal["flag", "environment", "profile", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    value: Any
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting with its value and where it came from; `profile` is the profile's name, "" without one."""
+
+    values: Mapping[str, Value]
+    profile: str = ""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name].value
+
+    def source(self, name: str) -> Source:
+        return self.values[name].source
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """config.toml: profiles by name. `path` may not exist."""
+
+    path: Path
+    profiles: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+
+def config_folder(environ: Mapping[str, str]) -> Path:
+    """Where config.toml, rc.sql and a user's themes are: SQLSHELL_CONFIG_DIR, else the platform's place."""
+    if named := environ.get("SQLSHELL_CONFIG_DIR"):
+        return Path(named)
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("sqlshell", appauthor=False))
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Where the history is: SQLSHELL_STATE_DIR, else the platform's place."""
+    if named := environ.get("SQLSHELL_STATE_DIR"):
+        return Path(named)
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("sqlshell", appauthor=False))
+
+
+def read_config(folder: Path) -> Config:
+    """Read config.toml; an absent file is an empty one. Raises UsageError naming the file and the key."""
+    path = folder / "config.toml"
+    try:
+        text = path.read_bytes().decode()
+    except (FileNotFoundError, NotADirectoryError):
+        return Config(path, {})
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: {error}") from None
+    profiles = tables.pop("profiles", {})
+    if tables or not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
+        unknown = ", ".join(tables) or "profiles"
+        raise UsageError(f"{path}: unexpected {unknown}", "settings stand in tables such as [profiles.work]")
+    for name, table in profiles.items():
+        for key in table:
+            if key not in BY_NAME or not BY_NAME[key].profile:
+                raise UsageError(f"{path}: [profiles.{name}] has an unknown key {key!r}{_nearest(key, BY_NAME)}")
+    return Config(path, profiles)
+
+
+def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config, profile: str = "") -> Settings:
+    """The value of every setting. `flags` has only what was given; `profile` is a TARGET that names one.
+
+    Raises UsageError that names the flag, the variable or the file and key.
+    """
+    chosen = profile or flags.get("profile") or environ.get(BY_NAME["profile"].variable) or ""
+    if chosen and chosen not in config.profiles:
+        known = ", ".join(sorted(config.profiles)) or "none"
+        raise UsageError(f"there is no profile {chosen!r} in {config.path}", f"profiles there: {known}")
+    if not chosen and DEFAULT_PROFILE in config.profiles:
+        chosen = DEFAULT_PROFILE
+    table = config.profiles.get(chosen, {})
+    values: dict[str, Value] = {}
+    for setting in SETTINGS:
+        if setting.name in flags:
+            values[setting.name] = Value(_read(setting, flags[setting.name], setting.flags[-1]), "flag")
+        elif setting.environment and environ.get(setting.variable):
+            given = environ[setting.variable]
+            values[setting.name] = Value(_read(setting, given, setting.variable), "environment")
+        elif setting.name in table:
+            place = f"{config.path}: [profiles.{chosen}] {setting.name}"
+            values[setting.name] = Value(_read(setting, table[setting.name], place), "profile")
+        else:
+            values[setting.name] = Value(setting.default, "default")
+    return Settings(values, chosen)
+
+
+def _read(setting: Setting, given: object, place: str) -> Any:
+    """A given value as the setting's kind: flags arrive typed, environment as text, TOML as either."""
+    match setting.kind:
+        case "flag":
+            if isinstance(given, bool):
+                return given
+            words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False}
+            if str(given).lower() in words | {"off": False}:
+                return words.get(str(given).lower(), False)
+            raise UsageError(f"{place}: {given!r} is neither on nor off")
+        case "count" | "integer":
+            try:
+                number = int(str(given))
+            except ValueError:
+                number = -1
+            if number < 0:
+                raise UsageError(f"{place}: {given!r} is not a whole number")
+            return number
+        case "seconds":
+            seconds = seconds_of(str(given))
+            if seconds is None:
+                raise UsageError(f"{place}: {given!r} is not a time", "such as 30, 1.5s, 5m or 1h30m")
+            return seconds
+        case "many":
+            return tuple(given) if isinstance(given, list | tuple) else (str(given),)
+        case "choice":
+            if given not in setting.choices:
+                raise UsageError(f"{place}: {given!r} is none of {', '.join(setting.choices)}")
+            return given
+    if not isinstance(given, str):
+        raise UsageError(f"{place}: {given!r} is not text", "put it in quotes")
+    return given
+
+
+_TIME = re.compile(r"(?=.)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)(?:s|\Z))?(?:(\d+)ms)?", re.ASCII)
+
+
+def seconds_of(text: str) -> float | None:
+    """A time as seconds: a number of them, or `1h30m`, `5m`, `1.5s`, `200ms`; None for anything else."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        return None
+    hours, minutes, seconds, thousandths = (float(part or 0) for part in found.groups())
+    total = hours * 3600 + minutes * 60 + seconds + thousandths / 1000
+    return total if total < 1e9 else None
+
+
+def _nearest(word: str, known: Mapping[str, object]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
