@@ -167,8 +167,6 @@ async def opened(
         raise ServiceError(told) from error
     except (websockets.InvalidHandshake, websockets.InvalidMessage, EOFError) as error:
         raise ConnectionFailed(f"the data plane {target.base} does not open the stream: {error}") from error
-    except (websockets.InvalidURI, ValueError) as error:
-        raise ProtocolError(f"the data plane {target.base} cannot be opened: {error}") from error
     except OSError as error:
         import ssl
 
@@ -176,6 +174,8 @@ async def opened(
             told = f"the certificate of the data plane {target.base} is not trusted: {error.verify_message}"
             raise Unreachable(told, "--ca-file FILE names its authority") from error
         raise ConnectionFailed(f"cannot reach the data plane {target.base}: {error.strerror or error}") from error
+    except (websockets.InvalidURI, ValueError) as error:
+        raise ProtocolError(f"the data plane {target.base} cannot be opened: {error}") from error
     assert isinstance(connection, Connection)
     _notice_silence(connection)
     try:

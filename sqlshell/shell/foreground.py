@@ -119,7 +119,7 @@ class Foreground:
         expanded: bool = False,
         output: str = "",
     ) -> None:
-        running = self._session.running = Running()
+        running = self._session.running = Running(own=bool(sql))
         self._presses = 0
         self.progress.show()
         given = results(self._watch(running, sql, context))
@@ -176,7 +176,7 @@ class Foreground:
         if result.secret:
             self._diagnostics.say(f"secret, shown this once: {result.secret}")
         if result.endless is not None:
-            await self._after_endless(result.endless, result, seconds)
+            await self._after_endless(result.endless, result, seconds, own=running.own)
         elif self._session.interactive:
             said = _said(result, rows, complete)
             self._diagnostics.say(f"{said} ({duration(seconds)})" if self._session.options.timing else said)
@@ -185,7 +185,7 @@ class Foreground:
             label = f"{result.label}: " if result.label else ""
             self._diagnostics.detail(f"statement {result.statement_id}: {label}{said or 'done'} ({duration(seconds)})")
 
-    async def _after_endless(self, endless: Endless, result: Result, seconds: float) -> None:
+    async def _after_endless(self, endless: Endless, result: Result, seconds: float, *, own: bool) -> None:
         """Say how many rows came, and what becomes of the query."""
         query = endless.query_id or result.statement_id
         told = f"{endless.rows:,} rows in {duration(seconds)}"
@@ -194,7 +194,7 @@ class Foreground:
             self._journal.ended(result.statement_id, sqlstate.DONE, "", endless.rows)
             self._diagnostics.note(f"the stream ended: {told}{gaps}")
             return
-        if endless.ended in {"max_rows", "seconds"}:
+        if endless.ended in {"max_rows", "seconds"} and own:
             # It was asked for with its end: nobody is left to read it.
             try:
                 async with asyncio.timeout(ENDING_SECONDS):
@@ -207,9 +207,10 @@ class Foreground:
                 self._diagnostics.warn(f"query {query} may still be running: {said}")
             return
         goes_on = f"the query goes on: TERMINATE QUERY {query}; ends it, \\fetch {result.statement_id} joins it again"
-        if not self._session.interactive:
-            raise Interrupted(f"{told}{gaps}", goes_on)
-        self._diagnostics.say(f"{told}{gaps}; {goes_on}")
+        if not self._session.interactive and endless.ended == "stopped":
+            raise Interrupted(f"interrupted after {told}{gaps}", goes_on)
+        tell = self._diagnostics.say if self._session.interactive else self._diagnostics.note
+        tell(f"{told}{gaps}; {goes_on}")
 
     def _watch(self, running: Running, sql: str, context: SessionContext) -> Watch:
         def identified(statement_id: str) -> None:

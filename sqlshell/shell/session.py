@@ -41,6 +41,8 @@ class Running:
     statement_id: str = ""
     share: float | None = None
     message: str = ""
+    own: bool = True
+    """Whether it was submitted here, and not fetched."""
     query_id: str = ""
     endless: Endless | None = None
     """The result that is being shown and has no end of its own."""

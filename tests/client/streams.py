@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http
 import json
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
 
 METADATA = {
     "type": "metadata",
@@ -40,14 +43,24 @@ class Plane:
 
 
 @contextmanager
-def plane(*acts: Act) -> Iterator[Plane]:
+def plane(*acts: Act, tls: ssl.SSLContext | None = None, refuse: int = 0) -> Iterator[Plane]:
+    """`refuse` is a status that is answered instead of opening any websocket."""
     state = Plane(list(acts))
     loop = asyncio.new_event_loop()
     ready = threading.Event()
 
     async def work() -> None:
-        async with serve(state.serve, "127.0.0.1", 0, compression=None, max_size=None, close_timeout=0.5) as server:
-            state.url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/streams/1"
+        def refused(socket: ServerConnection, request: Request) -> Response | None:
+            if not refuse:
+                return None
+            response = socket.respond(http.HTTPStatus(refuse), "no")
+            response.headers["Location"] = "ws://127.0.0.1:1/elsewhere"
+            state.headers.append(dict(request.headers))
+            return response
+
+        given: dict[str, Any] = {"compression": None, "max_size": None, "close_timeout": 0.5, "ssl": tls}
+        async with serve(state.serve, "127.0.0.1", 0, process_request=refused, **given) as server:
+            state.url = f"{'wss' if tls else 'ws'}://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/streams/1"
             ready.set()
             await ended.wait()
 

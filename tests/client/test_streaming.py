@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,11 +42,19 @@ class Seen:
     asked: list[bytes] = field(default_factory=list)
 
 
-def read(*acts: Act, rules: Rules | None = None, stop_after: int = 0, history: Any = None) -> Seen:
+def read(
+    *acts: Act,
+    rules: Rules | None = None,
+    stop_after: int = 0,
+    history: Any = None,
+    tls: ssl.SSLContext | None = None,
+    network: Network | None = None,
+    refuse: int = 0,
+) -> Seen:
     seen = Seen()
 
     async def work(url: str) -> None:
-        transport = Transport(parse(url), "the-api-token", network=Network(retries=2))
+        transport = Transport(parse(url), "the-api-token", network=network or Network(retries=2))
         statements = Statements(transport, Results(transport, rules=lambda: rules or Rules()))
         context = SessionContext(session_id="s1", timezone="UTC")
         try:
@@ -66,7 +76,7 @@ def read(*acts: Act, rules: Rules | None = None, stop_after: int = 0, history: A
         finally:
             await statements.aclose()
 
-    with plane(*acts) as there:
+    with plane(*acts, tls=tls, refuse=refuse) as there:
         request = {"requestType": "streaming", "uri": there.url, "token": "plane-token", "queryID": QUERY}
         answer = done(data=None, metadata={"columns": None, "partitionInfo": None, "dataplaneRequest": request})
         answers: list[tuple[int, Any]] = [(200, answer)]
@@ -215,3 +225,28 @@ def test_a_frame_too_large() -> None:
 def test_many_rows_in_order() -> None:
     seen = read(sends(METADATA, *rows(1, 60_000)))
     assert seen.rows == numbers(1, 60_000)
+
+
+def test_by_tls_with_the_same_authorities(authority: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "server.pem", authority / "server.key")
+    known = Network(ca_file=str(authority / "ca.pem"), retries=0)
+    seen = read(sends(METADATA, *rows(1, 2)), tls=context, network=known)
+    assert (seen.rows, seen.error) == (numbers(1, 2), None)
+    seen = read(sends(METADATA, *rows(1, 2)), tls=context, network=Network(retries=0))
+    assert seen.rows == []
+    assert seen.error is not None
+    assert "not trusted" in seen.error.message
+
+
+@pytest.mark.parametrize(
+    ("status", "tries", "said"),
+    [(401, 1, "401"), (403, 1, "403"), (404, 1, "404"), (307, 1, "redirects"), (503, 3, "503")],
+)
+def test_a_websocket_that_is_not_opened(status: int, tries: int, said: str) -> None:
+    seen = read(sends(METADATA), refuse=status)
+    assert seen.error is not None
+    assert seen.error.exit == Exit.SERVICE
+    assert said in seen.error.message + seen.error.hint
+    assert seen.plane is not None
+    assert len(seen.plane.headers) == tries

@@ -7,7 +7,6 @@ import gzip
 import http.server
 import json
 import ssl
-import subprocess
 import threading
 import time
 import zlib
@@ -181,6 +180,31 @@ def test_bodies_are_inflated_in_steps(packed: bytes) -> None:
     assert body.end() in (b"a" * 5_000_000, b"")
 
 
+def test_a_packed_answer() -> None:
+    class Packed(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = gzip.compress(json.dumps({"encoding": self.headers["Accept-Encoding"]}).encode())
+            self.send_response(200)
+            self.send_header("Content-Encoding", "gzip")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Packed)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        port = server.server_address[1]
+        assert json.loads(get(f"http://127.0.0.1:{port}").body) == {"encoding": "identity"}
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def test_a_small_body_that_holds_a_giant_one() -> None:
     packed = gzip.compress(b"\0" * (1 << 28))
     body = Body("gzip", 1 << 22, "http://x")
@@ -205,26 +229,6 @@ def test_bodies_that_are_not_what_they_say(encoding: str, pieces: list[bytes], e
         for piece in pieces:
             body.take(piece)
         body.end()
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with ca.pem, and certificates of it for 127.0.0.1 and for a client."""
-    folder = tmp_path_factory.mktemp("tls")
-
-    def openssl(*argv: str) -> None:
-        subprocess.run(["openssl", *argv], cwd=folder, check=True, capture_output=True)
-
-    new = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2")
-    openssl(*new, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test authority")
-    for name, extension in (("server", "subjectAltName=IP:127.0.0.1"), ("client", "subjectAltName=DNS:client")):
-        (folder / f"{name}.ext").write_text(extension)
-        openssl(
-            "req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", "/CN=x"
-        )
-        signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", f"{name}.ext")
-        openssl("x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", *signing)
-    return folder
 
 
 @pytest.fixture(params=[False, True], ids=["server certificate", "client certificate too"])
