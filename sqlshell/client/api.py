@@ -92,6 +92,10 @@ class Auto:
     async def terminate(self, query_id: str, context: SessionContext) -> None:
         await (await self.chosen()).terminate(query_id, context)
 
+    @property
+    def can_end(self) -> bool:
+        return self._chosen is None or self._chosen.can_end
+
     async def is_legacy(self) -> bool:
         return await (await self.chosen()).is_legacy()
 

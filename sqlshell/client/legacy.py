@@ -103,6 +103,8 @@ class Legacy:
         async for _ in self.run(Submission(f"TERMINATE QUERY '{quoted}'"), context):
             pass
 
+    can_end = False
+
     async def is_legacy(self) -> bool:
         return True
 

@@ -46,6 +46,9 @@ __all__ = ["Statements", "Submission", "Watch", "fresh_session_id"]
 UNCERTAIN = frozenset({408, 500, 502, 503, 504})
 """Answers to a submission after which the statement may run all the same."""
 
+HISTORY_SECONDS = 5.0
+"""How long the cause of a stream's failure is asked for."""
+
 _REQUEST_PART = 'Content-Disposition: form-data; name="request"\r\nContent-Type: application/json'
 
 
@@ -121,6 +124,8 @@ class Statements:
         quoted = query_id if plain and len(query_id) == 36 else "'" + query_id.replace("'", "''") + "'"
         async for _ in self.run(Submission(f"TERMINATE QUERY {quoted}"), context):
             pass
+
+    can_end = True
 
     async def is_legacy(self) -> bool:
         return False
@@ -231,16 +236,18 @@ class Statements:
 
     async def _history(self, query_id: str, context: SessionContext) -> str:
         """What DESCRIBE QUERY HISTORY says of a query, in one line; "" where it says nothing."""
+        asked = Submission(f"DESCRIBE QUERY HISTORY {query_id}", reads_only=True)
         told: list[str] = []
         try:
-            async with asyncio.timeout(10):
-                async for result in self.run(
-                    Submission(f"DESCRIBE QUERY HISTORY {query_id}", reads_only=True), context
-                ):
-                    names = [column.name.lower() for column in result.columns]
-                    wanted = [names.index(name) for name in ("state", "messages", "message") if name in names]
-                    async for batch in result.batches:
-                        told += [": ".join(row[at] or "" for at in wanted if row[at]) for row in batch.rows]
+            async with asyncio.timeout(HISTORY_SECONDS):
+                step = await self._begun(asked, context, time.monotonic(), Watch())
+                if isinstance(step, Follow) or _endless(step.head):
+                    return ""
+                result = await self._result(step, context, Watch())
+                names = [column.name.lower() for column in result.columns]
+                wanted = [names.index(name) for name in ("state", "messages", "message") if name in names]
+                async for batch in result.batches:
+                    told += [": ".join(row[at] or "" for at in wanted if row[at]) for row in batch.rows]
         except (TimeoutError, ShellError):
             return ""
         return "; ".join(line for line in told[-3:] if line)[:2_000]

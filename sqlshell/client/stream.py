@@ -226,7 +226,9 @@ class Stream:
                     raise
                 wait = min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)
                 self._say(f"{error.message}: trying again in {wait:g} s")
-                await asyncio.sleep(wait)
+                await self._pause(wait)
+                if self._over():
+                    return
             except StatementError as error:
                 raise await self._explained(error) from None
             except Exception as error:
@@ -237,6 +239,13 @@ class Stream:
                 if self._connection is not None:
                     self._closed(self._connection)
                 raise ConnectionBroken(f"the stream broke as it began: {error}", where=self._where) from error
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless the reader has enough in the meantime."""
+        left = seconds if self._until is None else min(seconds, max(0.0, self._until - time.monotonic()))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left):
+                await self._stopped.wait()
 
     async def _head(self, connection: Connection) -> None:
         until = time.monotonic() + FIRST_SECONDS
@@ -277,16 +286,18 @@ class Stream:
         except ShellError as failed:
             self._failure = failed
         self._waiting = rows + self._waiting
-        if self._failure is None:
+        if self._failure is None and not self.ended:
             self.gaps += 1
             self._say(f"possible gap: rows between {_clock(since)} and {_clock(time.time())} may be missing")
         self._heard = time.time()
 
     async def _explained(self, error: ShellError) -> ShellError:
         """The error with what the service's history of the query says about it."""
-        cause = await self._explain() if isinstance(error, StatementError) else ""
+        asked = isinstance(error, StatementError | ConnectionBroken)
+        cause = await self._explain() if asked else ""
         if cause and cause not in error.message:
-            error.hint = f"the query's history says: {cause}"
+            history = f"the query's history says: {cause}"
+            error.hint = f"{history}; {error.hint}" if error.hint else history
         return error
 
 

@@ -62,6 +62,10 @@ class Client(Protocol):
 
     async def terminate(self, query_id: str, context: SessionContext) -> None: ...
 
+    @property
+    def can_end(self) -> bool:
+        """Whether a statement that runs can be named to the service, so that it may end it."""
+
     async def is_legacy(self) -> bool:
         """Whether the service is spoken to by the legacy interface."""
 

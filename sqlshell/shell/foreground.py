@@ -103,6 +103,8 @@ class Foreground:
             running.endless.stop()
         elif running.finished or self._presses == 2:
             self._task.cancel()
+        elif not self._client.can_end:
+            self._diagnostics.say("the legacy interface knows no way to end a statement; Ctrl-C again stops waiting")
         elif not running.statement_id:
             # Nothing can be ended before the service has named it, which it does within moments.
             self._diagnostics.say("cancelling as soon as the service has answered; Ctrl-C again stops waiting")

@@ -32,12 +32,17 @@ class Plane:
         self.hellos: list[Any] = []
         self.headers: list[dict[str, str]] = []
         self.url = ""
+        self.dies = False
+        """Whether nobody answers after the first connection."""
 
     async def serve(self, socket: ServerConnection) -> None:
         assert socket.request is not None
         self.headers.append(dict(socket.request.headers))
         with contextlib.suppress(Exception):
             self.hellos.append(json.loads(await socket.recv()))
+            if self.dies and len(self.hellos) > 1:
+                socket.transport.abort()
+                return
             act = self._acts.pop(0) if len(self._acts) > 1 else self._acts[0]
             await act(socket)
 

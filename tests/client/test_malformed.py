@@ -154,3 +154,13 @@ def test_json_that_others_found_hard() -> None:
         if rows == []:
             assert case["expect"] != "reject", case["name"]
     assert accepted <= 5
+
+
+def test_a_partition_that_is_prepared_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sqlshell.client import pages
+
+    monkeypatch.setattr(pages, "PREPARING_SECONDS", 0.1)
+    preparing = {"sqlState": "03000", "statementID": ID, "createdOn": 1}
+    for status in (200, 202):
+        error = failure((200, parts(1, 1, data=[["1"]])), (status, preparing))
+        assert "still prepares partition 1" in error.message

@@ -50,6 +50,7 @@ def read(
     tls: ssl.SSLContext | None = None,
     network: Network | None = None,
     refuse: int = 0,
+    dies: bool = False,
 ) -> Seen:
     seen = Seen()
 
@@ -77,6 +78,7 @@ def read(
             await statements.aclose()
 
     with plane(*acts, tls=tls, refuse=refuse) as there:
+        there.dies = dies
         request = {"requestType": "streaming", "uri": there.url, "token": "plane-token", "queryID": QUERY}
         answer = done(data=None, metadata={"columns": None, "partitionInfo": None, "dataplaneRequest": request})
         answers: list[tuple[int, Any]] = [(200, answer)]
@@ -250,3 +252,10 @@ def test_a_websocket_that_is_not_opened(status: int, tries: int, said: str) -> N
     assert said in seen.error.message + seen.error.hint
     assert seen.plane is not None
     assert len(seen.plane.headers) == tries
+
+
+def test_a_reader_that_has_enough_does_not_wait_for_a_reconnect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "FIRST_WAIT", 30.0)
+    monkeypatch.setattr(stream, "LONGEST_WAIT", 30.0)
+    seen = read(sends(METADATA, *rows(1, 3), code=1012), rules=Rules(reconnect=True, seconds=0.5), dies=True)
+    assert (seen.rows, seen.error, seen.ended) == (numbers(1, 3), None, "seconds")

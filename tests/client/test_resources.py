@@ -1,0 +1,236 @@
+"""Downloads: whole and checked, or not there; gone on with after a break; never where a name says."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlshell.client import retries
+from sqlshell.client.options import Network
+from sqlshell.client.resources import Downloaded, download, resource_path
+from sqlshell.client.target import parse
+from sqlshell.client.transport import Transport
+from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError
+from sqlshell.shell.transfers import place_for
+
+CONTENT = os.urandom(200_000)
+SUM = hashlib.sha256(CONTENT).hexdigest()
+NAMES = (Path(__file__).parents[1] / "data" / "strings" / "traversal-names.txt").read_text().splitlines()
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "FIRST_WAIT", 0.01)
+
+
+class Kept:
+    """A resource. Each request is cut after the next of `cuts` bytes of its body, the rest are whole."""
+
+    def __init__(self, content: bytes = CONTENT, etag: str = f'"{SUM}"', cuts: tuple[int, ...] = ()) -> None:
+        self.content = content
+        self.etag = etag
+        self.cuts = list(cuts)
+        self.ranges: list[str] = []
+        self.more: dict[str, str] = {}
+        self.ignores_ranges = False
+        self.status = 0
+
+
+@contextmanager
+def serving(kept: Kept) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            asked = self.headers.get("Range", "")
+            kept.ranges.append(asked)
+            if kept.status:
+                self.send_response(kept.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            start = 0
+            if asked and self.headers.get("If-Range") == kept.etag and not kept.ignores_ranges:
+                start = int(asked.removeprefix("bytes=").rstrip("-"))
+            body = kept.content[start:]
+            if start and not body:
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(kept.content)}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(206 if start else 200)
+            if start:
+                end = len(kept.content) - 1
+                self.send_header("Content-Range", f"bytes {start}-{end}/{len(kept.content)}")
+            if kept.etag:
+                self.send_header("ETag", kept.etag)
+            for name, value in kept.more.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if kept.cuts:
+                body = body[: kept.cuts.pop(0)]
+                self.close_connection = True
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def get(url: str, place: Path, *, force: bool = False, retries: int = 3) -> Downloaded:
+    async def work() -> Downloaded:
+        transport = Transport(parse(url), "tok", network=Network(retries=retries))
+        told: list[Any] = []
+        try:
+            return await download(
+                transport, "/v2/download/x", place, force=force, progress=lambda *item: told.append(item)
+            )
+        finally:
+            await transport.aclose()
+
+    return asyncio.run(work())
+
+
+def leftovers(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
+
+
+def test_whole_and_checked(tmp_path: Path) -> None:
+    kept = Kept()
+    with serving(kept) as url:
+        done = get(url, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == CONTENT
+    assert (done.size, done.sha256, done.checked, done.resumed) == (len(CONTENT), SUM, True, 0)
+    assert leftovers(tmp_path) == []
+
+
+def test_gone_on_with_after_breaks(tmp_path: Path) -> None:
+    kept = Kept(cuts=(50_000, 70_000))
+    with serving(kept) as url:
+        get(url, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == CONTENT
+    assert kept.ranges == ["", "bytes=50000-", "bytes=120000-"]
+
+
+def test_gone_on_with_by_a_later_program(tmp_path: Path) -> None:
+    kept = Kept(cuts=(50_000,))
+    with serving(kept) as url:
+        with pytest.raises(ServiceError):
+            get(url, tmp_path / "f", retries=0)
+        assert not (tmp_path / "f").exists()
+        assert leftovers(tmp_path) == [".f.part", ".f.part.etag"]
+        assert get(url, tmp_path / "f").resumed == 50_000
+    assert (tmp_path / "f").read_bytes() == CONTENT
+    assert leftovers(tmp_path) == []
+
+
+def test_another_copy_begins_again(tmp_path: Path) -> None:
+    kept = Kept(cuts=(50_000,))
+    with serving(kept) as url:
+        with pytest.raises(ServiceError):
+            get(url, tmp_path / "f", retries=0)
+        kept.content, kept.etag = b"other", '"other"'
+        get(url, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == b"other"
+
+
+@pytest.mark.parametrize("etag", ["", 'W/"weak"'])
+def test_without_a_strong_tag_it_begins_again(tmp_path: Path, etag: str) -> None:
+    kept = Kept(etag=etag, cuts=(50_000,))
+    with serving(kept) as url:
+        get(url, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == CONTENT
+    assert kept.ranges == ["", ""]
+
+
+def test_a_service_that_knows_no_ranges(tmp_path: Path) -> None:
+    kept = Kept(cuts=(50_000,))
+    kept.ignores_ranges = True
+    with serving(kept) as url:
+        get(url, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("etag", "more"),
+    [
+        (f'"{"0" * 64}"', {}),
+        ("", {"X-Checksum-SHA256": "0" * 64}),
+        ("", {"Repr-Digest": f"sha-256=:{'A' * 43}=:"}),
+        ("", {"Digest": f"SHA-256={'A' * 43}="}),
+    ],
+)
+def test_another_checksum_keeps_nothing(tmp_path: Path, etag: str, more: dict[str, str]) -> None:
+    kept = Kept(etag=etag)
+    kept.more = more
+    with serving(kept) as url, pytest.raises(ProtocolError, match="sha256"):
+        get(url, tmp_path / "f")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("mine")
+    with serving(Kept()) as url:
+        with pytest.raises(UsageError, match="already"):
+            get(url, tmp_path / "f")
+        assert (tmp_path / "f").read_text() == "mine"
+        get(url, tmp_path / "f", force=True)
+    assert (tmp_path / "f").read_bytes() == CONTENT
+
+
+def test_a_link_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / ".f.part").symlink_to(tmp_path / "victim")
+    with serving(Kept()) as url, pytest.raises(OutputError, match="link"):
+        get(url, tmp_path / "f")
+    assert (tmp_path / "victim").read_text() == "mine"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 500, 503])
+def test_refusals(tmp_path: Path, status: int) -> None:
+    kept = Kept()
+    kept.status = status
+    with serving(kept) as url, pytest.raises(ShellError):
+        get(url, tmp_path / "f", retries=1)
+    assert list(tmp_path.iterdir()) == []
+    assert len(kept.ranges) == (2 if status in {500, 503} else 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_never_leave_the_folder(tmp_path: Path, name: str) -> None:
+    try:
+        place = place_for(name, str(tmp_path))
+    except UsageError:
+        return
+    assert place.parent == tmp_path
+    assert place.resolve().parent == tmp_path.resolve()
+
+
+def test_paths_of_resources() -> None:
+    assert resource_path("function_source", "o/1", "a/../b c", legacy=False) == (
+        "/v2/download/function_source/o%2F1/a%2F..%2Fb%20c"
+    )
+    assert resource_path("descriptor_source", "o", "n", legacy=True) == "/copy/descriptor_source/o/n"
+    for kind in ("", "../x", "a/b", "a" * 100):
+        with pytest.raises(UsageError):
+            resource_path(kind, "o", "n", legacy=False)
