@@ -77,9 +77,7 @@ def journal_of(place: Place, folder: Path, session: Session, diagnostics: Diagno
     """Where statements are remembered: in a file for services that outlive this process."""
     if not isinstance(place.where, Remote) or not place.settings["journal"]:
         return Journal(None, session.target, "", diagnostics.warn)
-    target = place.where.target
-    name = f"unix://{target.uds}" if target.uds else target.base
-    return Journal(folder / "journal.db", name, place.settings.profile, diagnostics.warn)
+    return Journal(folder / "journal.db", place.where.target.name, place.settings.profile, diagnostics.warn)
 
 
 def offline_of(place: Place, settings: Settings) -> Callable[[Submission, SessionContext], None]:

@@ -95,7 +95,7 @@ def start(asked: Start) -> int:
 
         if scripts:
             return int(run_batch(opened, scripts, stop=options.on_error == "stop"))
-        return _interactive(opened, asked, settings)
+        return _interactive(opened, asked, settings, _kept_name(place))
 
 
 def serve(asked: Mapping[str, Any]) -> int:
@@ -187,6 +187,13 @@ def _options(settings: Settings, output: str) -> Options:
     )
 
 
+def _kept_name(place: Place) -> str:
+    """What names a service in the history and the catalogs of the disk; "" for one that nobody meets again."""
+    if isinstance(place.where, Remote):
+        return place.where.target.name
+    return str(place.where.database.resolve()) if place.where.database is not None else ""
+
+
 def _label(place: Place) -> str:
     if isinstance(place.where, Remote):
         name = place.settings.profile
@@ -249,7 +256,7 @@ def _themes(config: Config) -> Sequence[str]:
     return names(config.folder / "themes")
 
 
-def _interactive(opened: Any, asked: Start, settings: Settings) -> int:
+def _interactive(opened: Any, asked: Start, settings: Settings, target: str) -> int:
     from sqlshell.shell.interactive import interact
 
     async def run() -> int:
@@ -263,7 +270,8 @@ def _interactive(opened: Any, asked: Start, settings: Settings) -> int:
             return int(
                 await interact(
                     shell,
-                    history=state_folder(asked.environ) / "history",
+                    state=state_folder(asked.environ),
+                    target=target,
                     themes=asked.config.folder / "themes",
                     greeting=_greeting(shell),
                 )

@@ -57,6 +57,11 @@ class Target:
         port = "" if DEFAULT_PORTS[self.scheme] == self.port else f":{self.port}"
         return f"{self.scheme}://{host}{port}{self.path}"
 
+    @property
+    def name(self) -> str:
+        """What people know it by: the base address, or the socket."""
+        return f"unix://{self.uds}{self.path}" if self.uds else self.base
+
     def at(self, other: Target) -> Target:
         """`other`, reached as this one is."""
         return replace(other, uds=self.uds)

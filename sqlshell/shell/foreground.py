@@ -168,6 +168,7 @@ class Foreground:
         running.endless = result.endless
         rows, complete = None, True
         if result.columns:
+            self._session.columns_seen(column.name for column in result.columns)
             summary = await self._outlet.show(result, expanded=expanded, output=output)
             rows, complete = summary.rows, summary.complete
         seconds = time.monotonic() - running.began

@@ -4,39 +4,80 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import re
 import signal
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
 from sqlshell.errors import Exit, UsageError
+from sqlshell.interface.models import ContextEcho
+from sqlshell.shell.catalog import Loader
+from sqlshell.shell.prompt.completer import ShellCompleter
 from sqlshell.shell.prompt.history import FileHistory
 from sqlshell.shell.prompt.keys import bindings
 from sqlshell.shell.prompt.terminal import restored
 from sqlshell.shell.prompt.themes import DEFAULT, load
 from sqlshell.shell.prompt.toolbar import continuation_text, prompt_text, toolbar_text
 from sqlshell.shell.shell import Shell
+from sqlshell.sql.catalog import Catalog
+from sqlshell.sql.kinds import verb
 from sqlshell.sql.lexer import SqlshellLexer
-from sqlshell.sql.scanner import Scanner
+from sqlshell.sql.scanner import Scanner, State, Statement, split
+from sqlshell.sql.suggest import used_names
+
+LONGEST_SCANNED = 100_000
+"""Characters of a text whose continuation prompts say what each line is inside of."""
+
+DEFINING = frozenset({"CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "IMPORT", "BEGIN", "COMMIT", "COPY"})
+"""Verbs after which the names that a service has may be others."""
 
 THIRD_SECONDS = 2.0
 """How soon after a statement was left a further Ctrl-C leaves the shell."""
 
 
-async def interact(shell: Shell, *, history: Path, themes: Path, greeting: Sequence[str] = ()) -> Exit:
-    """Prompt, run, and again, until \\q or Ctrl-D. `history` is a file, `themes` the person's own folder of themes."""
+async def interact(shell: Shell, *, state: Path, themes: Path, target: str, greeting: Sequence[str] = ()) -> Exit:
+    """Prompt, run, and again, until \\q or Ctrl-D.
+
+    `state` is the folder of history and catalogs, `themes` the person's own folder of themes; `target` is what names
+    the service in both, "" for one that nobody meets again.
+    """
     for line in greeting:
         shell.diagnostics.note(line)
     looks = _Looks(shell, themes)
-    prompt = _prompt(shell, history, looks)
+    history = FileHistory(_history_file(state, target), shell.diagnostics.warn, state / "history")
+    loader = Loader(
+        shell.service.statements,
+        lambda: shell.session.context,
+        target,
+        state / "catalogs" if target else None,
+    )
+    prompt = _prompt(shell, history, loader.catalog, looks)
+    shell.session.columns_seen = loader.catalog.note
+    shell.refresh = loader.refresh
+    shell.history = lambda: [(entry.time, entry.text) for entry in history.everything()]
+    shell.forget = history.clear
+
+    def adopt(echo: ContextEcho | None) -> None:
+        # Only what is not known yet: a session of its own may stand elsewhere.
+        context = shell.session.context
+        known = {name: value for name, value in context.parts() if value}
+        shell.session.context = replace(context.adopt(echo), **known)
+
+    loader.adopt, loader.changed = adopt, prompt.app.invalidate
 
     def announce(text: str) -> None:
         if prompt.app.is_running:
@@ -45,6 +86,14 @@ async def interact(shell: Shell, *, history: Path, themes: Path, greeting: Seque
             shell.diagnostics.say(text)
 
     shell.background.announce = announce
+    loader.begin()
+    try:
+        return await _loop(shell, prompt, loader)
+    finally:
+        await loader.aclose()
+
+
+async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader) -> Exit:
     with restored():
         while True:
             try:
@@ -60,6 +109,24 @@ async def interact(shell: Shell, *, history: Path, themes: Path, greeting: Seque
                 going = await shell.run(text)
             if not going:
                 return Exit.DONE
+            loader.catalog.use(used_names(text))
+            if defines(text):
+                loader.refresh()
+            else:
+                loader.moved()
+
+
+def defines(text: str) -> bool:
+    """Whether one of the statements in a text makes or drops something that has a name."""
+    return any(verb(item.text) in DEFINING for item in split(text) if isinstance(item, Statement))
+
+
+def _history_file(state: Path, target: str) -> Path:
+    """Where the statements of one target are: named by it, so that a person finds the file."""
+    if not target:
+        return state / "history-local"
+    named = re.sub(r"[^A-Za-z0-9.-]+", "_", target)[:60].strip("_")
+    return state / f"history-{named}-{hashlib.sha256(target.encode()).hexdigest()[:8]}"
 
 
 class _Looks:
@@ -82,8 +149,15 @@ class _Looks:
         return self._style
 
 
-def _prompt(shell: Shell, history: Path, looks: _Looks) -> PromptSession[str]:
+def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks) -> PromptSession[str]:
     looks.style()
+    completer = ShellCompleter(
+        shell.session,
+        catalog,
+        lambda: [(item.name, item.summary) for item in dict.fromkeys(shell.commands.values())],
+        shell.arguments,
+        history.everything,
+    )
 
     def message() -> StyleAndTextTuples:
         return [("class:prompt", prompt_text(shell.session))]
@@ -91,6 +165,8 @@ def _prompt(shell: Shell, history: Path, looks: _Looks) -> PromptSession[str]:
     def continuation(width: int, line: int, wrapped: int) -> StyleAndTextTuples:
         if wrapped:
             return [("", " " * width)]
+        if len(prompt.default_buffer.text) > LONGEST_SCANNED:
+            return [("class:continuation", continuation_text(State.STATEMENT, width))]
         scanner = Scanner()
         scanner.feed("\n".join(prompt.default_buffer.text.split("\n")[:line]) + "\n")
         return [("class:continuation", continuation_text(scanner.state, width))]
@@ -106,13 +182,22 @@ def _prompt(shell: Shell, history: Path, looks: _Looks) -> PromptSession[str]:
         lexer=PygmentsLexer(SqlshellLexer),
         style=DynamicStyle(looks.style),
         include_default_pygments_style=False,
-        history=FileHistory(history, shell.diagnostics.warn),
+        history=history,
         auto_suggest=AutoSuggestFromHistory(),
-        enable_history_search=True,
-        key_bindings=bindings(),
+        completer=completer,
+        complete_while_typing=Condition(lambda: shell.session.options.completion or completer.searching),
+        complete_in_thread=True,
+        input_processors=[HighlightMatchingBracketProcessor()],
+        enable_open_in_editor=True,
+        key_bindings=bindings(shell.session.options, completer, lambda text: _told(prompt, shell, text)),
+        editing_mode=EditingMode.VI if shell.session.options.vi else EditingMode.EMACS,
         color_depth=ColorDepth.from_env(),
     )
     return prompt
+
+
+def _told(prompt: PromptSession[str], shell: Shell, text: str) -> None:
+    run_in_terminal(lambda: shell.diagnostics.say(text))
 
 
 @contextlib.asynccontextmanager

@@ -97,5 +97,14 @@ class Port(Protocol):
     def progressed(self, share: float | None, message: str) -> None:
         """Show how far something has come."""
 
+    def refresh(self) -> None:
+        """Have the names that completion knows loaded anew."""
+
+    def history(self) -> list[tuple[float, str]]:
+        """What was entered, with its time (seconds since 1970), the oldest first."""
+
+    def forget(self) -> None:
+        """Clear this target's history. Raises OSError."""
+
     def themes(self) -> Sequence[str]:
         """The names of the themes that can be chosen. Raises UsageError for a broken theme file."""

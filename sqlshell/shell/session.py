@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from sqlshell.context import SessionContext
 from sqlshell.result import Endless
 
 EMBEDDED_ROW_LIMIT = 10_000
+
+
+def _ignore(*_: object) -> None:
+    return None
 
 
 @dataclass(slots=True)
@@ -28,6 +33,9 @@ class Options:
     echo: bool = False
     quiet: bool = False
     theme: str = "default"
+    completion: bool = True
+    multiline: bool = True
+    vi: bool = False
     max_rows: int = 0
     stream_for: float = 0.0
     allow_gaps: bool = False
@@ -60,6 +68,8 @@ class Session:
     embedded: bool = False
     interactive: bool = False
     running: Running | None = None
+    columns_seen: Callable[[Iterable[str]], None] = _ignore
+    """Told of the columns of each result that is shown."""
     last_id: str = ""
     """The statementID of the last statement."""
     elapsed: float | None = None

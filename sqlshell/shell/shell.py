@@ -30,6 +30,7 @@ from sqlshell.shell.transfers import Attachments
 from sqlshell.sql.kinds import reads_only
 from sqlshell.sql.scanner import Command as CommandText
 from sqlshell.sql.scanner import Item, Scanner, Statement
+from sqlshell.sql.suggest import Suggestion
 
 Offline = Callable[[Submission, SessionContext], None]
 """Tells of a submission in the place of making it."""
@@ -62,6 +63,11 @@ class Shell:
         self.attachments = Attachments(attached, diagnostics)
         self.background = Background(service.statements, journal, diagnostics)
         self.foreground = Foreground(service.statements, session, outlet, diagnostics, journal)
+        self.refresh: Callable[[], None] = lambda: None
+        """Have the names that completion knows loaded anew."""
+        self.history: Callable[[], list[tuple[float, str]]] = list
+        """What was entered at this prompt and others, with its time, the oldest first."""
+        self.forget: Callable[[], None] = lambda: None
         self._outlet = outlet
         self._offline = offline
         self._including: list[str] = []
@@ -115,6 +121,12 @@ class Shell:
         if self._command_task is not None:
             return self._command_task.cancel()
         return self.foreground.interrupt()
+
+    def arguments(self, name: str, typed: str) -> list[Suggestion]:
+        """What may stand as an argument of a command."""
+        from sqlshell.shell.arguments import arguments
+
+        return arguments(self, name, typed)
 
     def progressed(self, share: float | None, message: str) -> None:
         """Show how far a command has come."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+from sqlshell.errors import UsageError
 from sqlshell.shell.commands.command import Args, command, find
 from sqlshell.shell.port import Port, Quit, Say
 
@@ -35,4 +38,30 @@ async def show_context(port: Port, args: Args) -> Say:
     return Say("\n".join(f"  {name.ljust(width)}  {value}" for name, value in rows))
 
 
-COMMANDS = (show_help, leave, show_context)
+@command("refresh")
+async def refresh(port: Port, args: Args) -> Say:
+    """Load anew the names that completion knows, in the background."""
+    port.refresh()
+    return Say("loading the names that the service has")
+
+
+@command("history", "[PATTERN]")
+async def history(port: Port, args: Args) -> Say:
+    """Show what was entered, with its time; PATTERN's letters in order choose. \\history clear forgets it."""
+    if args == ["clear"]:
+        try:
+            port.forget()
+        except OSError as error:
+            raise UsageError(f"the history cannot be cleared: {error.strerror or error}") from None
+        return Say("the history of this target is cleared")
+    typed = args[0] if args else ""
+    lines = []
+    for moment, text in port.history():
+        rest = iter(text.lower())
+        if typed.lower() in text.lower() or all(char in rest for char in typed.lower()):
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
+            lines.append(f"{when}  " + text.replace("\n", "\n" + " " * 18))
+    return Say("\n".join(lines) or "nothing is remembered")
+
+
+COMMANDS = (show_help, leave, show_context, refresh, history)

@@ -1,26 +1,137 @@
-"""Keys: Enter ends a complete text and otherwise breaks the line."""
+"""Keys: Enter ends a complete text and otherwise breaks the line; F2 to F4 switch; the editor; the formatter."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Protocol
+
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
+from sqlshell.shell.session import Options
 from sqlshell.sql.scanner import complete
 
+INDENT = "  "
 
-def bindings() -> KeyBindings:
-    """The shell's own keys beside prompt_toolkit's."""
+
+class Search(Protocol):
+    """What looks through the history while `searching`."""
+
+    searching: bool
+
+
+def bindings(options: Options, search: Search, say: Callable[[str], None]) -> KeyBindings:
+    """The shell's own keys beside prompt_toolkit's. `say` tells of what cannot be done."""
     keys = KeyBindings()
+    searching = Condition(lambda: search.searching)
 
-    @keys.add("enter")
+    @keys.add("c-r")
+    def look(event: KeyPressEvent) -> None:
+        if search.searching:
+            event.current_buffer.complete_next()
+            return
+        search.searching = True
+        event.current_buffer.cursor_position = len(event.current_buffer.text)
+        event.current_buffer.start_completion(select_first=False)
+
+    @keys.add("escape", filter=searching, eager=True)
+    @keys.add("c-g", filter=searching)
+    def leave(event: KeyPressEvent) -> None:
+        search.searching = False
+        event.current_buffer.cancel_completion()
+
+    @keys.add("enter", filter=searching)
+    def take(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        state = buffer.complete_state
+        if state is not None and state.completions and state.current_completion is None:
+            buffer.go_to_completion(0)
+        search.searching = False
+        buffer.complete_state = None
+        buffer.cursor_position = len(buffer.text)
+
+    @keys.add("enter", filter=~searching)
     def enter(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        if complete(buffer.text):
+        if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+            # A completion that was walked to is taken, not sent.
+            buffer.complete_state = None
+        elif not options.multiline or complete(buffer.text):
             buffer.validate_and_handle()
         else:
-            buffer.insert_text("\n")
+            buffer.insert_text("\n" + _indent(buffer.document.current_line_before_cursor))
 
     @keys.add("escape", "enter")
     def submit(event: KeyPressEvent) -> None:
         event.current_buffer.validate_and_handle()
 
+    @keys.add("f2")
+    def completion(event: KeyPressEvent) -> None:
+        options.completion = not options.completion
+
+    @keys.add("f3")
+    def multiline(event: KeyPressEvent) -> None:
+        options.multiline = not options.multiline
+
+    @keys.add("f4")
+    def mode(event: KeyPressEvent) -> None:
+        options.vi = not options.vi
+        event.app.editing_mode = EditingMode.VI if options.vi else EditingMode.EMACS
+
+    @keys.add("c-x", "c-e")
+    def editor(event: KeyPressEvent) -> None:
+        event.current_buffer.open_in_editor()
+
+    @keys.add("c-x", "c-f")
+    def tidy(event: KeyPressEvent) -> None:
+        text, why = formatted(event.current_buffer.text)
+        if why:
+            say(why)
+        elif text != event.current_buffer.text:
+            event.current_buffer.text = text
+            event.current_buffer.cursor_position = len(text)
+
+    @Condition
+    def suggested() -> bool:
+        from prompt_toolkit.application import get_app
+
+        buffer = get_app().current_buffer
+        return bool(buffer.suggestion and buffer.suggestion.text and buffer.document.is_cursor_at_the_end)
+
+    @keys.add("c-right", filter=suggested)
+    def word_of_suggestion(event: KeyPressEvent) -> None:
+        suggestion = event.current_buffer.suggestion
+        if suggestion is not None:
+            event.current_buffer.insert_text(_first_word(suggestion.text))
+
     return keys
+
+
+def formatted(text: str) -> tuple[str, str]:
+    """A script laid out anew, or why it was left as it is."""
+    try:
+        import sqlglot
+        from sqlglot.errors import SqlglotError
+    except ImportError:
+        return text, "sqlglot is not installed: pip install sqlglot lays statements out"
+    try:
+        parts = sqlglot.transpile(text, read="duckdb", write="duckdb", pretty=True)
+    except (SqlglotError, ValueError, RecursionError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return text, f"left as it is, for it cannot be parsed: {first[:120]}"
+    end = ";" if text.rstrip().endswith(";") else ""
+    return ";\n".join(part for part in parts if part) + end, ""
+
+
+def _indent(line: str) -> str:
+    """The blanks that the next line begins with: those of this one, and more behind an open bracket."""
+    blanks = line[: len(line) - len(line.lstrip(" "))]
+    return blanks + INDENT if line.rstrip().endswith(("(", "[", "{")) else blanks
+
+
+def _first_word(text: str) -> str:
+    stripped = text.lstrip(" \n")
+    lead = len(text) - len(stripped)
+    ends = [at for at in (stripped.find(" "), stripped.find("\n")) if at > 0]
+    return text[: lead + min(ends)] if ends else text

@@ -1,0 +1,198 @@
+"""The catalog of a context: kept on disk, loaded anew behind the prompt, never waited for.
+
+Loaded from what a service has: information_schema and the system tables, else LIST and DESCRIBE. What a service does
+not know is left out, so that the names seen in results remain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from sqlshell.client.statements import fresh_session_id
+from sqlshell.client.watch import Client, Submission, Watch
+from sqlshell.context import SessionContext
+from sqlshell.errors import ShellError
+from sqlshell.interface.models import ContextEcho
+from sqlshell.result import Rows
+from sqlshell.sql.catalog import Catalog, Column, Contents, Function, Relation, key
+
+LOADING_SECONDS = 60.0
+MOST_ROWS = 200_000
+LISTED = {
+    "database": "DATABASES",
+    "schema": "SCHEMAS",
+    "store": "STORES",
+    "pool": "COMPUTE_POOLS",
+    "role": "ROLES",
+    "organization": "ORGANIZATIONS",
+    "query": "QUERIES",
+}
+"""The kinds of names, and what LIST calls them."""
+
+DESCRIBED = 50
+"""Relations whose columns are asked for one by one, where no table lists them all."""
+
+_COLUMNS = (
+    "SELECT table_catalog, table_schema, table_name, column_name, data_type FROM information_schema.columns "
+    "ORDER BY table_catalog, table_schema, table_name, ordinal_position"
+)
+_FUNCTIONS = (
+    "SELECT DISTINCT function_name, "
+    "'(' || array_to_string(parameters, ', ') || ')' || coalesce(' -> ' || return_type, '') FROM duckdb_functions()"
+    " WHERE function_name SIMILAR TO '[a-z][a-z0-9_]*' ORDER BY 1"
+)
+_RELATIONS = 'SELECT * FROM deltastream.sys."relations"'
+
+
+class Loader:
+    """Keeps `catalog` near to what the service has. `context` tells the context now; `folder` None keeps nothing."""
+
+    def __init__(self, client: Client, context: Callable[[], SessionContext], target: str, folder: Path | None) -> None:
+        self.catalog = Catalog()
+        self._client = client
+        self._context = context
+        self._target = target
+        self._folder = folder
+        self._task: asyncio.Task[None] | None = None
+        self._loaded_for: tuple[str, str] = ("", "")
+        self.changed: Callable[[], None] = lambda: None
+        """Called when the catalog has been loaded, or a context was first heard of."""
+        self.adopt: Callable[[ContextEcho | None], None] = lambda echo: None
+        """Told of the context that the service echoes."""
+
+    def begin(self) -> None:
+        """What the disk has, at once; what the service has, when it comes."""
+        path = self._path()
+        if path is not None:
+            with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self.catalog.replace(msgspec.json.decode(path.read_bytes(), type=Contents))
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Load anew, unless that is on its way."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._load())
+
+    def moved(self) -> None:
+        """The context has changed: another organization or role sees other names."""
+        context = self._context()
+        if self._loaded_for[0] and self._loaded_for != (context.organization, context.role):
+            self.refresh()
+
+    async def aclose(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _load(self) -> None:
+        # In a session of its own, so that no statement of the person waits for these.
+        context = replace(self._context(), session_id=fresh_session_id())
+        with contextlib.suppress(TimeoutError, ShellError):
+            async with asyncio.timeout(LOADING_SECONDS):
+                contents = await self._contents(context)
+                if contents.relations or contents.names or contents.functions:
+                    self.catalog.replace(contents)
+                    self._keep(contents)
+                now = self._context()
+                self._loaded_for = (now.organization, now.role)
+                self.changed()
+
+    async def _contents(self, context: SessionContext) -> Contents:
+        contents = Contents([], {}, [], {})
+        found: dict[str, Relation] = {}
+        for row in await self._rows(_COLUMNS, context):
+            if len(row) < 5 or None in row[:4]:
+                continue
+            database, schema, name, column, kind = (value or "" for value in row[:5])
+            relation = Relation(database, schema, name, "table")
+            found.setdefault(key(relation), relation)
+            contents.columns.setdefault(key(relation), []).append(Column(column, kind))
+        for relation in await self._relations(context):
+            found[key(relation)] = relation
+        contents.relations = list(found.values())
+        if contents.relations and not contents.columns:
+            await self._describe(contents, context)
+        contents.functions = [
+            Function(row[0], row[1] or "") for row in await self._rows(_FUNCTIONS, context) if len(row) > 1 and row[0]
+        ]
+        for kind, plural in LISTED.items():
+            rows = await self._rows(f"LIST {plural}", context)
+            contents.names[kind] = [row[0] for row in rows if row and row[0]]
+        return contents
+
+    async def _relations(self, context: SessionContext) -> list[Relation]:
+        columns, rows = await self._table(_RELATIONS, context)
+        if not columns:
+            columns, rows = await self._table("LIST RELATIONS", context)
+        low = [name.lower() for name in columns]
+
+        def at(*names: str) -> int | None:
+            return next((low.index(name) for name in names if name in low), None)
+
+        name, kind = at("name", "relation_name", "table_name"), at("type", "relation_type", "kind")
+        database, schema = at("database_name", "database"), at("schema_name", "schema")
+        if name is None:
+            return []
+
+        def value(row: list[str | None], place: int | None) -> str:
+            return (row[place] or "") if place is not None else ""
+
+        return [Relation(value(row, database), value(row, schema), value(row, name), value(row, kind)) for row in rows]
+
+    async def _describe(self, contents: Contents, context: SessionContext) -> None:
+        for relation in contents.relations[:DESCRIBED]:
+            parts = (part for part in (relation.database, relation.schema, relation.name) if part)
+            name = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+            rows = await self._rows(f"DESCRIBE RELATION COLUMNS {name}", context)
+            contents.columns[key(relation)] = [
+                Column(row[0] or "", (row[1] or "") if len(row) > 1 else "") for row in rows if row and row[0]
+            ]
+
+    async def _rows(self, sql: str, context: SessionContext) -> Rows:
+        return (await self._table(sql, context))[1]
+
+    async def _table(self, sql: str, context: SessionContext) -> tuple[list[str], Rows]:
+        """A statement's columns and rows; none where the service does not know it."""
+        rows: Rows = []
+        columns: list[str] = []
+        watch = Watch(context=self.adopt)
+        with contextlib.suppress(ShellError):
+            async for result in self._client.run(Submission(sql, reads_only=True), context, watch):
+                if result.endless is not None:
+                    await result.batches.aclose()
+                    break
+                columns = [column.name for column in result.columns]
+                async for batch in result.batches:
+                    rows += batch.rows
+                    if len(rows) > MOST_ROWS:
+                        await result.batches.aclose()
+                        break
+        return columns, rows
+
+    def _path(self) -> Path | None:
+        if self._folder is None:
+            return None
+        context = self._context()
+        named = "\0".join((self._target, context.organization, context.role))
+        return self._folder / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.json"
+
+    def _keep(self, contents: Contents) -> None:
+        path = self._path()
+        if path is None:
+            return
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part = path.with_name(f"{path.name}.{os.getpid()}")
+            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(msgspec.json.encode(contents))
+            part.replace(path)

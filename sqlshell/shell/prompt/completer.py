@@ -1,0 +1,83 @@
+"""prompt_toolkit's side of completion: asks sql/suggest.py, shows kind and type beside each name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from sqlshell.output.cells import printable
+from sqlshell.shell.arguments import SHOWN, paths
+from sqlshell.shell.prompt.history import Entry, matching
+from sqlshell.shell.session import Session
+from sqlshell.shell.words import one_line
+from sqlshell.sql.catalog import Catalog, Names
+from sqlshell.sql.expect import Expected
+from sqlshell.sql.suggest import Place, Suggestion, suggestions
+
+LONGEST_DETAIL = 60
+
+Arguments = Callable[[str, str], Iterable[Suggestion]]
+"""The suggestions for an argument of a command: its name, and what is typed of the argument."""
+
+
+class ShellCompleter(Completer):
+    """`commands` gives the names of the backslash commands with their summaries."""
+
+    def __init__(
+        self,
+        session: Session,
+        catalog: Catalog,
+        commands: Callable[[], Iterable[tuple[str, str]]],
+        arguments: Arguments,
+        history: Callable[[], list[Entry]],
+    ) -> None:
+        self._session = session
+        self._catalog = catalog
+        self._commands = commands
+        self._arguments = arguments
+        self._history = history
+        self.searching = False
+        """Whether the history is looked through, and what is typed are letters of an entry."""
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        if self.searching:
+            yield from self._entries(document)
+            return
+        if not self._session.options.completion and not complete_event.completion_requested:
+            return
+        if not complete_event.completion_requested and not _worth_it(document):
+            return
+        context = self._session.context
+        place = Place(self._catalog, context.database, context.schema, self._other)
+        start, found = suggestions(document.text, document.cursor_position, place)
+        typed = document.text[start : document.cursor_position]
+        for item in found[:SHOWN]:
+            if item.text == typed:
+                continue
+            detail = printable(f"{item.kind} {item.detail}".strip())[:LONGEST_DETAIL]
+            yield Completion(
+                item.text, start - document.cursor_position, display=printable(item.text), display_meta=detail
+            )
+
+    def _entries(self, document: Document) -> Iterator[Completion]:
+        for entry in matching(self._history(), document.text)[:SHOWN]:
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.time))
+            shown = printable(one_line(entry.text, 100))
+            yield Completion(entry.text, -document.cursor_position, display=shown, display_meta=when)
+
+    def _other(self, wanted: Expected) -> Iterable[Suggestion]:
+        if "path" in wanted.kinds:
+            return paths(wanted.prefix)
+        if "command" in wanted.kinds:
+            listed = dict(self._commands())
+            return [Suggestion(name, "command", listed[name]) for _, name in Names(listed).matching(wanted.prefix)]
+        return self._arguments(wanted.within, wanted.prefix)
+
+
+def _worth_it(document: Document) -> bool:
+    """Whether a menu is wanted while typing: in a word, behind a dot or a backslash."""
+    before = document.char_before_cursor
+    return bool(before) and (before.isalnum() or before in '_.\\"@$/')

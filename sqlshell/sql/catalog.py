@@ -1,0 +1,186 @@
+"""The names that a service has, as completion needs them: kept by kind, found by prefix or by letters in order."""
+
+from __future__ import annotations
+
+import bisect
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+MOST = 200
+"""Suggestions of one kind: nobody reads more."""
+
+BLOCK = 1_000
+
+
+class Relation(msgspec.Struct, frozen=True, array_like=True):
+    """A table, view, stream or changelog; `kind` is what the service calls it."""
+
+    database: str
+    schema: str
+    name: str
+    kind: str = ""
+
+
+class Column(msgspec.Struct, frozen=True, array_like=True):
+    name: str
+    type: str = ""
+
+
+class Function(msgspec.Struct, frozen=True, array_like=True):
+    """A function; `signature` is its parameters and what it gives, for people."""
+
+    name: str
+    signature: str = ""
+
+
+class Contents(msgspec.Struct):
+    """What is kept on disk. `columns` are by `database.schema.name`; `names` are the other kinds: store, pool, role…"""
+
+    relations: list[Relation] = []
+    columns: dict[str, list[Column]] = {}
+    functions: list[Function] = []
+    names: dict[str, list[str]] = {}
+
+
+class Names:
+    """Names that are looked through by what is typed, however many they are."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.all = list(dict.fromkeys(names))
+        self._blocks = [_Block(number, self.all[number : number + BLOCK]) for number in range(0, len(self.all), BLOCK)]
+
+    def matching(self, typed: str) -> Iterator[tuple[int, str]]:
+        """Names with a rank, 0 the best: the same beginning, a word's beginning, inside, the letters in order."""
+        if not typed:
+            for name in self.all[:MOST]:
+                yield 0, name
+            return
+        plain = re.escape(typed)
+        apart = r"[^\n]*?".join(re.escape(char) for char in typed)
+        found: dict[int, int] = {}
+        for rank, pattern in enumerate((f"^{plain}", rf"(?<=[_.\- ]){plain}", plain, f"^{apart}", apart)):
+            compiled = re.compile(pattern, re.I | re.M)
+            for block in self._blocks:
+                for number in block.lines(compiled):
+                    found.setdefault(number, rank)
+                    if len(found) >= MOST:
+                        break
+                if len(found) >= MOST:
+                    break
+                # Others, such as the one who types, come first.
+                time.sleep(0)
+            if len(found) >= MOST:
+                break
+        for number, rank in found.items():
+            yield rank, self.all[number]
+
+
+class _Block:
+    """Some names, one a line, so that one pattern finds all that match."""
+
+    def __init__(self, first: int, names: Sequence[str]) -> None:
+        self._first = first
+        self._joined = "\n".join(name.replace("\n", " ") for name in names)
+        self._starts: list[int] = []
+
+    def lines(self, pattern: re.Pattern[str]) -> Iterator[int]:
+        for match in pattern.finditer(self._joined):
+            if not self._starts:
+                self._starts = [0, *(found.end() for found in re.finditer("\n", self._joined))]
+            yield self._first + bisect.bisect_right(self._starts, match.start()) - 1
+
+
+@dataclass(slots=True)
+class Catalog:
+    """Everything that is known of a service now; `seen` are names of columns in results."""
+
+    contents: Contents = field(default_factory=Contents)
+    seen: dict[str, None] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+    """How often a name stood in a statement of this shell."""
+    _names: dict[str, Names] = field(default_factory=dict)
+    _by_name: dict[str, list[Relation]] = field(default_factory=dict)
+
+    def replace(self, contents: Contents) -> None:
+        self.contents = contents
+        self._names.clear()
+        self._by_name.clear()
+
+    def of(self, kind: str) -> Names:
+        """The names of a kind."""
+        if kind not in self._names:
+            self._names[kind] = Names(self._listed(kind))
+        return self._names[kind]
+
+    def inside(self, qualifier: Sequence[str]) -> list[tuple[str, str]]:
+        """What a qualifier holds, as (name, kind): relations of a schema, schemas of a database."""
+        low = [part.lower() for part in qualifier]
+        found: dict[str, str] = {}
+        for item in self.contents.relations:
+            place = [item.database.lower(), item.schema.lower()]
+            if place == low or (len(low) == 1 and place[1] == low[0]):
+                found.setdefault(item.name, item.kind or "relation")
+            if len(low) == 1 and place[0] == low[0]:
+                found.setdefault(item.schema, "schema")
+        return list(found.items())
+
+    def columns(self, name: Sequence[str], database: str, schema: str) -> list[Column]:
+        """The columns of a relation that is named so in this context."""
+        relation = self.relation(name, database, schema)
+        return [] if relation is None else self.contents.columns.get(key(relation), [])
+
+    def relation(self, name: Sequence[str], database: str, schema: str) -> Relation | None:
+        """The relation of that name: the context's own first."""
+        if not name:
+            return None
+        if not self._by_name:
+            for item in self.contents.relations:
+                self._by_name.setdefault(item.name.lower(), []).append(item)
+        places = [part.lower() for part in name[:-1]]
+        found = [
+            item
+            for item in self._by_name.get(name[-1].lower(), ())
+            if not places
+            or [item.schema.lower()] == places
+            or [item.database.lower(), item.schema.lower()] == places
+            or [item.database.lower()] == places
+        ]
+        found.sort(key=lambda item: (item.schema != schema, item.database != database))
+        return found[0] if found else None
+
+    def note(self, names: Iterable[str]) -> None:
+        """Names of columns that came with a result."""
+        for name in names:
+            self.seen.setdefault(name, None)
+        while len(self.seen) > 2_000:
+            self.seen.pop(next(iter(self.seen)))
+        self._names.pop("seen", None)
+
+    def use(self, words: Iterable[str]) -> None:
+        for word in words:
+            self.used[word] = self.used.get(word, 0) + 1
+
+    def _listed(self, kind: str) -> Iterable[str]:
+        match kind:
+            case "relation":
+                return [item.name for item in self.contents.relations]
+            case "schema":
+                return [*self.contents.names.get("schema", ()), *(item.schema for item in self.contents.relations)]
+            case "database":
+                return [*self.contents.names.get("database", ()), *(item.database for item in self.contents.relations)]
+            case "function":
+                return [item.name for item in self.contents.functions]
+            case "seen":
+                return list(self.seen)
+        return self.contents.names.get(kind, ())
+
+    def signatures(self) -> Mapping[str, str]:
+        return {item.name: item.signature for item in self.contents.functions}
+
+
+def key(relation: Relation) -> str:
+    return f"{relation.database}.{relation.schema}.{relation.name}"

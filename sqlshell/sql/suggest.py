@@ -1,0 +1,317 @@
+"""Suggestions for the cursor: what may come there, ranked, quoted, in the letter case of the writer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlshell.sql import words
+from sqlshell.sql.catalog import Catalog, Column, Names
+from sqlshell.sql.expect import Expected, expected
+from sqlshell.sql.scopes import Source
+
+PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*\Z")
+RESERVED: Final = frozenset(
+    [
+        "ALL",
+        "AND",
+        "ANY",
+        "AS",
+        "ASC",
+        "BETWEEN",
+        "BY",
+        "CASE",
+        "CAST",
+        "CHECK",
+        "COLUMN",
+        "CREATE",
+        "CROSS",
+        "DEFAULT",
+        "DESC",
+        "DISTINCT",
+        "DROP",
+        "ELSE",
+        "END",
+        "EXCEPT",
+        "EXISTS",
+        "FALSE",
+        "FOR",
+        "FROM",
+        "FULL",
+        "GROUP",
+        "HAVING",
+        "IN",
+        "INNER",
+        "INTERSECT",
+        "INTO",
+        "IS",
+        "JOIN",
+        "LEFT",
+        "LIKE",
+        "LIMIT",
+        "NATURAL",
+        "NOT",
+        "NULL",
+        "OFFSET",
+        "ON",
+        "OR",
+        "ORDER",
+        "OUTER",
+        "RIGHT",
+        "SELECT",
+        "SET",
+        "TABLE",
+        "THEN",
+        "TO",
+        "TRUE",
+        "UNION",
+        "UNIQUE",
+        "UPDATE",
+        "USING",
+        "VALUES",
+        "WHEN",
+        "WHERE",
+        "WINDOW",
+        "WITH",
+    ]
+)
+"""Names that are quoted, for they would be read as keywords."""
+
+WITH_KEYS: Final = {
+    "STORE": ("type", "uri", "access_region", "kafka.sasl.hash_function", "kafka.sasl.username", "kafka.sasl.password"),
+    "COMPUTE_POOL": ("concurrency", "queue", "timeout", "compute_pool.size", "compute_pool.timeout_min"),
+    "FUNCTION_SOURCE": ("file", "description"),
+    "DESCRIPTOR_SOURCE": ("file", "description"),
+    "STREAM": ("store", "topic", "value.format", "key.format", "key.type", "timestamp", "topic.partitions"),
+    "CHANGELOG": ("store", "topic", "value.format", "key.format", "key.type", "timestamp"),
+    "FUNCTION": ("source.name", "class.name", "egress.allow.uris"),
+    "ENTITY": ("store", "kafka.partitions", "kafka.replicas"),
+    "SCHEMA_REGISTRY": ("type", "uris", "access_region"),
+}
+SETTINGS: Final = (
+    "timezone",
+    "schema",
+    "search_path",
+    "threads",
+    "memory_limit",
+    "temp_directory",
+    "enable_progress_bar",
+)
+ORDER: Final = {"common": 0, "column": 0, "alias": 1, "relation": 2, "function": 4, "keyword": 5}
+"""What comes first where names of several kinds match as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """`text` replaces what is typed, `kind` and `detail` stand beside it."""
+
+    text: str
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the completion is asked for: the context, and what else the shell knows by kind."""
+
+    catalog: Catalog
+    database: str = ""
+    schema: str = ""
+    other: Callable[[Expected], Iterable[Suggestion]] | None = None
+    """Suggestions for commands, their arguments, and paths."""
+
+
+def suggestions(text: str, cursor: int, place: Place) -> tuple[int, list[Suggestion]]:
+    """Where the typed part begins, and what may replace it, the best first. Raises nothing."""
+    wanted = expected(text, cursor)
+    if not wanted.kinds and not wanted.keywords:
+        return cursor, []
+    if place.other is not None and {"command", "argument", "path"} & set(wanted.kinds):
+        return wanted.start, list(place.other(wanted))
+    upper = _upper(text, wanted)
+    found: dict[str, tuple[tuple[int, ...], Suggestion]] = {}
+    for rank, item in _candidates(wanted, place):
+        shown = _written(item, wanted, upper)
+        order = (rank, ORDER.get(item.kind, 3), -place.catalog.used.get(item.text.lower(), 0), len(item.text))
+        known = found.get(shown.text)
+        if known is None or order < known[0]:
+            found[shown.text] = (order, shown)
+    ranked = sorted(found.values(), key=lambda entry: entry[0])
+    return wanted.start, [item for _, item in ranked]
+
+
+def _candidates(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    typed = wanted.prefix
+    if wanted.qualifier:
+        yield from _qualified(wanted, place)
+        return
+    for kind in wanted.kinds:
+        match kind:
+            case "column":
+                yield from _columns(wanted, place)
+            case "common":
+                yield from _common(wanted, place)
+            case "relation":
+                yield from _relations(wanted, place)
+            case "function":
+                if typed and not wanted.quoted:
+                    yield from _functions(typed, place)
+            case "type":
+                yield from _matched(words.TYPES, typed, "type")
+            case "withkey":
+                keys = WITH_KEYS.get(wanted.within, tuple(dict.fromkeys(sum(WITH_KEYS.values(), ()))))
+                yield from _matched(keys, typed, "key")
+            case "setting":
+                yield from _matched(SETTINGS, typed, "setting")
+            case _:
+                yield from ((rank, Suggestion(name, kind)) for rank, name in place.catalog.of(kind).matching(typed))
+    if wanted.keywords and not wanted.quoted:
+        for number, word in enumerate(wanted.keywords):
+            if _starts(word, typed) and word.lower() != typed.lower():
+                yield (0, Suggestion(word, "keyword")) if typed else (number // 100 + 1, Suggestion(word, "keyword"))
+    if len(typed) >= 2 and wanted.kinds and "column" in wanted.kinds and not wanted.quoted:
+        yield from (
+            (1, Suggestion(word, "keyword"))
+            for word in words.CLAUSES
+            if _starts(word, typed) and len(word) > len(typed)
+        )
+
+
+def _matched(names: Iterable[str], typed: str, kind: str) -> Iterator[tuple[int, Suggestion]]:
+    for rank, name in Names(names).matching(typed):
+        yield rank, Suggestion(name, kind)
+
+
+def _columns(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    sources = wanted.scope.sources
+    listed: list[tuple[Column, str]] = []
+    for source in sources:
+        listed += [(column, source.alias) for column in _columns_of(source, wanted, place)]
+    details = {column.name: f"{column.type} {alias}".strip() for column, alias in reversed(listed)}
+    for rank, name in Names(column.name for column, _ in listed).matching(wanted.prefix):
+        yield rank, Suggestion(name, "column", details[name])
+    several = len(sources) > 1
+    for rank, name in Names(source.alias for source in sources if source.alias).matching(wanted.prefix):
+        if several or wanted.prefix:
+            yield rank, Suggestion(name, "alias")
+    if not listed:
+        for rank, name in place.catalog.of("seen").matching(wanted.prefix):
+            yield rank + 1, Suggestion(name, "column", "seen in a result")
+
+
+def _common(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    """The columns that both sides of a join have."""
+    sides = [{column.name.lower() for column in _columns_of(source, wanted, place)} for source in wanted.scope.sources]
+    shared = [name for name in (sides[0] if sides else ()) if sum(name in side for side in sides) > 1]
+    for rank, name in Names(sorted(shared)).matching(wanted.prefix):
+        yield rank, Suggestion(name, "column", "in both")
+
+
+def _columns_of(source: Source, wanted: Expected, place: Place, deep: int = 0) -> list[Column]:
+    if source.columns is not None and "*" not in source.columns:
+        return [Column(name) for name in source.columns]
+    if len(source.name) == 1 and deep < 8:
+        for cte in wanted.scope.ctes:
+            if cte.alias.lower() == source.name[0].lower():
+                return [Column(name) for name in cte.columns or () if name != "*"]
+    found = place.catalog.columns(source.name, place.database, place.schema)
+    return found or [Column(name) for name in source.columns or () if name != "*"]
+
+
+def _relations(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    typed, catalog = wanted.prefix, place.catalog
+    if "column" in wanted.kinds and not typed:
+        return
+    for rank, name in Names(cte.alias for cte in wanted.scope.ctes).matching(typed):
+        yield rank, Suggestion(name, "relation", "cte")
+    for rank, name in catalog.of("relation").matching(typed):
+        relation = catalog.relation((name,), place.database, place.schema)
+        detail = relation.kind if relation is not None else ""
+        here = relation is None or (relation.schema == place.schema and relation.database in {place.database, ""})
+        if relation is not None and not here and place.schema:
+            near = relation.database in {place.database, ""}
+            full = [relation.schema, name] if near else [relation.database, relation.schema, name]
+            yield rank + 1, Suggestion(".".join(map(_quoted, full)), "qualified", detail)
+        else:
+            yield rank, Suggestion(name, "relation", detail)
+    for kind in ("schema", "database"):
+        for rank, name in catalog.of(kind).matching(typed):
+            yield rank + 1, Suggestion(name, kind)
+    if len(typed) > 3:
+        yield from (
+            (rank, Suggestion(name, "qualified", "system")) for rank, name in Names(words.SYSTEM_TABLES).matching(typed)
+        )
+
+
+def _functions(typed: str, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    signatures = place.catalog.signatures()
+    names = Names([*words.FUNCTIONS, *(name for name in signatures)])
+    for rank, name in names.matching(typed):
+        if rank <= 2 or len(typed) > 2:
+            yield rank, Suggestion(name, "function", signatures.get(name, ""))
+
+
+def _qualified(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    """What stands behind `name.`: columns of an alias, relations of a schema, schemas of a database."""
+    last = wanted.qualifier[-1].lower()
+    if "column" in wanted.kinds:
+        for source in wanted.scope.sources:
+            if source.alias.lower() == last or (source.name and source.name[-1].lower() == last):
+                columns = _columns_of(source, wanted, place)
+                types = {column.name: column.type for column in columns}
+                for rank, name in Names(types).matching(wanted.prefix):
+                    yield rank, Suggestion(name, "column", types[name])
+                return
+    if "relation" in wanted.kinds or "entity" in wanted.kinds:
+        inside = dict(place.catalog.inside(wanted.qualifier))
+        for rank, name in Names(inside).matching(wanted.prefix):
+            kind = "schema" if inside[name] == "schema" else "relation"
+            yield rank, Suggestion(name, kind, inside[name] if kind == "relation" else "")
+
+
+def _starts(word: str, typed: str) -> bool:
+    return word.lower().startswith(typed.lower())
+
+
+def _upper(text: str, wanted: Expected) -> bool:
+    """Whether keywords are written in capitals: as the typed part is, else as most of the buffer's are."""
+    letters = [char for char in wanted.prefix if char.isalpha()]
+    if letters:
+        return all(char.isupper() for char in letters)
+    known = [word for word in re.findall(r"[A-Za-z]{2,}", text[-2_000:]) if word.upper() in words.KEYWORDS]
+    return sum(word.isupper() for word in known) >= (len(known) + 1) // 2 if known else False
+
+
+def _written(item: Suggestion, wanted: Expected, upper: bool) -> Suggestion:
+    match item.kind:
+        case "keyword" | "type":
+            text = item.text.upper() if upper else item.text.lower()
+        case "qualified":
+            text = item.text
+        case "key" if not wanted.quoted:
+            text = f"'{item.text}'"
+        case "key" | "setting" | "query":
+            text = item.text
+        case "function":
+            prefix = wanted.prefix
+            named = item.text.upper() if prefix.isupper() and len(prefix) > 1 else item.text
+            text = f"{named}("
+        case _:
+            text = _enclosed(item.text, wanted.quoted) if wanted.quoted else _quoted(item.text)
+    return Suggestion(text, item.kind if item.kind != "qualified" else "relation", item.detail)
+
+
+def _quoted(name: str) -> str:
+    """A name as it can stand in a statement."""
+    return name if PLAIN.match(name) and name.upper() not in RESERVED else '"' + name.replace('"', '""') + '"'
+
+
+def _enclosed(name: str, quote: str) -> str:
+    return f"{quote}{name.replace(quote, quote * 2)}{quote}"
+
+
+def used_names(text: str) -> Sequence[str]:
+    """The names in a statement, for the ranking."""
+    return [word.lower() for word in re.findall(r"[A-Za-z_]\w{2,60}", text[:5_000])]
