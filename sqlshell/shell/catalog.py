@@ -37,6 +37,9 @@ LISTED = {
 }
 """The kinds of names, and what LIST calls them."""
 
+SYSTEM = "deltastream"
+"""The database of the system tables, which completion knows by itself."""
+
 DESCRIBED = 50
 """Relations whose columns are asked for one by one, where no table lists them all."""
 
@@ -62,6 +65,7 @@ class Loader:
         self._target = target
         self._folder = folder
         self._task: asyncio.Task[None] | None = None
+        self._wanted = False
         self._loaded_for: tuple[str, str] = ("", "")
         self.changed: Callable[[], None] = lambda: None
         """Called when the catalog has been loaded, or a context was first heard of."""
@@ -77,9 +81,10 @@ class Loader:
         self.refresh()
 
     def refresh(self) -> None:
-        """Load anew, unless that is on its way."""
+        """Load anew; what is on its way may have missed what is new, so that it is followed by another."""
+        self._wanted = True
         if self._task is None or self._task.done():
-            self._task = asyncio.ensure_future(self._load())
+            self._task = asyncio.ensure_future(self._keep_up())
 
     def moved(self) -> None:
         """The context has changed: another organization or role sees other names."""
@@ -92,6 +97,11 @@ class Loader:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+
+    async def _keep_up(self) -> None:
+        while self._wanted:
+            self._wanted = False
+            await self._load()
 
     async def _load(self) -> None:
         # In a session of its own, so that no statement of the person waits for these.
@@ -118,12 +128,14 @@ class Loader:
             contents.columns.setdefault(key(relation), []).append(Column(column, kind))
         for relation in await self._relations(context):
             found[key(relation)] = relation
-        contents.relations = list(found.values())
+        contents.relations = [item for item in found.values() if item.database != SYSTEM]
         if contents.relations and not contents.columns:
             await self._describe(contents, context)
-        contents.functions = [
-            Function(row[0], row[1] or "") for row in await self._rows(_FUNCTIONS, context) if len(row) > 1 and row[0]
-        ]
+        signatures: dict[str, str] = {}
+        for row in await self._rows(_FUNCTIONS, context):
+            if len(row) > 1 and row[0]:
+                signatures.setdefault(row[0], row[1] or "")
+        contents.functions = [Function(name, signature) for name, signature in signatures.items()]
         for kind, plural in LISTED.items():
             rows = await self._rows(f"LIST {plural}", context)
             contents.names[kind] = [row[0] for row in rows if row and row[0]]

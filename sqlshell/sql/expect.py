@@ -140,6 +140,8 @@ def _qualifier(before: Sequence[Token]) -> tuple[tuple[str, ...], list[Token]]:
 
 
 def _kinds(root: Group, position: int, before: Sequence[Token]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    if before and before[-1].word in {"UNION", "INTERSECT", "EXCEPT"}:
+        return (), ("ALL", *grammar.QUERY), ""
     path = path_to(root, position)
     group = path[-1]
     here = [item for item in segment(group, position) if item.start < position]
@@ -175,13 +177,13 @@ def _in_brackets(
     word = last.word if last is not None else ""
     comma = bool(here) and isinstance(here[-1], Token) and here[-1].text == ","
     first = not here
+    if word == "OVER" or any(token.word == "WINDOW" for token in opened[-3:]):
+        return None if here else ((), grammar.WINDOW, "")
     if first and (word in {"", "FROM", "JOIN", "AS", "IN", "EXISTS", "ALL", "ANY", "MATERIALIZED"} or not opened):
-        inner = () if word in {"FROM", "JOIN", "AS", "MATERIALIZED"} else ("column", "function")
+        inner = () if word in {"FROM", "JOIN", "AS", "MATERIALIZED", "EXISTS"} else ("column", "function")
         return inner, grammar.QUERY, ""
     if word == "USING":
         return ("common",), (), ""
-    if word == "OVER" or (len(opened) > 1 and opened[-2].word == "WINDOW"):
-        return None if here else ((), grammar.WINDOW, "")
     if word == "WITH" and path[0].items and isinstance(path[0].items[0], Token):
         return (("withkey",), (), _object(path[0])) if first or comma else ((), (), "")
     if isinstance(head := path[0].items[0] if path[0].items else None, Token) and len(path) == 2:
@@ -227,7 +229,7 @@ def _in_query(here: Sequence[Token | Group]) -> tuple[tuple[str, ...], tuple[str
     if isinstance(last, Group):
         return (), grammar.AFTER_RELATION if listing == "relation" else grammar.AFTER_OPERAND, ""
     word = last.word
-    if word in grammar.RELATION_AFTER and not (word == "TABLE" and len(here) < 2):
+    if word in grammar.RELATION_AFTER and not (word == "TABLE" and len(here) > 1):
         return ("relation",), ("LATERAL",) if word in {"FROM", "JOIN"} else (), ""
     if last.text == "," and listing == "relation":
         return ("relation",), ("LATERAL",), ""
@@ -243,8 +245,6 @@ def _in_query(here: Sequence[Token | Group]) -> tuple[tuple[str, ...], tuple[str
         return (), ("RECURSIVE",), ""
     if word in {"LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "ASOF", "SEMI", "ANTI", "OUTER", "POSITIONAL"}:
         return (), ("JOIN", "OUTER JOIN"), ""
-    if word in {"UNION", "INTERSECT", "EXCEPT"}:
-        return (), ("ALL", *grammar.QUERY), ""
     if word == "IS":
         return (), ("NULL", "NOT NULL", "DISTINCT FROM"), ""
     if word == "INTERVAL":

@@ -132,9 +132,11 @@ def suggestions(text: str, cursor: int, place: Place) -> tuple[int, list[Suggest
         return wanted.start, list(place.other(wanted))
     upper = _upper(text, wanted)
     found: dict[str, tuple[tuple[int, ...], Suggestion]] = {}
-    for rank, item in _candidates(wanted, place):
+    for number, (rank, item) in enumerate(_candidates(wanted, place)):
         shown = _written(item, wanted, upper)
-        order = (rank, ORDER.get(item.kind, 3), -place.catalog.used.get(item.text.lower(), 0), len(item.text))
+        whole = item.text.lower() != wanted.prefix.lower()
+        used = -place.catalog.used.get(item.text.lower(), 0)
+        order = (rank, whole, ORDER.get(item.kind, 3), used, number)
         known = found.get(shown.text)
         if known is None or order < known[0]:
             found[shown.text] = (order, shown)
@@ -264,6 +266,11 @@ def _qualified(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion
                 for rank, name in Names(types).matching(wanted.prefix):
                     yield rank, Suggestion(name, "column", types[name])
                 return
+    if wanted.qualifier == ("deltastream",) and "sys".startswith(wanted.prefix):
+        yield 0, Suggestion("sys", "schema")
+    if wanted.qualifier == ("deltastream", "sys"):
+        for rank, name in Names(item.split('"')[1] for item in words.SYSTEM_TABLES).matching(wanted.prefix):
+            yield rank, Suggestion(f'"{name}"', "qualified", "system")
     if "relation" in wanted.kinds or "entity" in wanted.kinds:
         inside = dict(place.catalog.inside(wanted.qualifier))
         for rank, name in Names(inside).matching(wanted.prefix):
@@ -292,7 +299,9 @@ def _written(item: Suggestion, wanted: Expected, upper: bool) -> Suggestion:
             text = item.text
         case "key" if not wanted.quoted:
             text = f"'{item.text}'"
-        case "key" | "setting" | "query":
+        case "key":
+            text = f"{item.text}'"
+        case "setting" | "query":
             text = item.text
         case "function":
             prefix = wanted.prefix

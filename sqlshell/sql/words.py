@@ -23,7 +23,7 @@ TYPES: Final = (
         "INTERVAL",
     ),
     *("JSON", "MAP", "NUMERIC", "REAL", "SMALLINT", "STRING", "STRUCT", "TEXT", "TIME", "TIMESTAMP", "TIMESTAMPTZ"),
-    *("TIMESTAMP_LTZ", "TIMESTAMP_TZ", "TINYINT", "UUID", "VARBINARY", "VARCHAR"),
+    *("TIMESTAMP_LTZ", "TIMESTAMP_TZ", "TINYINT", "UUID", "VARCHAR", "VARBINARY"),
     *("BLOB", "HUGEINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT"),
 )
 """Names of types, those of the local service after the service's own."""

@@ -46,6 +46,13 @@ class Terminal:
                 assert holds(text), f"not seen: {seen!r}\n{'-' * 80}\n{text}\n{'-' * 80}"
                 return text
 
+    def screen_after(self, seconds: float) -> str:
+        """What is seen then, whatever it is."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self._read()
+        return self.screen()
+
     def prompt(self) -> str:
         """Wait until the last line with anything on it, above the toolbar, is an empty prompt."""
 

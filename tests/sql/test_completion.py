@@ -1,0 +1,122 @@
+"""Completion as a table: completion.txt has a text with a cursor and the first choices in each line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlshell.sql.catalog import Catalog, Column, Contents, Function, Names, Relation
+from sqlshell.sql.expect import Expected
+from sqlshell.sql.suggest import Place, Suggestion, suggestions
+
+TABLE = Path(__file__).with_name("completion.txt")
+
+
+def contents() -> Contents:
+    relations = [
+        Relation("local", "main", "orders", "table"),
+        Relation("local", "main", "customers", "table"),
+        Relation("local", "main", "events", "stream"),
+        Relation("local", "main", "maße", "table"),
+        Relation("local", "sales", "Orders 2024", "view"),
+        Relation("local", "sales", "invoices", "table"),
+        Relation("other", "main", "far", "table"),
+    ]
+    columns = {
+        "local.main.orders": ["id", "customer_id", "total", "created", "note"],
+        "local.main.customers": ["id", "name", "email"],
+        "local.main.maße": ["größe"],
+        "local.sales.Orders 2024": ["Amount", "region"],
+        "other.main.far": ["distance"],
+    }
+    names = {
+        "database": ["local", "other"],
+        "schema": ["main", "sales"],
+        "store": ["kafka1", "files1"],
+        "role": ["owner", "reader", "writer"],
+        "pool": ["pool1"],
+        "organization": ["acme"],
+        "query": ["11112222-0000-4000-8000-000000000001"],
+    }
+    typed = {name: [Column(column, "INTEGER") for column in given] for name, given in columns.items()}
+    return Contents(relations, typed, [Function("count", "(any) -> BIGINT")], names)
+
+
+def other(wanted: Expected) -> list[Suggestion]:
+    lists = {"format": ["csv", "json", "jsonl"], "x": ["on", "off"]}
+    words = ["fetch", "format", "x"] if "command" in wanted.kinds else lists.get(wanted.within, [])
+    return [Suggestion(word, "command") for _, word in Names(words).matching(wanted.prefix)]
+
+
+def place() -> Place:
+    return Place(Catalog(contents()), "local", "main", other)
+
+
+def rows() -> Iterator[tuple[str, str]]:
+    for line in TABLE.read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            text, _, choices = line.rpartition(" => ")
+            yield text.replace("\\n", "\n"), choices
+
+
+def chosen(text: str) -> list[str]:
+    cursor = text.index("|")
+    return [item.text for item in suggestions(text.replace("|", "", 1), cursor, place())[1]]
+
+
+@pytest.mark.parametrize(("text", "choices"), list(rows()))
+def test_first_choices(text: str, choices: str) -> None:
+    found = chosen(text)
+    if choices == "-":
+        typed = text[: text.index("|")].split()[-1:] or [""]
+        assert [item for item in found if item.lower() != typed[0].lower()] == [], text
+        return
+    assert any(found[: len(wanted)] == wanted for wanted in (part.split(", ") for part in choices.split(" | "))), (
+        text,
+        choices,
+        found[:6],
+    )
+
+
+def test_the_table_is_as_long_as_promised() -> None:
+    assert len(list(rows())) >= 200
+
+
+@settings(max_examples=300)
+@given(st.text(alphabet="selct from(),.'\"`$;/*-\\\né|x ", max_size=60), st.integers(0, 60))
+def test_any_text_is_taken(text: str, at: int) -> None:
+    cursor = min(at, len(text))
+    start, found = suggestions(text, cursor, place())
+    assert 0 <= start <= cursor
+    assert all(item.text for item in found)
+
+
+def test_without_a_catalog_there_are_keywords_and_seen_names() -> None:
+    catalog = Catalog()
+    catalog.note(["seen_column", "Other"])
+    text = "select se"
+    found = [item.text for item in suggestions(text, len(text), Place(catalog))[1]]
+    assert "seen_column" in found
+    assert next(item.text for item in suggestions("sel", 3, Place(catalog))[1]) == "select"
+
+
+def test_what_is_used_comes_first() -> None:
+    there = place()
+    there.catalog.use(["customers"])
+    text = "select * from "
+    assert suggestions(text, len(text), there)[1][0].text == "customers"
+
+
+def test_names_of_a_service_are_quoted_whole() -> None:
+    hostile = ['a"b', "a;drop table x", "a\nb", "select", "Ünïcode", "9lives", ""]
+    catalog = Catalog(Contents([Relation("d", "s", name) for name in hostile]))
+    text = "select * from "
+    for item in suggestions(text, len(text), Place(catalog, "d", "s"))[1]:
+        if item.kind == "relation":
+            assert item.text.startswith('"')
+            assert item.text.endswith('"')
+            assert item.text[1:-1].count('"') % 2 == 0

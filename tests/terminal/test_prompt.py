@@ -1,0 +1,131 @@
+"""Editing at the prompt: completion, history, keys, in a real pty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Served
+from tests.terminal.terminal import Terminal
+
+F2, F3, F4 = "\x1bOQ", "\x1bOR", "\x1bOS"
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    opened = Terminal(tmp_path, "-q", "work.duckdb")
+    opened.prompt()
+    yield opened
+    opened.child.close(force=True)
+
+
+def test_names_are_completed_after_they_are_made(terminal: Terminal) -> None:
+    terminal.enter("create table measurements (reading_id integer, celsius double);")
+    terminal.wait("CREATE TABLE")
+    terminal.prompt()
+    for _ in range(20):
+        terminal.type("select * from meas")
+        if "relation table" in terminal.screen_after(0.5):
+            break
+        terminal.type("\x03")
+    terminal.type("\t")
+    terminal.wait("select * from measurements")
+    terminal.type(" where cel")
+    terminal.wait("column DOUBLE")
+    terminal.type("\t > 1;\r")
+    terminal.wait("0 rows")
+
+
+def test_completion_can_be_switched_off(terminal: Terminal) -> None:
+    terminal.type(F2)
+    terminal.type("sele")
+    assert "keyword" not in terminal.screen_after(0.6)
+    terminal.type("\x03" + F2 + "sele")
+    terminal.wait("keyword")
+
+
+def test_commands_and_their_arguments_are_completed(terminal: Terminal) -> None:
+    terminal.type("\\form")
+    terminal.wait("Show the formats")
+    terminal.type("\t cs")
+    terminal.wait("comma")
+    terminal.type("\t\r\r")
+    terminal.wait("Format is csv")
+
+
+def test_brackets_indent_the_next_line(terminal: Terminal) -> None:
+    terminal.type("select (\r1\r);")
+    shown = terminal.wait(");")
+    assert "  1" in shown
+    terminal.type("\r")
+    terminal.wait("1 row")
+
+
+def test_the_history_is_found_by_letters(terminal: Terminal) -> None:
+    terminal.enter("select 'needle' as haystack;")
+    terminal.prompt()
+    terminal.enter("select 2;")
+    terminal.prompt()
+    terminal.type("\x12ndlhay")
+    terminal.wait(lambda text: "select 'needle' as haystack;" in text.rpartition("ndlhay")[2])
+    terminal.type("\r")
+    terminal.wait("work.main> select 'needle' as haystack;")
+    terminal.type("\r")
+    terminal.wait(lambda text: "| needle" in text.rpartition("work.main> select 'needle'")[2])
+
+
+def test_a_statement_is_laid_out(terminal: Terminal) -> None:
+    terminal.type("select a,b from t where a=1 and b=2;")
+    terminal.type("\x18\x06")
+    shown = terminal.wait("FROM t")
+    assert "WHERE" in shown
+    terminal.type("\x03select from where (;\x18\x06")
+    terminal.wait("left as it is")
+
+
+def test_the_history_is_kept_by_target_without_secrets(tmp_path: Path, served: Served) -> None:
+    first = Terminal(tmp_path, "-q", "one.duckdb")
+    first.prompt()
+    for text in ("select 'first target';", " select 'left out';", "select 1 as x -- 'password' = 'p'\n;"):
+        first.enter(text)
+        first.prompt()
+    first.enter("create secret s (type s3, key_id 'k', secret 'hidden-value');")
+    first.prompt()
+    first.type("\x04")
+    assert first.end() == 0
+    files = {path.name: path.read_text() for path in tmp_path.rglob("history*") if path.is_file()}
+    assert len(files) == 2
+    for path in tmp_path.rglob("history*"):
+        assert path.stat().st_mode & 0o77 == 0
+    for text in files.values():
+        assert "select 'first target';" in text
+        assert "left out" not in text
+        assert "hidden-value" not in text
+    second = Terminal(tmp_path, "-q", "two.duckdb")
+    second.prompt()
+    second.enter("select 'second target';")
+    second.prompt()
+    second.enter("\\history frsttgt")
+    shown = second.wait("select 'first target'")
+    assert "20" in shown
+    second.prompt()
+    second.enter("\\history clear")
+    second.wait("is cleared")
+    second.prompt()
+    second.type("\x04")
+    assert second.end() == 0
+    text = "".join(path.read_text() for path in tmp_path.rglob("history*") if path.is_file())
+    assert "first target" in text
+    assert "second target" not in text
+
+
+def test_the_prompt_is_there_before_the_service_has_answered(tmp_path: Path) -> None:
+    """Nobody listens: completion's catalog is loaded behind the prompt, and its failure is nobody's business."""
+    terminal = Terminal(tmp_path, "-q", "http://127.0.0.1:9", env={"SQLSHELL_TOKEN": "t"})
+    terminal.prompt()
+    terminal.type("sel")
+    terminal.wait("keyword")
+    terminal.type("\x03\x04")
+    assert terminal.end() == 0
