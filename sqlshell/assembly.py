@@ -22,6 +22,7 @@ from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.places import Place, Remote, run_token_command
 from sqlshell.shell.journal import Journal
+from sqlshell.shell.policy import Policy
 from sqlshell.shell.session import Session
 from sqlshell.sql.secrets import redacted
 
@@ -99,6 +100,13 @@ def offline_of(place: Place, settings: Settings) -> Callable[[Submission, Sessio
         sys.stdout.flush()
 
     return tell
+
+
+def policy_of(place: Place) -> Policy:
+    """What may be sent, and what is asked about."""
+    settings = place.settings
+    name = settings.profile or (place.where.target.host if isinstance(place.where, Remote) else "local")
+    return Policy(bool(settings["read_only"]), settings["confirm"], name, bool(settings["yes"]))
 
 
 def _client(

@@ -140,7 +140,10 @@ def _read(setting: Setting, given: object, place: str) -> Any:
                 raise UsageError(f"{place}: {given!r} is not a time", "such as 30, 1.5s, 5m or 1h30m")
             return seconds
         case "many":
-            return tuple(given) if isinstance(given, list | tuple) else (str(given),)
+            items = tuple(given) if isinstance(given, list | tuple) else (given,)
+            if not all(isinstance(item, str) for item in items):
+                raise UsageError(f"{place}: {given!r} is not a list of texts")
+            return items
         case "choice":
             if given not in setting.choices:
                 raise UsageError(f"{place}: {given!r} is none of {', '.join(setting.choices)}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlshell.assembly import Reached, journal_of, offline_of, service_of
+from sqlshell.assembly import Reached, journal_of, offline_of, policy_of, service_of
 from sqlshell.client.target import Target
 from sqlshell.config import Config, Settings, state_folder
 from sqlshell.diagnostics import Diagnostics
@@ -78,6 +78,7 @@ def start(asked: Start) -> int:
                 lambda: _themes(asked.config),
                 settings["attach"],
                 offline_of(place, settings) if settings["offline"] else None,
+                policy_of(place),
             )
             if sys.stderr.isatty() and (session.interactive or not settings["quiet"]):
                 from sqlshell.shell.prompt.spinner import Spinner
@@ -184,6 +185,7 @@ def _options(settings: Settings, output: str) -> Options:
         max_rows=settings["max_rows"],
         stream_for=settings["stream_for"],
         allow_gaps=settings["allow_gaps"],
+        color=settings["color"],
     )
 
 

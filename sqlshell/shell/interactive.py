@@ -86,6 +86,7 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
             shell.diagnostics.say(text)
 
     shell.background.announce = announce
+    shell.ask = _ask
     loader.begin()
     try:
         return await _loop(shell, prompt, loader)
@@ -160,7 +161,8 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
     )
 
     def message() -> StyleAndTextTuples:
-        return [("class:prompt", prompt_text(shell.session))]
+        color = shell.session.options.color
+        return [(f"class:prompt {color}" if color else "class:prompt", prompt_text(shell.session))]
 
     def continuation(width: int, line: int, wrapped: int) -> StyleAndTextTuples:
         if wrapped:
@@ -194,6 +196,14 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
         color_depth=ColorDepth.from_env(),
     )
     return prompt
+
+
+async def _ask(question: str) -> str:
+    """A line that is no statement: nothing of it is remembered."""
+    try:
+        return await PromptSession[str]().prompt_async(question)
+    except (EOFError, KeyboardInterrupt):
+        return ""
 
 
 def _told(prompt: PromptSession[str], shell: Shell, text: str) -> None:

@@ -39,6 +39,7 @@ class Options:
     max_rows: int = 0
     stream_for: float = 0.0
     allow_gaps: bool = False
+    color: str = ""
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from sqlshell.shell.commands.command import Command, find
 from sqlshell.shell.foreground import Foreground
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
+from sqlshell.shell.policy import Ask, Policy
 from sqlshell.shell.port import Effect, Fetch, Quit, Redirect, RunFile, Say, Show, Submit
 from sqlshell.shell.scripts import read_script
 from sqlshell.shell.session import Running, Session
@@ -52,6 +53,7 @@ class Shell:
         themes: Callable[[], Sequence[str]],
         attached: Sequence[str] = (),
         offline: Offline | None = None,
+        policy: Policy | None = None,
     ) -> None:
         self.session = session
         self.commands = commands
@@ -70,6 +72,9 @@ class Shell:
         self.forget: Callable[[], None] = lambda: None
         self._outlet = outlet
         self._offline = offline
+        self._policy = policy or Policy()
+        self.ask: Ask | None = None
+        """Asks the person; None in a script."""
         self._including: list[str] = []
         self._going = True
         self._command_task: asyncio.Task[Effect | None] | None = None
@@ -226,6 +231,7 @@ class Shell:
         shown = not output and not self._outlet.exporting
         if self.session.embedded and self.session.interactive and shown and not background:
             limit = options.rowlimit or None
+        await self._policy.check(sql, self.ask)
         sql, files = self.attachments.of(sql, own=own)
         asked = Submission(sql, files, limit, reads_only(sql))
         if self._offline is not None:

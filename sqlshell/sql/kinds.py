@@ -21,7 +21,11 @@ _STEPS: Final = frozenset({"NEXTVAL", "SETVAL"})
 
 def verb(sql: str) -> str:
     """The statement's first word in capitals; of WITH … that of the statement behind it; "" where there is none."""
-    given = _bare(sql)
+    return verb_of(_bare(sql))
+
+
+def verb_of(given: list[Token]) -> str:
+    """The verb of a statement's tokens."""
     if not given:
         return ""
     if given[0].word == "WITH":
@@ -31,7 +35,11 @@ def verb(sql: str) -> str:
 
 def reads_only(sql: str) -> bool:
     """Whether running it twice does no more than running it once, as far as its text tells."""
-    given = _bare(sql)
+    return reads(_bare(sql))
+
+
+def reads(given: list[Token]) -> bool:
+    """reads_only() of a statement's tokens."""
     if not given:
         return False
     first = given[0].word

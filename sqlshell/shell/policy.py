@@ -1,0 +1,65 @@
+"""What a profile allows: read_only refuses statements that write, confirm asks about some, before anything is sent.
+
+It keeps a person from a slip of the hand. What may be done is the service's to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.words import one_line
+from sqlshell.sql.effects import Effects, effects
+
+TYPE_NAME = "type-name"
+PATTERNS = "such as DROP, DROP TABLE, TRUNCATE, DELETE, DELETE WITHOUT WHERE, UPDATE WITHOUT WHERE, WRITE"
+
+Ask = Callable[[str], Awaitable[str]]
+"""Puts a question to the person: the answer, "" for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`name` is what is typed for confirm = "type-name": the profile's, or the target's. `yes` answers everything."""
+
+    read_only: bool = False
+    confirm: Sequence[str] = ()
+    name: str = ""
+    yes: bool = False
+
+    async def check(self, sql: str, ask: Ask | None) -> None:
+        """Raises UsageError where the statement may not be sent; `ask` is None in a script."""
+        found = effects(sql)
+        if self.read_only:
+            writing = next((item for item in found if item.writes), None)
+            if writing is not None:
+                raise UsageError(
+                    f"{writing.name} may write, and {self._where} is read only",
+                    "read_only = false in the profile, or another profile, allows it",
+                )
+        if not self.confirm or self.yes:
+            return
+        reason = next((item for item in found if self._asked(item)), None)
+        if reason is None:
+            return
+        shown = one_line(sql, 60)
+        if ask is None:
+            raise UsageError(f"{reason.name} on {self._where} asks for a yes: {shown}", "--yes gives it")
+        if TYPE_NAME in self.confirm:
+            answer = await ask(f"{reason.name} on {self._where}. Type {self.name!r} to go on: ")
+            agreed = answer.strip() == self.name
+        else:
+            answer = await ask(f"{reason.name} on {self._where}: {shown}  Go on? [y/N] ")
+            agreed = answer.strip().lower() in {"y", "yes"}
+        if not agreed:
+            raise UsageError("not sent")
+
+    @property
+    def _where(self) -> str:
+        return self.name or "this target"
+
+    def _asked(self, item: Effects) -> bool:
+        if TYPE_NAME in self.confirm:
+            return item.writes
+        return any(item.matches(pattern) for pattern in self.confirm)

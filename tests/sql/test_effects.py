@@ -1,0 +1,76 @@
+"""Safety as a table: effects.txt has a statement, its kind, and what becomes of it under two policies in each line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.policy import Policy
+from sqlshell.sql.effects import effects
+
+TABLE = Path(__file__).with_name("effects.txt")
+ASKED = ("DROP", "TRUNCATE", "DELETE WITHOUT WHERE", "UPDATE WITHOUT WHERE", "COPY TO")
+
+
+def rows() -> Iterator[tuple[str, str, str, str]]:
+    for line in TABLE.read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            sql, kind, outcome = line.split(" => ")
+            read_only, _, confirmed = outcome.partition(" | ")
+            yield sql.replace("\\n", "\n"), kind, read_only, confirmed
+
+
+def outcome(policy: Policy, sql: str) -> str:
+    try:
+        asyncio.run(policy.check(sql, None))
+    except UsageError as error:
+        return "asked" if "--yes" in error.hint else "refused"
+    return "allowed"
+
+
+@pytest.mark.parametrize(("sql", "kind", "read_only", "confirmed"), list(rows()))
+def test_what_becomes_of_a_statement(sql: str, kind: str, read_only: str, confirmed: str) -> None:
+    assert kind in [item.name for item in effects(sql)]
+    assert outcome(Policy(read_only=True), sql) == read_only
+    assert outcome(Policy(confirm=ASKED), sql) == confirmed
+    assert outcome(Policy(confirm=ASKED, yes=True), sql) == "allowed"
+    everything = outcome(Policy(confirm=("type-name",)), sql)
+    assert everything == ("allowed" if read_only == "allowed" else "asked")
+
+
+def test_the_table_is_as_long_as_promised() -> None:
+    assert len(list(rows())) >= 120
+
+
+@pytest.mark.parametrize(
+    ("confirm", "answer", "sent"),
+    [
+        (ASKED, "y", True),
+        (ASKED, " YES ", True),
+        (ASKED, "", False),
+        (ASKED, "n", False),
+        (ASKED, "production", False),
+        (("type-name",), "production", True),
+        (("type-name",), "y", False),
+        (("type-name",), "Production", False),
+    ],
+)
+def test_the_person_decides(confirm: tuple[str, ...], answer: str, sent: bool) -> None:
+    asked: list[str] = []
+
+    async def ask(question: str) -> str:
+        asked.append(question)
+        return answer
+
+    policy = Policy(confirm=confirm, name="production")
+    if sent:
+        asyncio.run(policy.check("drop table t", ask))
+    else:
+        with pytest.raises(UsageError, match="not sent"):
+            asyncio.run(policy.check("drop table t", ask))
+    assert "DROP TABLE" in asked[0]
+    assert "production" in asked[0]
