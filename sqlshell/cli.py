@@ -18,6 +18,7 @@ SUBCOMMANDS = {
     "serve": "run the local service for others",
     "fetch": "show the result of an earlier statement",
     "download": "save a resource of the service as a file",
+    "config": "list, show, check, begin or edit the profiles",
     "version": "print the version, and with --server the service's",
 }
 
@@ -108,6 +109,18 @@ def subcommand(name: str) -> click.Command:
     """`sqlshell NAME`."""
     if name == "serve":
         return serve_command()
+    if name == "config":
+        return click.Command(
+            "sqlshell config",
+            params=[
+                click.Argument(["action"], metavar="list|show|check|init|edit"),
+                click.Argument(["profile"], required=False),
+            ],
+            callback=_config,
+            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+            help="Profiles of config.toml: list them; show every setting and where it comes from; check them all; "
+            "write a file to begin with; open it in $EDITOR.",
+        )
     target = click.Argument(["target"], required=False)
     shared: list[click.Parameter] = [_option(setting) for setting in SETTINGS if setting.flags]
     output = click.Option(["-o", "--output"], metavar="FILE", help="write to FILE")
@@ -227,6 +240,12 @@ def _fetch(statement_id: str, target: str | None, output: str | None, **given: A
 def _download(kind: str, name: str, target: str | None, output: str | None, force: bool, **given: Any) -> int:
     words = [kind, name, *([output] if output else []), *(["--force"] if force else [])]
     return _start(target, [("command", f"\\download {' '.join(map(_word, words))}")], "", True, given)
+
+
+def _config(action: str, profile: str | None) -> int:
+    from sqlshell.configure import configure
+
+    return configure(action, profile or "", os.environ)
 
 
 def _version(target: str | None, server: bool, **given: Any) -> int:

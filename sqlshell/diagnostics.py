@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import TextIO
 
 from sqlshell.errors import ShellError
@@ -21,13 +22,14 @@ class Diagnostics:
         self.quiet = quiet
         self.verbose = verbose
 
-    def error(self, error: ShellError) -> None:
-        """`FILE:LINE: error SQLSTATE (meaning): message`, then hint and statementID where there are any."""
+    def error(self, error: ShellError, excerpt: Sequence[str] = ()) -> None:
+        """`FILE:LINE: error SQLSTATE (meaning): message`, the lines of `excerpt`, then hint and statementID."""
         where = error.where
         place = f"{where.file}:{where.line}: " if where.file and where.line else f"{where.file}: " if where.file else ""
         words = meaning(where.sql_state)
         state = f" {where.sql_state}" + (f" ({words})" if words else "") if where.sql_state else ""
         lines = [f"{place}error{state}: {error.message.rstrip()}".replace("\n\n", "\n")]
+        lines += excerpt
         tail = [error.hint] if error.hint else []
         if where.statement_id and where.statement_id not in error.message + error.hint:
             tail.append(f"statement {where.statement_id}")

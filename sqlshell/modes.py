@@ -20,7 +20,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, UsageError
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Sink, StreamSink
-from sqlshell.places import Local, Place, Remote, context_of, find_place, read_token
+from sqlshell.places import Local, Place, Remote, context_of, find_place, read_token, sources_of
 from sqlshell.shell.background import chosen
 from sqlshell.shell.batch import run_batch
 from sqlshell.shell.commands import BUILTIN, table
@@ -63,6 +63,7 @@ def start(asked: Start) -> int:
     if isinstance(place.where, Local) and place.where.database is None and not place.where.views:
         diagnostics.note("local service, transient: nothing is kept (sqlshell FILE.duckdb keeps it, --help says more)")
     session = Session(context_of(place), options, _label(place), isinstance(place.where, Local), not scripts)
+    session.sources, session.began_with = sources_of(place), session.context
     with _service(place, diagnostics) as reached:
 
         @contextlib.asynccontextmanager

@@ -89,6 +89,18 @@ def context_of(place: Place) -> SessionContext:
     )
 
 
+def sources_of(place: Place) -> dict[str, str]:
+    """Where each part of context_of() came from."""
+    settings = place.settings
+    parts = place.where.parts if isinstance(place.where, Remote) else {}
+    found = {"timezone": "machine", "session_id": "new"} | dict.fromkeys(parts, "DSN")
+    for name in ("organization", "role", "database", "schema", "store", "compute_pool", "timezone", "session_id"):
+        if settings[name] and settings.source(name) != "default":
+            profile = f"profile {settings.profile}"
+            found[name] = profile if settings.source(name) == "profile" else settings.source(name)
+    return found
+
+
 def machine_timezone(environ: Mapping[str, str]) -> str:
     """The machine's IANA time zone, "UTC" where none is known."""
     localtime = Path("/etc/localtime")

@@ -17,7 +17,6 @@ from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementError, UsageError, Where
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Endless, Result
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
@@ -239,10 +238,7 @@ class Foreground:
             self._diagnostics.note(text)
             self.progress.show()
 
-        def adopt(echo: ContextEcho | None) -> None:
-            self._session.context = self._session.context.adopt(echo)
-
-        return Watch(identified, query, progressed, adopt, say)
+        return Watch(identified, query, progressed, self._session.adopt, say)
 
     def _ask(self, running: Running) -> None:
         """Ask the service to end the statement, while it is still waited for."""

@@ -68,6 +68,7 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
     prompt = _prompt(shell, history, loader.catalog, looks)
     shell.session.columns_seen = loader.catalog.note
     shell.refresh = loader.refresh
+    shell.names = loader.catalog.everything
     shell.history = lambda: [(entry.time, entry.text) for entry in history.everything()]
     shell.forget = history.clear
 

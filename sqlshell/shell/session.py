@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from sqlshell.context import SessionContext
+from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Endless
 
 EMBEDDED_ROW_LIMIT = 10_000
@@ -69,9 +70,19 @@ class Session:
     embedded: bool = False
     interactive: bool = False
     running: Running | None = None
+    sources: dict[str, str] = field(default_factory=dict)
+    """Where each part of the context came from: flag, environment, profile, DSN, machine, echo, or \\context set."""
+    began_with: SessionContext = field(default_factory=SessionContext)
+    """The context that the shell was started in."""
     columns_seen: Callable[[Iterable[str]], None] = _ignore
     """Told of the columns of each result that is shown."""
     last_id: str = ""
     """The statementID of the last statement."""
     elapsed: float | None = None
     """Seconds from submission to the last row of the last statement."""
+
+    def adopt(self, echo: ContextEcho | None) -> None:
+        """The service's echo is the truth; what it changed is known to come from it."""
+        before = dict(self.context.parts())
+        self.context = self.context.adopt(echo)
+        self.sources |= {name: "echo" for name, value in self.context.parts() if value != before[name]}

@@ -16,10 +16,12 @@ from sqlshell.errors import (
     Interrupted,
     NotAuthenticated,
     ShellError,
+    StatementError,
     UsageError,
 )
 from sqlshell.shell.background import Background
 from sqlshell.shell.commands.command import Command, find
+from sqlshell.shell.excerpt import excerpt, nearest
 from sqlshell.shell.foreground import Foreground
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
@@ -70,6 +72,8 @@ class Shell:
         self.history: Callable[[], list[tuple[float, str]]] = list
         """What was entered at this prompt and others, with its time, the oldest first."""
         self.forget: Callable[[], None] = lambda: None
+        self.names: Callable[[], Iterable[str]] = tuple
+        """The names that are known of the service, for those that are not."""
         self._outlet = outlet
         self._offline = offline
         self._policy = policy or Policy()
@@ -259,6 +263,12 @@ class Shell:
         if item is not None and name:
             line = item.line if isinstance(item, Statement) or item.statement is None else item.statement.line
             error.where = replace(error.where, file=name, line=line)
+        text = item.text if isinstance(item, Statement) else item.statement.text if item and item.statement else ""
+        if text and isinstance(error, StatementError):
+            near = nearest(error, self.names())
+            error.hint = f"{near}; {error.hint}".rstrip("; ") if near else error.hint
+            self.diagnostics.error(error, excerpt(text, error))
+            return
         self.diagnostics.error(error)
 
 

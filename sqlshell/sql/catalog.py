@@ -178,6 +178,12 @@ class Catalog:
                 return list(self.seen)
         return self.contents.names.get(kind, ())
 
+    def everything(self) -> list[str]:
+        """The names of all relations, columns and objects."""
+        columns = [column.name for found in self.contents.columns.values() for column in found]
+        names = [name for found in self.contents.names.values() for name in found]
+        return list(dict.fromkeys([*self.of("relation").all, *columns, *names, *self.seen]))
+
     def signatures(self) -> Mapping[str, str]:
         return {item.name: item.signature for item in self.contents.functions}
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
+from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.shell.commands.command import Args, command, find
 from sqlshell.shell.port import Port, Quit, Say
@@ -28,14 +30,43 @@ async def leave(port: Port, args: Args) -> Quit:
     return Quit()
 
 
-@command("context", aliases=("conninfo",))
+PARTS = tuple(name for name, _ in SessionContext().parts())
+
+
+@command("context", "[set|reset] [PART] [VALUE]", aliases=("conninfo",))
 async def show_context(port: Port, args: Args) -> Say:
-    """Show the service and the eight parts of the context that statements run in."""
-    rows = [("target", port.session.target)] + [
-        (name.replace("_", " "), value or "(not set)") for name, value in port.session.context.parts()
+    """Show the service and the context, and where each part came from; set a part, or reset one or all.
+
+    \\context set schema sales; \\context reset schema; \\context reset. What the service echoes is still the truth."""
+    session = port.session
+    if args and args[0] == "set":
+        if len(args) < 3:
+            raise UsageError("\\context set needs a part and its value", f"parts: {', '.join(PARTS)}")
+        session.context = replace(session.context, **{_part(args[1]): args[2]})
+        session.sources[_part(args[1])] = "\\context set"
+    elif args:
+        if len(args) > 2:
+            raise UsageError("\\context reset takes one part, or none for all", f"parts: {', '.join(PARTS)}")
+        names = [_part(args[1])] if len(args) > 1 else [name for name in PARTS if name != "session_id"]
+        began = dict(session.began_with.parts())
+        session.context = replace(session.context, **{name: began[name] for name in names})
+        for name in names:
+            session.sources[name] = "as at the start"
+    rows = [("target", session.target, "")] + [
+        (name.replace("_", " "), value or "(not set)", session.sources.get(name, "") if value else "")
+        for name, value in session.context.parts()
     ]
-    width = max(len(name) for name, _ in rows)
-    return Say("\n".join(f"  {name.ljust(width)}  {value}" for name, value in rows))
+    width, values = max(len(name) for name, _, _ in rows), max(len(value) for _, value, _ in rows)
+    return Say(
+        "\n".join(f"  {name.ljust(width)}  {value.ljust(values)}  {source}".rstrip() for name, value, source in rows)
+    )
+
+
+def _part(text: str) -> str:
+    name = text.lower().replace(" ", "_").replace("-", "_")
+    if name not in PARTS:
+        raise UsageError(f"the context has no part {text!r}", f"parts: {', '.join(PARTS)}")
+    return name
 
 
 @command("refresh")

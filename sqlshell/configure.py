@@ -1,0 +1,126 @@
+"""`sqlshell config`: profiles listed, shown with where each value comes from, checked, begun and edited."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from sqlshell.config import Config, Settings, config_folder, read_config, resolve
+from sqlshell.errors import UsageError
+from sqlshell.settings import SETTINGS
+
+SECRET = frozenset({"token"})
+ACTIONS = ("list", "show", "check", "init", "edit")
+
+TEMPLATE = """\
+# Profiles of sqlshell: `sqlshell NAME` uses one, the one named default is used without a name.
+# Every setting of `sqlshell --help` may stand here, with _ for -.
+
+# [profiles.work]
+# url = "https://host/v2"
+# token_file = "~/.secrets/work-token"     # or token_command = "pass show work/token"
+# database = "sales"
+# timezone = "Europe/Berlin"
+
+# [profiles.production]
+# url = "https://host/v2"
+# token_command = "pass show production/token"
+# read_only = true
+# confirm = ["DROP", "TRUNCATE", "DELETE WITHOUT WHERE"]   # or "type-name"
+# color = "#ff5f5f"
+"""
+
+
+def configure(action: str, name: str, environ: Mapping[str, str]) -> int:
+    """Carry out an action on config.toml; `name` is a profile. The exit code. Raises UsageError."""
+    folder = config_folder(environ)
+    path = folder / "config.toml"
+    match action:
+        case "list":
+            config = read_config(folder)
+            for profile in sorted(config.profiles):
+                sys.stdout.write(f"{profile}\t{config.profiles[profile].get('url', '')}\n")
+        case "show":
+            _show(resolve({}, environ, read_config(folder), name))
+        case "check":
+            return _check(read_config(folder), environ, path)
+        case "init":
+            _init(path)
+        case "edit":
+            _edit(path, environ)
+        case _:
+            raise UsageError(f"there is no action {action!r}", f"actions: {', '.join(ACTIONS)}")
+    return 0
+
+
+def _show(settings: Settings) -> None:
+    if settings.profile:
+        sys.stdout.write(f"# profile {settings.profile}\n")
+    width = max(len(setting.name) for setting in SETTINGS)
+    for setting in SETTINGS:
+        value = settings.values[setting.name]
+        shown = "***" if setting.name in SECRET and value.value else _text(value.value)
+        sys.stdout.write(f"{setting.name.ljust(width)}  {shown or '-'}  ({value.source})\n")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _check(config: Config, environ: Mapping[str, str], path: Path) -> int:
+    """Every profile's values read as their kinds, and the files that they name looked for."""
+    wrong = []
+    for name in config.profiles:
+        try:
+            settings = resolve({}, {}, config, name)
+        except UsageError as error:
+            wrong.append(error.message)
+            continue
+        for key in ("token_file", "ca_file", "client_cert", "client_key"):
+            if settings[key] and not Path(settings[key]).expanduser().is_file():
+                wrong.append(f"{path}: [profiles.{name}] {key}: there is no file {settings[key]}")
+        if settings["url"]:
+            from sqlshell.client.target import parse
+
+            try:
+                parse(settings["url"])
+            except UsageError as error:
+                wrong.append(f"{path}: [profiles.{name}] url: {error.message}")
+        if config.profiles[name].get("token") and path.stat().st_mode & 0o077:
+            wrong.append(f"{path}: [profiles.{name}] has a token, and others can read the file: chmod 600 {path}")
+    for line in wrong:
+        sys.stderr.write(f"{line}\n")
+    if not wrong:
+        sys.stdout.write(f"{path}: {len(config.profiles)} profiles, nothing wrong\n")
+    return 2 if wrong else 0
+
+
+def _init(path: Path) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(TEMPLATE)
+    except FileExistsError:
+        raise UsageError(f"{path} is there already", "sqlshell config edit opens it") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+    sys.stdout.write(f"{path}\n")
+
+
+def _edit(path: Path, environ: Mapping[str, str]) -> None:
+    if not path.exists():
+        _init(path)
+    editor = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+    try:
+        done = subprocess.run([*shlex.split(editor), str(path)], check=False)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the editor {editor!r} cannot be started: {error}", "EDITOR names one") from None
+    if done.returncode:
+        raise UsageError(f"the editor ended with code {done.returncode}")
+    read_config(path.parent)

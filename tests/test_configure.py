@@ -1,0 +1,122 @@
+"""`sqlshell config`, the policy of a profile in scripts, and the context's parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Program, Served
+
+CONFIG = """
+[profiles.work]
+url = "URL"
+token = "TOKEN"
+schema = "main"
+
+[profiles.careful]
+url = "URL"
+token = "TOKEN"
+confirm = ["DROP", "DELETE WITHOUT WHERE"]
+
+[profiles.production]
+url = "URL"
+token = "TOKEN"
+confirm = "type-name"
+
+[profiles.reading]
+url = "URL"
+token = "TOKEN"
+read_only = true
+"""
+
+
+@pytest.fixture
+def env(tmp_path: Path, served: Served) -> dict[str, str]:
+    folder = tmp_path / "config"
+    folder.mkdir(mode=0o700)
+    path = folder / "config.toml"
+    path.write_text(CONFIG.replace("URL", served.url).replace("TOKEN", served.token))
+    path.chmod(0o600)
+    return {"SQLSHELL_CONFIG_DIR": str(folder)}
+
+
+def test_profiles_are_listed_shown_and_checked(program: Program, env: dict[str, str], served: Served) -> None:
+    listed = program("config", "list", env=env)
+    assert listed.out.splitlines()[0].startswith("careful\thttp://")
+    shown = program("config", "show", "work", env=env | {"SQLSHELL_FORMAT": "csv"})
+    assert served.token not in shown.out
+    lines = {line.split()[0]: line for line in shown.out.splitlines() if not line.startswith("#")}
+    assert "(profile)" in lines["schema"]
+    assert "(environment)" in lines["format"]
+    assert "(default)" in lines["retries"]
+    assert "***" in lines["token"]
+    assert program("config", "check", env=env).code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[profiles.a]\nurl = 5", "is not text"),
+        ("[profiles.a]\nretries = 'x'", "not a whole number"),
+        ("[profiles.a]\nurl = 'ftp://x'", "http or https"),
+        ("[profiles.a]\ntoken_file = 'nowhere'", "there is no file"),
+        ("[profiles.a]\nconfirm = [1]", "not a list of texts"),
+        ("[profiles.a]\nnonsense = 1", "unknown key"),
+        ("[profiles.a", "config.toml"),
+    ],
+)
+def test_what_is_wrong_is_named(program: Program, tmp_path: Path, text: str, said: str) -> None:
+    folder = tmp_path / "bad"
+    folder.mkdir()
+    (folder / "config.toml").write_text(text)
+    found = program("config", "check", env={"SQLSHELL_CONFIG_DIR": str(folder)})
+    assert found.code == 2
+    assert said in found.err
+
+
+def test_a_file_to_begin_with(program: Program, tmp_path: Path) -> None:
+    env = {"SQLSHELL_CONFIG_DIR": str(tmp_path / "new"), "EDITOR": "cat"}
+    assert program("config", "init", env=env).code == 0
+    assert (tmp_path / "new" / "config.toml").stat().st_mode & 0o77 == 0
+    assert program("config", "init", env=env).code == 2
+    assert program("config", "check", env=env).code == 0
+    assert "[profiles.work]" in program("config", "edit", env=env).out
+    assert program("config", "edit", env=env | {"EDITOR": "/nowhere/editor"}).code == 2
+    assert program("config", "nonsense", env=env).code == 2
+    assert program("config", env=env).code == 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        (["reading", "-c", "select 1"], 0),
+        (["reading", "-c", "create table x (a int)"], 2),
+        (["reading", "--yes", "-c", "create table x (a int)"], 2),
+        (["reading", "-c", "create table x (a int);&"], 2),
+        (["reading", "-c", "select 1 \\g", "-c", "delete from t \\gx"], 2),
+        (["careful", "-c", "drop table if exists nowhere"], 2),
+        (["careful", "--yes", "-c", "drop table if exists nowhere"], 0),
+        (["careful", "-c", "create or replace temp table policy_t (a int)"], 0),
+        (["production", "-c", "create temp table policy_u (a int)"], 2),
+        (["production", "-c", "select 1"], 0),
+    ],
+)
+def test_a_policy_in_scripts(program: Program, env: dict[str, str], argv: list[str], code: int) -> None:
+    found = program(*argv, env=env)
+    assert found.code == code, found.err
+    stdin = program(argv[0], *(item for item in argv if item == "--yes"), stdin=f"{argv[-1]}\n", env=env)
+    assert stdin.code == code
+
+
+def test_the_context_and_where_it_came_from(program: Program, env: dict[str, str]) -> None:
+    script = "select 1 as a;\n\\context\n\\context set store kafka\n\\context reset store\n\\context\n"
+    found = program("work", "--timezone", "Asia/Tokyo", "--format", "csv", stdin=script, env=env)
+    assert found.code == 0, found.err
+    lines = [line.split() for line in found.err.splitlines()]
+    assert ["timezone", "Asia/Tokyo", "flag"] in lines
+    assert ["schema", "main", "profile", "work"] in lines
+    assert ["database", "local", "echo"] in lines
+    assert ["store", "kafka", "\\context", "set"] in lines
+    for wrong in ("\\context set", "\\context set nonsense x", "\\context reset a b", "\\context frobnicate"):
+        assert program("work", "-c", wrong, env=env).code == 2
