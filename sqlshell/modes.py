@@ -8,7 +8,7 @@ import gc
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,11 @@ from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.session import Options, Session
 from sqlshell.shell.shell import Shell
+
+NOT_CARRIED = frozenset(
+    {"profile", "token_file", "organization", "role", "database", "schema", "store", "compute_pool", "session_id"}
+)
+"""Flags that belong to the target of the command line alone."""
 
 EMBEDDED = Target("http", "sqlshell.localhost", 80)
 
@@ -64,7 +69,8 @@ def start(asked: Start) -> int:
         diagnostics.note("local service, transient: nothing is kept (sqlshell FILE.duckdb keeps it, --help says more)")
     session = Session(context_of(place), options, _label(place), isinstance(place.where, Local), not scripts)
     session.sources, session.began_with = sources_of(place), session.context
-    with _service(place, diagnostics) as reached:
+    with contextlib.ExitStack() as services:
+        reached = services.enter_context(_service(place, diagnostics))
 
         @contextlib.asynccontextmanager
         async def opened() -> AsyncIterator[Shell]:
@@ -81,6 +87,7 @@ def start(asked: Start) -> int:
                 offline_of(place, settings) if settings["offline"] else None,
                 policy_of(place),
             )
+            shell.connect = _connector(asked, shell, services)
             if sys.stderr.isatty() and (session.interactive or not settings["quiet"]):
                 from sqlshell.shell.prompt.spinner import Spinner
 
@@ -98,6 +105,24 @@ def start(asked: Start) -> int:
         if scripts:
             return int(run_batch(opened, scripts, stop=options.on_error == "stop"))
         return _interactive(opened, asked, settings, _kept_name(place))
+
+
+def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Callable[[str], Awaitable[None]]:
+    """What \\c does: the shell goes on at another target, in the context that this one begins with."""
+    flags = {name: value for name, value in asked.flags.items() if name not in NOT_CARRIED}
+
+    async def connect(text: str) -> None:
+        session, diagnostics = shell.session, shell.diagnostics
+        place = find_place(text, flags, asked.environ, asked.config, diagnostics.warn)
+        reached = services.enter_context(_service(place, diagnostics))
+        service = service_of(place, reached, session, diagnostics)
+        session.context = session.began_with = context_of(place)
+        session.sources, session.target = sources_of(place), _label(place)
+        session.embedded, session.options.color = isinstance(place.where, Local), place.settings["color"]
+        journal = journal_of(place, state_folder(asked.environ), session, diagnostics)
+        await shell.attach(service, journal, policy_of(place), _kept_name(place))
+
+    return connect
 
 
 def serve(asked: Mapping[str, Any]) -> int:

@@ -120,3 +120,27 @@ def test_the_context_and_where_it_came_from(program: Program, env: dict[str, str
     assert ["store", "kafka", "\\context", "set"] in lines
     for wrong in ("\\context set", "\\context set nonsense x", "\\context reset a b", "\\context frobnicate"):
         assert program("work", "-c", wrong, env=env).code == 2
+
+
+def test_another_target_in_mid_script(program: Program, env: dict[str, str], served: Served, tmp_path: Path) -> None:
+    script = "\n".join(
+        [
+            "create table here (a int);",
+            "\\c other.duckdb",
+            "create table there as select 7 as b;",
+            "\\c work",
+            "select 1 as remote;",
+            "\\c other.duckdb",
+            "from there;",
+            "\\c nowhere",
+            "from there;",
+        ]
+    )
+    found = program("--format", "csv", "--on-error", "continue", stdin=script, env=env)
+    assert found.code == 2
+    assert found.out == "remote\n1\nb\n7\nb\n7\n"
+    assert "neither a URL" in found.err
+    assert f"now on work ({served.url})" in found.err
+    refused = program("--format", "csv", stdin="\\c reading\ncreate table x (a int);\n", env=env)
+    assert refused.code == 2
+    assert "read only" in refused.err

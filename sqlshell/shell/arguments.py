@@ -37,6 +37,8 @@ def _known(port: Port, name: str) -> Iterable[tuple[str, str]]:
     match name:
         case "?" | "help":
             return [(item.name, item.summary) for item in dict.fromkeys(port.commands.values())]
+        case "context":
+            return [*((word, "") for word in ("set", "reset")), *port.session.context.parts()]
         case "format":
             return [(item.name, item.summary) for item in FORMATS]
         case "theme":

@@ -80,6 +80,17 @@ class Loader:
                 self.catalog.replace(msgspec.json.decode(path.read_bytes(), type=Contents))
         self.refresh()
 
+    def move(self, client: Client, target: str, folder: Path | None) -> None:
+        """Another service: its names, and no others."""
+        self._client, self._target, self._folder = client, target, folder
+        self._loaded_for = ("", "")
+        self.catalog.replace(Contents([], {}, [], {}))
+        self.catalog.seen.clear()
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        self.begin()
+
     def refresh(self) -> None:
         """Load anew; what is on its way may have missed what is new, so that it is followed by another."""
         self._wanted = True

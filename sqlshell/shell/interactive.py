@@ -88,6 +88,13 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
 
     shell.background.announce = announce
     shell.ask = _ask
+
+    def moved(name: str) -> None:
+        history.move(_history_file(state, name))
+        loader.move(shell.service.statements, name, state / "catalogs" if name else None)
+        shell.background.announce = announce
+
+    shell.moved = moved
     loader.begin()
     try:
         return await _loop(shell, prompt, loader)

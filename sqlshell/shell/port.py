@@ -40,6 +40,13 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True)
+class Connect:
+    """Go on at another target: a profile, a URL or a file."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fetch:
     """Show the result of an earlier statement."""
 
@@ -67,7 +74,7 @@ class Say:
     text: str
 
 
-Effect = Quit | Submit | Show | Fetch | RunFile | Redirect | Say
+Effect = Quit | Submit | Show | Fetch | Connect | RunFile | Redirect | Say
 
 
 class Port(Protocol):

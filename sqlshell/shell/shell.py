@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlshell.client.service import Service
@@ -26,7 +26,7 @@ from sqlshell.shell.foreground import Foreground
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.policy import Ask, Policy
-from sqlshell.shell.port import Effect, Fetch, Quit, Redirect, RunFile, Say, Show, Submit
+from sqlshell.shell.port import Connect, Effect, Fetch, Quit, Redirect, RunFile, Say, Show, Submit
 from sqlshell.shell.scripts import read_script
 from sqlshell.shell.session import Running, Session
 from sqlshell.shell.transfers import Attachments
@@ -67,6 +67,10 @@ class Shell:
         self.attachments = Attachments(attached, diagnostics)
         self.background = Background(service.statements, journal, diagnostics)
         self.foreground = Foreground(service.statements, session, outlet, diagnostics, journal)
+        self.connect: Callable[[str], Awaitable[None]] = _nowhere
+        """Go on at another target."""
+        self.moved: Callable[[str], None] = lambda name: None
+        """Told that the shell has another service, and what history and catalogs know it by."""
         self.refresh: Callable[[], None] = lambda: None
         """Have the names that completion knows loaded anew."""
         self.history: Callable[[], list[tuple[float, str]]] = list
@@ -160,6 +164,18 @@ class Shell:
             except UsageError as error:
                 self._tell(error, "", None)
 
+    async def attach(self, service: Service, journal: Journal, policy: Policy, name: str) -> None:
+        """Go on with another service; `name` is what history and catalogs know it by."""
+        for job in await self.background.named():
+            self._announce(f"[{job.number}] still runs there: sqlshell fetch {job.statement_id}")
+        await self.aclose()
+        self.service, self.journal, self._policy = service, journal, policy
+        progress = self.foreground.progress
+        self.background = Background(service.statements, journal, self.diagnostics)
+        self.foreground = Foreground(service.statements, self.session, self._outlet, self.diagnostics, journal)
+        self.foreground.progress = progress
+        self.moved(name)
+
     async def aclose(self) -> None:
         """Leave: what runs in the background goes on at the service."""
         await self.background.aclose()
@@ -200,6 +216,9 @@ class Shell:
                 await self._include(path)
             case Show(result):
                 await self._outlet.show(result)
+            case Connect(target):
+                await self.connect(target)
+                self.diagnostics.say(f"now on {self.session.target}")
             case Fetch(statement_id):
                 await self.foreground.fetch(statement_id, self.session.context)
             case Submit(expanded, output, background):
@@ -270,6 +289,10 @@ class Shell:
             self.diagnostics.error(error, excerpt(text, error))
             return
         self.diagnostics.error(error)
+
+
+async def _nowhere(text: str) -> None:
+    raise UsageError("this shell has one target", "start another")
 
 
 class Told(ShellError):

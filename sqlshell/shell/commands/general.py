@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.shell.commands.command import Args, command, find
-from sqlshell.shell.port import Port, Quit, Say
+from sqlshell.shell.port import Connect, Effect, Port, Quit, Say
 
 
 @command("?", "[COMMAND]", aliases=("help",))
@@ -69,6 +69,14 @@ def _part(text: str) -> str:
     return name
 
 
+@command("c", "[TARGET]", aliases=("connect",))
+async def connect(port: Port, args: Args) -> Effect | None:
+    """Go on at another target: a profile, a URL or a file, as on the command line; alone, show where this is."""
+    if not args:
+        return await show_context.body(port, [])
+    return Connect(args[0])
+
+
 @command("refresh")
 async def refresh(port: Port, args: Args) -> Say:
     """Load anew the names that completion knows, in the background."""
@@ -95,4 +103,4 @@ async def history(port: Port, args: Args) -> Say:
     return Say("\n".join(lines) or "nothing is remembered")
 
 
-COMMANDS = (show_help, leave, show_context, refresh, history)
+COMMANDS = (show_help, leave, show_context, connect, refresh, history)

@@ -66,6 +66,11 @@ class FileHistory(History):
             if path is not None:
                 self._append(path, entry)
 
+    def move(self, path: Path) -> None:
+        """Go on with another target's history."""
+        self._path = path
+        self._loaded_strings = list(self.load_history_strings())
+
     def clear(self) -> None:
         """Forget this target's entries: in its file, in the shared one, and here. Raises OSError."""
         gone = {(entry.time, entry.text) for entry in self._read(self._path)}
