@@ -79,6 +79,7 @@ def shell_command() -> click.Command:
         click.Option(["-o", "--output"], metavar="FILE", help="write results to FILE (its ending chooses the format)"),
         click.Option(["--no-rc"], is_flag=True, help="do not run rc.sql of the config folder"),
         *(_option(setting) for setting in SETTINGS if setting.flags),
+        click.Option(["--list-themes"], is_flag=True, help="show the themes, each in its colours"),
         click.Option(["--version"], is_flag=True, help="print the version"),
     ]
     return Grouped(
@@ -203,17 +204,32 @@ def _shell(
     output: str | None,
     no_rc: bool,
     version: bool,
+    list_themes: bool,
     **given: Any,
 ) -> int:
     if version:
         click.echo(f"sqlshell {__version__}")
         return 0
+    if list_themes:
+        return _list_themes()
     if target in SUBCOMMANDS:
         raise UsageError(f"{target} stands first: sqlshell {target} [options]")
     texts, files = iter(command), iter(file)
     kinds = click.get_current_context().meta["scripts"]
     scripts = [(kind, next(texts if kind == "command" else files)) for kind in kinds]
     return _start(target, scripts, output or "", no_rc, given)
+
+
+def _list_themes() -> int:
+    from sqlshell.shell.prompt.paint import here, preview
+    from sqlshell.shell.prompt.themes import load, names
+
+    own = config_folder(os.environ) / "themes"
+    colours = here() if sys.stdout.isatty() else 0
+    for name in names(own):
+        theme = load(name, own)
+        click.echo(f"{name.ljust(12)} {theme.background.ljust(6)} {preview(theme, colours)}", color=True)
+    return 0
 
 
 def _start(

@@ -286,9 +286,16 @@ def _themes(config: Config) -> Sequence[str]:
 
 def _interactive(opened: Any, asked: Start, settings: Settings, target: str) -> int:
     from sqlshell.shell.interactive import interact
+    from sqlshell.shell.prompt.background import background
+    from sqlshell.shell.prompt.themes import LIGHT
 
     async def run() -> int:
         async with opened() as shell:
+            if (
+                settings.source("theme") == "default"
+                and background(state_folder(asked.environ) / "terminal") == "light"
+            ):
+                shell.session.options.theme = LIGHT
             rc = asked.config.folder / "rc.sql"
             if not asked.no_rc and rc.is_file():
                 from sqlshell.shell.scripts import read_script

@@ -29,6 +29,7 @@ from sqlshell.shell.catalog import Loader
 from sqlshell.shell.prompt.completer import ShellCompleter
 from sqlshell.shell.prompt.history import FileHistory
 from sqlshell.shell.prompt.keys import bindings
+from sqlshell.shell.prompt.paint import here, painter
 from sqlshell.shell.prompt.terminal import restored
 from sqlshell.shell.prompt.themes import DEFAULT, load
 from sqlshell.shell.prompt.toolbar import continuation_text, prompt_text, toolbar_text
@@ -38,6 +39,8 @@ from sqlshell.sql.kinds import verb
 from sqlshell.sql.lexer import SqlshellLexer
 from sqlshell.sql.scanner import Scanner, State, Statement, split
 from sqlshell.sql.suggest import used_names
+
+_REPLIES = re.compile(r"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]{0,64}c")
 
 LONGEST_SCANNED = 100_000
 """Characters of a text whose continuation prompts say what each line is inside of."""
@@ -152,7 +155,9 @@ class _Looks:
         if name != self._name:
             self._name = name
             try:
-                self._style = load(name, self._folder).style()
+                theme = load(name, self._folder)
+                self._style = theme.style()
+                self._shell.session.paint = painter(theme, here())
             except UsageError as error:
                 self._shell.diagnostics.error(error)
         return self._style
@@ -203,7 +208,16 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
         editing_mode=EditingMode.VI if shell.session.options.vi else EditingMode.EMACS,
         color_depth=ColorDepth.from_env(),
     )
+    _swallow_late_replies(prompt)
     return prompt
+
+
+def _swallow_late_replies(prompt: PromptSession[str]) -> None:
+    """What the terminal answers about itself after it was waited for is not typed text."""
+    parser = getattr(prompt.input, "vt100_parser", None)
+    if parser is not None:
+        feed = parser.feed
+        parser.feed = lambda data: feed(_REPLIES.sub("", data))
 
 
 async def _ask(question: str) -> str:

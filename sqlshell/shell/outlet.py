@@ -55,7 +55,9 @@ class Outlet:
         if form.audience == "programs":
             warn_of_names(result, self._diagnostics.warn)
         options = self._session.options
-        looks = WriterOptions(null=options.null, table_style=options.table_style, header=options.header)
+        terminal = isinstance(sink, StreamSink) and sink.terminal
+        paint = self._session.paint if terminal else None
+        looks = WriterOptions(options.null, options.table_style, options.header, paint)
         writer = form.factory(looks)
         if result.endless is not None and form.name == "table" and live(self._session, sink):
             from sqlshell.output.live import LiveTable

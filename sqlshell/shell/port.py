@@ -40,6 +40,13 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """Run scripts that the shell itself has, each after a text for the person; a failure in one ends nothing."""
+
+    steps: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
 class Connect:
     """Go on at another target: a profile, a URL or a file."""
 
@@ -74,7 +81,7 @@ class Say:
     text: str
 
 
-Effect = Quit | Submit | Show | Fetch | Connect | RunFile | Redirect | Say
+Effect = Quit | Submit | Show | Fetch | Connect | Run | RunFile | Redirect | Say
 
 
 class Port(Protocol):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from sqlshell.context import SessionContext
 from sqlshell.interface.models import ContextEcho
+from sqlshell.output.formats import Role
 from sqlshell.result import Endless
 
 EMBEDDED_ROW_LIMIT = 10_000
@@ -70,6 +71,8 @@ class Session:
     embedded: bool = False
     interactive: bool = False
     running: Running | None = None
+    paint: Callable[[str, Role], str] | None = None
+    """Draws headers and NULLs of tables in the theme's colours."""
     sources: dict[str, str] = field(default_factory=dict)
     """Where each part of the context came from: flag, environment, profile, DSN, machine, echo, or \\context set."""
     began_with: SessionContext = field(default_factory=SessionContext)

@@ -26,7 +26,7 @@ from sqlshell.shell.foreground import Foreground
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.policy import Ask, Policy
-from sqlshell.shell.port import Connect, Effect, Fetch, Quit, Redirect, RunFile, Say, Show, Submit
+from sqlshell.shell.port import Connect, Effect, Fetch, Quit, Redirect, Run, RunFile, Say, Show, Submit
 from sqlshell.shell.scripts import read_script
 from sqlshell.shell.session import Running, Session
 from sqlshell.shell.transfers import Attachments
@@ -216,6 +216,13 @@ class Shell:
                 await self._include(path)
             case Show(result):
                 await self._outlet.show(result)
+            case Run(steps):
+                before = self.exit
+                for text, script in steps:
+                    self.diagnostics.say(text)
+                    if script and not await self.run_script([script], "", stop=False):
+                        break
+                self.exit = before
             case Connect(target):
                 await self.connect(target)
                 self.diagnostics.say(f"now on {self.session.target}")

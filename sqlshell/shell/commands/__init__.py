@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlshell.shell.commands import display, files, general, jobs, scripts
+from sqlshell.shell.commands import display, files, general, jobs, learning, scripts
 from sqlshell.shell.commands.command import Command, table
 
 BUILTIN: tuple[Command, ...] = (
@@ -11,6 +11,7 @@ BUILTIN: tuple[Command, ...] = (
     *scripts.COMMANDS,
     *jobs.COMMANDS,
     *files.COMMANDS,
+    *learning.COMMANDS,
 )
 
 __all__ = ["BUILTIN", "Command", "table"]

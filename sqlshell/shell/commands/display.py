@@ -52,7 +52,10 @@ async def theme(port: Port, args: Args) -> Say:
         port.session.options.theme = args[0]
         return Say(f"Theme is {args[0]}.")
     chosen = port.session.options.theme
-    return Say("\n".join(f"{'*' if name == chosen else ' '} {name}" for name in names))
+    return Say(
+        "\n".join(f"{'*' if name == chosen else ' '} {name}" for name in names)
+        + "\n  (sqlshell --list-themes shows them in their colours)"
+    )
 
 
 @command("pset", "[NAME] [VALUE]")

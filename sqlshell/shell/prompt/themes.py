@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.styles import BaseStyle
 
 DEFAULT = "default"
+LIGHT = "paper"
+"""What a light terminal gets where no theme is chosen."""
 TOKENS = {
     "keyword": ("Keyword", "Keyword.Constant", "Operator.Word"),
     "type": ("Keyword.Type",),
@@ -38,6 +40,10 @@ UI = {
     "null": "null",
     "header": "header",
     "error": "error",
+    "menu": "completion-menu.completion",
+    "menu_current": "completion-menu.completion.current",
+    "menu_meta": "completion-menu.meta.completion",
+    "match": "matching-bracket.cursor",
 }
 _LOOK = r"(?:(?:bg:)?#[0-9a-fA-F]{6}|bold|italic|underline)"
 _STYLE = re.compile(rf"{_LOOK}(?: {_LOOK})*")
@@ -62,6 +68,12 @@ class Theme:
         }
         if "toolbar" in self.ui:
             rules["bottom-toolbar"] = f"noreverse {self.ui['toolbar']}"
+        if "match" in self.ui:
+            rules["matching-bracket.other"] = self.ui["match"]
+        if "menu" in self.ui:
+            rules["completion-menu"] = self.ui["menu"]
+        if "menu_current" in self.ui:
+            rules["completion-menu.meta.completion.current"] = self.ui["menu_current"]
         return Style.from_dict(rules)
 
 
@@ -98,19 +110,30 @@ def read(path: Path) -> Theme:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path}: {error}") from None
+    lines = path.read_text(encoding="utf-8").splitlines()
+
+    def at(key: str) -> str:
+        number = next(
+            (n for n, line in enumerate(lines, 1) if re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line)), 0
+        )
+        return f"{path}:{number}" if number else str(path)
+
     background, canvas = table.pop("background", ""), table.pop("canvas", "")
     tokens, ui = table.pop("tokens", {}), table.pop("ui", {})
     if table:
-        raise UsageError(f"{path}: unexpected {', '.join(table)}", "a theme has background, canvas, [tokens] and [ui]")
+        raise UsageError(
+            f"{at(next(iter(table)))}: unexpected {', '.join(table)}",
+            "a theme has background, canvas, [tokens] and [ui]",
+        )
     if background not in {"dark", "light"}:
-        raise UsageError(f"{path}: background is dark or light, not {background!r}")
+        raise UsageError(f"{at('background')}: background is dark or light, not {background!r}")
     if not re.fullmatch("#[0-9a-fA-F]{6}", str(canvas)):
-        raise UsageError(f"{path}: canvas is a colour such as #1c1f26, not {canvas!r}")
+        raise UsageError(f"{at('canvas')}: canvas is a colour such as #1c1f26, not {canvas!r}")
     for title, given, known in (("tokens", tokens, TOKENS), ("ui", ui, UI)):
         for key, look in given.items():
             if key not in known:
-                raise UsageError(f"{path}: [{title}] has an unknown key {key!r}", f"known are {', '.join(known)}")
+                raise UsageError(f"{at(key)}: [{title}] has an unknown key {key!r}", f"known are {', '.join(known)}")
             if not isinstance(look, str) or not _STYLE.fullmatch(look):
                 hint = "write it like '#ffcc00', '#ffcc00 bold' or '#ffffff bg:#003355'"
-                raise UsageError(f"{path}: [{title}] {key} = {look!r} is no style", hint)
+                raise UsageError(f"{at(key)}: [{title}] {key} = {look!r} is no style", hint)
     return Theme(path.stem, background, canvas, tokens, ui)

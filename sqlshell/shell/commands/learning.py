@@ -1,0 +1,54 @@
+"""Syntax, a tour, and a look at what may be wrong."""
+
+from __future__ import annotations
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.port import Port, Run, Say
+from sqlshell.sql.syntax import SYNTAX, syntax
+
+MEANS = "select sold, count(*) as n, avg(price) as mean from tour group by sold;"
+TABLE = (
+    "create or replace temp table tour as\n  select i as id, 'item ' || i as name, (i * 37) % 100 as price,"
+    " i % 3 = 0 as sold\n  from range(1, 201) t(i);"
+)
+TOUR = (
+    ("A table, made on the spot. Statements end with ; and may go over several lines.", TABLE),
+    ("Rows come aligned. Type sel and a part of a name: Tab completes both.", "select * from tour limit 3;"),
+    (
+        "With many columns a record a line is easier to read: \\gx ends a statement too.",
+        "select * from tour limit 1 \\gx",
+    ),
+    ("Programs like other formats, and files: \\format csv, or \\g rows.csv at the end.", MEANS),
+    ("Ctrl-C asks the service to end what runs. ;& leaves it running behind the prompt.", f"{MEANS}&"),
+    ("\\wait waits for what is in the background.", "\\wait"),
+    ("\\jobs lists what ran, here and in other shells; \\fetch shows a result again.", "\\jobs 3"),
+    ("A mistake is shown where it is.", "select pricee from tour;"),
+)
+
+
+@command("h", "[STATEMENT...]")
+async def syntax_help(port: Port, args: Args) -> Say:
+    """Show the syntax of a statement, such as \\h create stream; alone, list the statements."""
+    if not args:
+        names = list(SYNTAX)
+        width = max(map(len, names)) + 2
+        lines = ["".join(name.ljust(width) for name in names[at : at + 3]).rstrip() for at in range(0, len(names), 3)]
+        return Say("\n".join(lines))
+    found = syntax(args[0].rstrip(";"))
+    if not found:
+        raise UsageError(f"no statement begins with {args[0]!r}", "\\h lists them")
+    return Say("\n\n".join(f"{name}\n  " + text.replace("\n", "\n  ") for name, text in found[:8]))
+
+
+@command("tutorial")
+async def tutorial(port: Port, args: Args) -> Run:
+    """A tour of five minutes, with data made on the spot in a temporary table."""
+    steps = [
+        (f"\n{number}/{len(TOUR)}  {text}\n> {script}".replace("\n  ", "\n>   "), f"{script}\n")
+        for number, (text, script) in enumerate(TOUR, 1)
+    ]
+    return Run([*steps, ("\nThat is it. \\? lists the commands, \\h the statements, and README has the rest.", "")])
+
+
+COMMANDS = (syntax_help, tutorial)

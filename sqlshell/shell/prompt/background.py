@@ -1,0 +1,71 @@
+"""Whether the terminal is dark or light, asked once: OSC 11 tells its background's colour."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import sys
+import time
+from pathlib import Path
+
+ASKED_SECONDS = 0.1
+KEPT_SECONDS = 30 * 86_400.0
+
+_REPLY = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
+
+
+def background(cache: Path) -> str:
+    """Either "dark" or "light", or "" where the terminal does not say; the answer is kept in the file `cache`."""
+    name = "-".join(os.environ.get(part, "") for part in ("TERM_PROGRAM", "TERM", "COLORTERM", "COLORFGBG"))
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if time.time() - cache.stat().st_mtime < KEPT_SECONDS:
+            known, _, found = cache.read_text().strip().partition("\t")
+            if known == name and found in {"dark", "light", ""}:
+                return found
+    found = _told_by_variable() or _asked()
+    with contextlib.suppress(OSError):
+        cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        cache.write_text(f"{name}\t{found}\n")
+    return found
+
+
+def _told_by_variable() -> str:
+    """COLORFGBG of rxvt and others: `foreground;background`, 0 to 6 and 8 are dark."""
+    last = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    if not last.isdecimal():
+        return ""
+    return "dark" if int(last) in {0, 1, 2, 3, 4, 5, 6, 8} else "light"
+
+
+def _asked() -> str:
+    if (
+        os.name != "posix"
+        or not (sys.stdin.isatty() and sys.stdout.isatty())
+        or os.environ.get("TERM") in {"dumb", None}
+    ):
+        return ""
+    import termios
+    import tty
+
+    descriptor = sys.stdin.fileno()
+    saved = termios.tcgetattr(descriptor)
+    reply = b""
+    try:
+        tty.setcbreak(descriptor, termios.TCSANOW)
+        # The second question is answered by every terminal: its answer says that the first will not be.
+        os.write(sys.stdout.fileno(), b"\x1b]11;?\x1b\\\x1b[c")
+        until = time.monotonic() + ASKED_SECONDS
+        while (left := until - time.monotonic()) > 0 and not re.search(rb"\x1b\[\?[0-9;]*c", reply):
+            if select.select([descriptor], [], [], left)[0]:
+                reply += os.read(descriptor, 256)
+    except (OSError, termios.error):
+        return ""
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSANOW, saved)
+    found = _REPLY.search(reply)
+    if found is None:
+        return ""
+    red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in found.groups())
+    return "light" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else "dark"

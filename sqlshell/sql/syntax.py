@@ -1,0 +1,109 @@
+"""The syntax of each statement in short, for `\\h`: the service's own, and that of the local service's engine.
+
+`[x]` may be left out, `{a | b}` is one of them, `…` goes on like that; what is in small letters is yours to write.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Final
+
+_OBJECT: Final = {
+    "CREATE DATABASE": "CREATE DATABASE name",
+    "CREATE SCHEMA": "CREATE SCHEMA [IF NOT EXISTS] name",
+    "CREATE STORE": "CREATE STORE name WITH ('type' = 'files', 'uri' = '/path' [, …])",
+    "CREATE STREAM": "CREATE STREAM name (column type [NOT NULL], …) [WITH ('store' = '…', 'value.format' = '…')]\n"
+    "CREATE STREAM name [WITH (…)] AS SELECT …",
+    "CREATE CHANGELOG": "CREATE CHANGELOG name (column type, …, PRIMARY KEY (column)) [WITH (…)]\n"
+    "CREATE CHANGELOG name [WITH (…)] AS SELECT … GROUP BY …",
+    "CREATE TABLE": "CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name (column type [NOT NULL] [DEFAULT value], …)\n"
+    "CREATE [OR REPLACE] [TEMP] TABLE name AS SELECT …",
+    "CREATE VIEW": "CREATE [OR REPLACE] [TEMP] VIEW name [(column, …)] AS SELECT …",
+    "CREATE MATERIALIZED VIEW": "CREATE MATERIALIZED VIEW name AS SELECT …",
+    "CREATE ENTITY": "CREATE ENTITY name [IN STORE store] [WITH ('kafka.partitions' = 1, …)]",
+    "CREATE INDEX": "CREATE [UNIQUE] INDEX name ON table (column, …)",
+    "CREATE FUNCTION": "CREATE FUNCTION name(argument type, …) RETURNS type LANGUAGE JAVA "
+    "WITH ('source.name' = '…', 'class.name' = '…')\nCREATE [OR REPLACE] [TEMP] FUNCTION name(argument, …) AS expression",
+    "CREATE FUNCTION_SOURCE": "CREATE FUNCTION_SOURCE name WITH ('file' = '@path/file.jar' [, 'description' = '…'])",
+    "CREATE DESCRIPTOR_SOURCE": "CREATE DESCRIPTOR_SOURCE name WITH ('file' = '@path/file.desc')",
+    "CREATE COMPUTE_POOL": "CREATE COMPUTE_POOL name WITH ('concurrency' = 2, 'queue' = 100, 'timeout' = '10m')",
+    "CREATE ROLE": "CREATE ROLE name",
+    "CREATE SECRET": "CREATE SECRET name WITH ('type' = '…', …)",
+    "CREATE SCHEMA_REGISTRY": "CREATE SCHEMA_REGISTRY name WITH ('type' = '…', 'uris' = '…')",
+    "CREATE API_TOKEN": "CREATE API_TOKEN name",
+    "CREATE ORGANIZATION": "CREATE ORGANIZATION name",
+    "CREATE METRICS INTEGRATION": "CREATE METRICS INTEGRATION name WITH ('type' = '…', …)",
+    "CREATE SECURITY INTEGRATION": "CREATE SECURITY INTEGRATION name WITH ('type' = '…', …)",
+}
+SYNTAX: Final[dict[str, str]] = {
+    "SELECT": "[WITH name AS (SELECT …), …]\nSELECT [DISTINCT] expression [AS name], … [FROM relation [alias], …]\n"
+    "  [{INNER | LEFT | RIGHT | FULL | CROSS} JOIN relation {ON condition | USING (column, …)}] [WHERE condition]\n"
+    "  [GROUP BY expression, …] [HAVING condition] [ORDER BY expression [ASC | DESC], …] [LIMIT n] [OFFSET n]",
+    "WITH": "WITH [RECURSIVE] name [(column, …)] AS (SELECT …), … {SELECT | INSERT | UPDATE | DELETE} …",
+    "VALUES": "VALUES (value, …), …",
+    "FROM": "FROM relation [SELECT …] [WHERE condition] …",
+    "INSERT INTO": "INSERT INTO relation [(column, …)] {VALUES (value, …), … | SELECT …}",
+    "UPDATE": "UPDATE relation SET column = value, … [FROM relation] [WHERE condition]",
+    "DELETE": "DELETE FROM relation [USING relation] [WHERE condition]",
+    "MERGE INTO": "MERGE INTO relation USING relation ON condition WHEN [NOT] MATCHED THEN …",
+    "TRUNCATE": "TRUNCATE [TABLE] relation",
+    **_OBJECT,
+    "DROP": "DROP {DATABASE | SCHEMA | STORE | STREAM | CHANGELOG | TABLE | VIEW | MATERIALIZED VIEW | ENTITY | INDEX | "
+    "FUNCTION |\n  FUNCTION_SOURCE | DESCRIPTOR_SOURCE | COMPUTE_POOL | ROLE | SECRET | SCHEMA_REGISTRY | API_TOKEN | "
+    "ORGANIZATION |\n  METRICS INTEGRATION | SECURITY INTEGRATION | RELATION | USER} [IF EXISTS] name [CASCADE]",
+    "ALTER": "ALTER TABLE name {ADD COLUMN column type | DROP COLUMN column | RENAME TO name | RENAME column TO column}\n"
+    "ALTER {COMPUTE_POOL | STORE | USER | …} name …",
+    "LIST": "LIST {ORGANIZATIONS | ROLES | DATABASES | SCHEMAS [IN DATABASE name] | STORES | RELATIONS | STREAMS | "
+    "CHANGELOGS |\n  ENTITIES [IN STORE name] | QUERIES | FUNCTIONS | FUNCTION_SOURCES | DESCRIPTOR_SOURCES | "
+    "COMPUTE_POOLS | USERS |\n  SECRETS | API_TOKENS | SCHEMA_REGISTRIES | INVITATIONS}",
+    "DESCRIBE": "DESCRIBE RELATION [COLUMNS] name\nDESCRIBE {ENTITY | STORE | ROLE | USER} name\n"
+    "DESCRIBE QUERY [METRICS | EVENTS | STATE | HISTORY] id\nDESCRIBE relation",
+    "USE": "USE {ORGANIZATION | ROLE | DATABASE | SCHEMA | STORE | COMPUTE_POOL} name",
+    "PRINT ENTITY": "PRINT ENTITY name [IN STORE store] [FROM BEGINNING]",
+    "TERMINATE QUERY": "TERMINATE QUERY id",
+    "RESTART QUERY": "RESTART QUERY id",
+    "RESUME QUERY": "RESUME QUERY id",
+    "START COMPUTE_POOL": "START COMPUTE_POOL name",
+    "STOP COMPUTE_POOL": "STOP COMPUTE_POOL name",
+    "GRANT": "GRANT ROLE role TO {USER | ROLE} name\nGRANT privilege ON {object} name TO ROLE role",
+    "REVOKE": "REVOKE ROLE role FROM {USER | ROLE} name\nREVOKE privilege ON {object} name FROM ROLE role",
+    "SET DEFAULT": "SET DEFAULT {ORGANIZATION | ROLE | DATABASE | SCHEMA | STORE | COMPUTE_POOL} name",
+    "CAN I": "CAN I privilege [ON {object} name]",
+    "GENERATE COLUMNS": "GENERATE COLUMNS FOR ENTITY name",
+    "INVITE USER": "INVITE USER 'address'",
+    "COPY FUNCTION_SOURCE": "COPY FUNCTION_SOURCE name TO 'file'      (here: \\download function_source name)",
+    "COPY DESCRIPTOR_SOURCE": "COPY DESCRIPTOR_SOURCE name TO 'file'    (here: \\download descriptor_source name)",
+    "BEGIN APPLICATION": "BEGIN APPLICATION name\n  statement; …\nEND APPLICATION",
+    "EXPLAIN": "EXPLAIN [ANALYZE] statement",
+    "SHOW": "SHOW {TABLES | ALL TABLES | DATABASES | setting}",
+    "SET": "SET setting = value",
+    "RESET": "RESET setting",
+    "SUMMARIZE": "SUMMARIZE {relation | SELECT …}",
+    "PIVOT": "PIVOT relation ON column USING aggregate [GROUP BY column, …]",
+    "UNPIVOT": "UNPIVOT relation ON column, … INTO NAME name VALUE name",
+    "COPY": "COPY {relation | (SELECT …)} TO 'file' [(FORMAT {csv | json | parquet})]\nCOPY relation FROM 'file' [(…)]",
+    "ATTACH": "ATTACH 'file' [AS name] [(READ_ONLY)]",
+    "DETACH": "DETACH name",
+    "BEGIN TRANSACTION": "BEGIN [TRANSACTION]",
+    "COMMIT": "COMMIT",
+    "ROLLBACK": "ROLLBACK",
+    "CALL": "CALL function(argument, …)",
+    "PRAGMA": "PRAGMA name[(argument)]",
+    "ANALYZE": "ANALYZE",
+    "VACUUM": "VACUUM",
+    "CHECKPOINT": "CHECKPOINT [database]",
+    "INSTALL": "INSTALL extension",
+    "LOAD": "LOAD extension",
+    "EXPORT DATABASE": "EXPORT DATABASE 'folder' [(FORMAT parquet)]",
+    "IMPORT DATABASE": "IMPORT DATABASE 'folder'",
+}
+
+
+def syntax(words: str) -> list[tuple[str, str]]:
+    """The statements that begin with these words, in any letter case; those that are near where none does."""
+    wanted = " ".join(words.upper().split())
+    exact = [(name, text) for name, text in SYNTAX.items() if name == wanted]
+    found = exact or [(name, text) for name, text in SYNTAX.items() if name.startswith(wanted)]
+    if not found and " " in wanted:
+        found = [(name, text) for name, text in SYNTAX.items() if wanted.startswith(f"{name} ")]
+    return found or [(name, SYNTAX[name]) for name in difflib.get_close_matches(wanted, SYNTAX, 3, 0.6)]
