@@ -19,6 +19,7 @@ SUBCOMMANDS = {
     "fetch": "show the result of an earlier statement",
     "download": "save a resource of the service as a file",
     "config": "list, show, check, begin or edit the profiles",
+    "doctor": "say what works, what does not, and what to do",
     "version": "print the version, and with --server the service's",
 }
 
@@ -94,21 +95,11 @@ def shell_command() -> click.Command:
     )
 
 
-def serve_command() -> click.Command:
-    """`sqlshell serve`."""
-    return click.Command(
-        "sqlshell serve",
-        params=[_served(option) for option in SERVE],
-        callback=_serve,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-        help="Run the local service for others: the Statement Execution Service interface on DuckDB. When it is ready "
-        "it prints `listening on http://HOST:PORT`.",
-    )
-
-
 def subcommand(name: str) -> click.Command:
     """`sqlshell NAME`."""
     if name == "serve":
+        from sqlshell.serving import serve_command
+
         return serve_command()
     if name == "config":
         return click.Command(
@@ -138,6 +129,12 @@ def subcommand(name: str) -> click.Command:
             text = "Save a resource of the service: TYPE is function_source or descriptor_source. An interrupted one "
             text += "is gone on with."
             callback = _download
+        case "doctor":
+            own = [target]
+            text = (
+                "Versions, where each setting comes from, what can be reached and how fast, the certificate, the clock."
+            )
+            callback = _doctor
         case _:
             own = [target, click.Option(["--server"], is_flag=True, help="the version of the service too")]
             text = SUBCOMMANDS[name].capitalize() + "."
@@ -157,7 +154,7 @@ def run(argv: Sequence[str]) -> int:
         chosen, args = shell_command(), argv
         if argv and argv[0] in SUBCOMMANDS:
             chosen, args = subcommand(argv[0]), argv[1:]
-        return int(chosen.main(list(args), standalone_mode=False) or 0)
+        return int(chosen.main(list(args), prog_name=chosen.name, standalone_mode=False) or 0)
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as error:
@@ -242,11 +239,8 @@ def _start(
 ) -> int:
     from sqlshell.modes import Start, start
 
-    flags = {name: value for name, value in given.items() if value not in (None, False, ())}
-    if not flags.get("verbose"):
-        flags.pop("verbose", None)
     config = read_config(config_folder(os.environ))
-    return start(Start(target or "", scripts, output, no_rc, flags, config, os.environ, statement_id))
+    return start(Start(target or "", scripts, output, no_rc, _flags(given), config, os.environ, statement_id))
 
 
 def _fetch(statement_id: str, target: str | None, output: str | None, **given: Any) -> int:
@@ -264,6 +258,25 @@ def _config(action: str, profile: str | None) -> int:
     return configure(action, profile or "", os.environ)
 
 
+def _doctor(target: str | None, **given: Any) -> int:
+    from sqlshell.config import config_folder, read_config
+    from sqlshell.diagnostics import Diagnostics
+    from sqlshell.doctor import examine
+    from sqlshell.places import find_place
+
+    config = read_config(config_folder(os.environ))
+    place = find_place(target or "", _flags(given), os.environ, config, Diagnostics(sys.stderr).warn)
+    return examine(place, os.environ, config.path)
+
+
+def _flags(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that were given."""
+    flags = {name: value for name, value in given.items() if value not in (None, False, ())}
+    if not flags.get("verbose"):
+        flags.pop("verbose", None)
+    return flags
+
+
 def _version(target: str | None, server: bool, **given: Any) -> int:
     if not server:
         if target:
@@ -279,50 +292,3 @@ def _word(text: str) -> str:
         if quote not in text and "\n" not in text:
             return f"{quote}{text}{quote}"
     raise UsageError(f"{text!r} has both kinds of quotes, or a line break")
-
-
-def _serve(**given: Any) -> int:
-    from sqlshell.modes import serve
-
-    return serve(given)
-
-
-def _served(option: Served) -> click.Option:
-    flag, kind, default, text = option
-    if kind is bool:
-        return click.Option([flag], is_flag=True, default=False, help=text)
-    if isinstance(kind, tuple):
-        return click.Option([flag], type=click.Choice(kind), default=default, show_default=True, help=text)
-    if isinstance(kind, str):
-        return click.Option([flag], metavar=kind, default=default, multiple=default == (), help=text)
-    return click.Option([flag], type=kind, default=default, show_default=True, help=text)
-
-
-Served = tuple[str, Any, Any, str]
-
-SERVE: tuple[Served, ...] = (
-    ("--host", "ADDRESS", "127.0.0.1", "address to listen at  [default: 127.0.0.1]"),
-    ("--port", click.IntRange(0, 65535), 8765, "0 = any free"),
-    ("--uds", "PATH", None, "a unix socket instead of a port"),
-    ("--allow-host", "NAME", (), "answer to this Host too; may be repeated"),
-    ("--data", "DIR", None, "keep databases, results, tokens and all else in DIR; without it nothing is kept"),
-    ("--token-file", "FILE", None, "file that holds the operator's token; without it one is made"),
-    ("--new-token", bool, False, "make a token for the service in --data, print it once, and end"),
-    ("--organization", "NAME", None, "with --new-token: the organization it is bound to; without it the first one"),
-    ("--role", "ROLE", (), "with --new-token: owner (default), writer or reader; may be repeated"),
-    ("--partition-rows", click.IntRange(1, 10_000_000), 10_000, "rows of a result's partition"),
-    ("--threads", click.IntRange(0, 1024), 0, "threads of each organization's engine; 0 = one per core"),
-    ("--memory", "SIZE", None, "memory of each organization's engine, such as 2GB; without it 80 % of the machine's"),
-    ("--retention", click.FloatRange(0.0), 24.0, "hours that a finished statement and its result are kept"),
-    ("--quota", click.FloatRange(0.0), 10.0, "GiB that all results may take; the oldest go first"),
-    ("--max-statement", click.IntRange(1, 1024), 16, "Mi characters of a submission's SQL"),
-    ("--max-attachments", click.IntRange(0), 1024, "MiB of a request's attachments together"),
-    ("--attachments", click.IntRange(0), 20, "attachments of a request"),
-    ("--data-plane", ("off", "large", "always"), "off", "results that are read by the data plane: large is from 1 MiB"),
-    ("--public-url", "URL", None, "where clients have the service, if that is behind a proxy"),
-    ("--store-root", "DIR", (), "stores may only be in DIR; may be repeated. Without it anywhere but in --data"),
-    ("--legacy", bool, False, "answer the legacy endpoints too, with the same tokens"),
-    ("--legacy-anonymous", bool, False, "the legacy endpoints ask for no token"),
-    ("--grace", click.FloatRange(0.0), 10.0, "seconds that running statements have to end at SIGTERM"),
-)
-"""The options of `sqlshell serve`: flag, type (a text is the name of a value), default, help."""

@@ -28,6 +28,7 @@ from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.session import Options, Session
 from sqlshell.shell.shell import Shell
+from sqlshell.shell.templates import checked
 
 NOT_CARRIED = frozenset(
     {"profile", "token_file", "organization", "role", "database", "schema", "store", "compute_pool", "session_id"}
@@ -88,6 +89,7 @@ def start(asked: Start) -> int:
                 policy_of(place),
             )
             shell.connect = _connector(asked, shell, services)
+            shell.doctor = lambda: _examined(place, asked)
             if sys.stderr.isatty() and (session.interactive or not settings["quiet"]):
                 from sqlshell.shell.prompt.spinner import Spinner
 
@@ -107,6 +109,12 @@ def start(asked: Start) -> int:
         return _interactive(opened, asked, settings, _kept_name(place))
 
 
+async def _examined(place: Place, asked: Start) -> str:
+    from sqlshell.doctor import findings
+
+    return "\n".join(map(str, await findings(place, asked.environ, asked.config.path)))
+
+
 def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Callable[[str], Awaitable[None]]:
     """What \\c does: the shell goes on at another target, in the context that this one begins with."""
     flags = {name: value for name, value in asked.flags.items() if name not in NOT_CARRIED}
@@ -121,6 +129,7 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
         session.embedded, session.options.color = isinstance(place.where, Local), place.settings["color"]
         journal = journal_of(place, state_folder(asked.environ), session, diagnostics)
         await shell.attach(service, journal, policy_of(place), _kept_name(place))
+        shell.doctor = lambda: _examined(place, asked)
 
     return connect
 
@@ -212,6 +221,11 @@ def _options(settings: Settings, output: str) -> Options:
         stream_for=settings["stream_for"],
         allow_gaps=settings["allow_gaps"],
         color=settings["color"],
+        prompt=checked("prompt", settings["prompt"]),
+        rprompt=checked("rprompt", settings["rprompt"]),
+        toolbar=checked("toolbar", settings["toolbar"]),
+        title=checked("title", settings["title"]),
+        notify=settings["notify"],
     )
 
 

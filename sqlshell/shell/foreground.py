@@ -121,6 +121,7 @@ class Foreground:
         output: str = "",
     ) -> None:
         running = self._session.running = Running(own=bool(sql))
+        self._session.changed.clear()
         self._presses = 0
         self.progress.show()
         given = results(self._watch(running, sql, context))

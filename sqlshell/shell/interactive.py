@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import os
 import re
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -33,7 +35,10 @@ from sqlshell.shell.prompt.paint import here, painter
 from sqlshell.shell.prompt.terminal import restored
 from sqlshell.shell.prompt.themes import DEFAULT, load
 from sqlshell.shell.prompt.toolbar import continuation_text, prompt_text, toolbar_text
+from sqlshell.shell.session import Session
 from sqlshell.shell.shell import Shell
+from sqlshell.shell.templates import filled
+from sqlshell.shell.words import duration
 from sqlshell.sql.catalog import Catalog
 from sqlshell.sql.kinds import verb
 from sqlshell.sql.lexer import SqlshellLexer
@@ -91,6 +96,7 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
 
     shell.background.announce = announce
     shell.ask = _ask
+    shell.session.jobs = lambda: shell.background.running
 
     def moved(name: str) -> None:
         history.move(_history_file(state, name))
@@ -108,6 +114,7 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
 async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader) -> Exit:
     with restored():
         while True:
+            _title(shell)
             try:
                 text = await prompt.prompt_async()
             except KeyboardInterrupt:
@@ -121,11 +128,32 @@ async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader) -> Exi
                 going = await shell.run(text)
             if not going:
                 return Exit.DONE
+            _notify(shell.session)
             loader.catalog.use(used_names(text))
             if defines(text):
                 loader.refresh()
             else:
                 loader.moved()
+
+
+def _title(shell: Shell) -> None:
+    """Set the title of the terminal's window."""
+    if shell.session.options.title and _draws():
+        sys.stdout.write(f"\x1b]2;{filled(shell.session.options.title, shell.session)}\x07")
+        sys.stdout.flush()
+
+
+def _notify(session: Session) -> None:
+    """A bell, and a message of the desktop where the terminal shows those, after a statement that took long."""
+    options = session.options
+    if options.notify and (session.elapsed or 0.0) >= options.notify and _draws():
+        text = f"sqlshell: done after {duration(session.elapsed or 0.0)}"
+        sys.stdout.write(f"\a\x1b]9;{text}\x07\x1b]777;notify;sqlshell;{text}\x07")
+        sys.stdout.flush()
+
+
+def _draws() -> bool:
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def defines(text: str) -> bool:
@@ -194,6 +222,7 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
         multiline=True,
         prompt_continuation=continuation,
         bottom_toolbar=toolbar,
+        rprompt=lambda: filled(shell.session.options.rprompt, shell.session) or None,
         lexer=PygmentsLexer(SqlshellLexer),
         style=DynamicStyle(looks.style),
         include_default_pygments_style=False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -110,6 +110,10 @@ class Port(Protocol):
 
     def progressed(self, share: float | None, message: str) -> None:
         """Show how far something has come."""
+
+    @property
+    def doctor(self) -> Callable[[], Awaitable[str]]:
+        """Says what works and what does not, in lines."""
 
     def refresh(self) -> None:
         """Have the names that completion knows loaded anew."""

@@ -18,6 +18,10 @@ def _ignore(*_: object) -> None:
     return None
 
 
+def _none() -> int:
+    return 0
+
+
 @dataclass(slots=True)
 class Options:
     """How results are shown and scripts are run; each is a `\\pset` name, most are settings too (see settings.py)."""
@@ -42,6 +46,11 @@ class Options:
     stream_for: float = 0.0
     allow_gaps: bool = False
     color: str = ""
+    prompt: str = ""
+    rprompt: str = ""
+    toolbar: str = ""
+    title: str = ""
+    notify: float = 0.0
 
 
 @dataclass(slots=True)
@@ -75,6 +84,10 @@ class Session:
     """Draws headers and NULLs of tables in the theme's colours."""
     sources: dict[str, str] = field(default_factory=dict)
     """Where each part of the context came from: flag, environment, profile, DSN, machine, echo, or \\context set."""
+    changed: set[str] = field(default_factory=set)
+    """The parts of the context that the last statement's echo changed."""
+    jobs: Callable[[], int] = _none
+    """How many statements run in the background."""
     began_with: SessionContext = field(default_factory=SessionContext)
     """The context that the shell was started in."""
     columns_seen: Callable[[Iterable[str]], None] = _ignore
@@ -88,4 +101,5 @@ class Session:
         """The service's echo is the truth; what it changed is known to come from it."""
         before = dict(self.context.parts())
         self.context = self.context.adopt(echo)
+        self.changed |= {name for name, value in self.context.parts() if value != before[name] and before[name]}
         self.sources |= {name: "echo" for name, value in self.context.parts() if value != before[name]}

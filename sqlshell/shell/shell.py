@@ -67,6 +67,8 @@ class Shell:
         self.attachments = Attachments(attached, diagnostics)
         self.background = Background(service.statements, journal, diagnostics)
         self.foreground = Foreground(service.statements, session, outlet, diagnostics, journal)
+        self.doctor: Callable[[], Awaitable[str]] = _healthy
+        """Looks at what works and what does not."""
         self.connect: Callable[[str], Awaitable[None]] = _nowhere
         """Go on at another target."""
         self.moved: Callable[[str], None] = lambda name: None
@@ -296,6 +298,10 @@ class Shell:
             self.diagnostics.error(error, excerpt(text, error))
             return
         self.diagnostics.error(error)
+
+
+async def _healthy() -> str:
+    return ""
 
 
 async def _nowhere(text: str) -> None:

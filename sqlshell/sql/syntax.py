@@ -16,14 +16,15 @@ _OBJECT: Final = {
     "CREATE STREAM name [WITH (…)] AS SELECT …",
     "CREATE CHANGELOG": "CREATE CHANGELOG name (column type, …, PRIMARY KEY (column)) [WITH (…)]\n"
     "CREATE CHANGELOG name [WITH (…)] AS SELECT … GROUP BY …",
-    "CREATE TABLE": "CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name (column type [NOT NULL] [DEFAULT value], …)\n"
+    "CREATE TABLE": "CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name (column type [NOT NULL], …)\n"
     "CREATE [OR REPLACE] [TEMP] TABLE name AS SELECT …",
     "CREATE VIEW": "CREATE [OR REPLACE] [TEMP] VIEW name [(column, …)] AS SELECT …",
     "CREATE MATERIALIZED VIEW": "CREATE MATERIALIZED VIEW name AS SELECT …",
     "CREATE ENTITY": "CREATE ENTITY name [IN STORE store] [WITH ('kafka.partitions' = 1, …)]",
     "CREATE INDEX": "CREATE [UNIQUE] INDEX name ON table (column, …)",
     "CREATE FUNCTION": "CREATE FUNCTION name(argument type, …) RETURNS type LANGUAGE JAVA "
-    "WITH ('source.name' = '…', 'class.name' = '…')\nCREATE [OR REPLACE] [TEMP] FUNCTION name(argument, …) AS expression",
+    "WITH ('source.name' = '…', 'class.name' = '…')\n"
+    "CREATE [OR REPLACE] [TEMP] FUNCTION name(argument, …) AS expression",
     "CREATE FUNCTION_SOURCE": "CREATE FUNCTION_SOURCE name WITH ('file' = '@path/file.jar' [, 'description' = '…'])",
     "CREATE DESCRIPTOR_SOURCE": "CREATE DESCRIPTOR_SOURCE name WITH ('file' = '@path/file.desc')",
     "CREATE COMPUTE_POOL": "CREATE COMPUTE_POOL name WITH ('concurrency' = 2, 'queue' = 100, 'timeout' = '10m')",
@@ -48,10 +49,11 @@ SYNTAX: Final[dict[str, str]] = {
     "MERGE INTO": "MERGE INTO relation USING relation ON condition WHEN [NOT] MATCHED THEN …",
     "TRUNCATE": "TRUNCATE [TABLE] relation",
     **_OBJECT,
-    "DROP": "DROP {DATABASE | SCHEMA | STORE | STREAM | CHANGELOG | TABLE | VIEW | MATERIALIZED VIEW | ENTITY | INDEX | "
+    "DROP": "DROP {DATABASE | SCHEMA | STORE | STREAM | CHANGELOG | TABLE | VIEW | MATERIALIZED VIEW | ENTITY | "
+    "INDEX | "
     "FUNCTION |\n  FUNCTION_SOURCE | DESCRIPTOR_SOURCE | COMPUTE_POOL | ROLE | SECRET | SCHEMA_REGISTRY | API_TOKEN | "
     "ORGANIZATION |\n  METRICS INTEGRATION | SECURITY INTEGRATION | RELATION | USER} [IF EXISTS] name [CASCADE]",
-    "ALTER": "ALTER TABLE name {ADD COLUMN column type | DROP COLUMN column | RENAME TO name | RENAME column TO column}\n"
+    "ALTER": "ALTER TABLE name {ADD COLUMN column type | DROP COLUMN column | RENAME TO name}\n"
     "ALTER {COMPUTE_POOL | STORE | USER | …} name …",
     "LIST": "LIST {ORGANIZATIONS | ROLES | DATABASES | SCHEMAS [IN DATABASE name] | STORES | RELATIONS | STREAMS | "
     "CHANGELOGS |\n  ENTITIES [IN STORE name] | QUERIES | FUNCTIONS | FUNCTION_SOURCES | DESCRIPTOR_SOURCES | "

@@ -70,7 +70,7 @@ def test_the_prompt_follows_the_context(opened: Open) -> None:
     terminal.wait(">")
     terminal.enter("create schema s2; use schema s2;")
     terminal.wait("memory.s2>")
-    assert "memory.s2>" in terminal.wait("│ schema s2 │")
+    assert "memory.s2>" in terminal.wait("│ schema s2* │")
 
 
 def test_ctrl_c_clears_the_line(opened: Open) -> None:

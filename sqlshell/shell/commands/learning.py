@@ -51,4 +51,10 @@ async def tutorial(port: Port, args: Args) -> Run:
     return Run([*steps, ("\nThat is it. \\? lists the commands, \\h the statements, and README has the rest.", "")])
 
 
-COMMANDS = (syntax_help, tutorial)
+@command("doctor")
+async def doctor(port: Port, args: Args) -> Say:
+    """Say what works, what does not, and what to do: versions, settings, connection, certificate, clock, latency."""
+    return Say(await port.doctor())
+
+
+COMMANDS = (syntax_help, tutorial, doctor)

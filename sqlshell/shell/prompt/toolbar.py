@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from sqlshell.output.cells import cells, printable
+from sqlshell.output.cells import cells
 from sqlshell.shell.session import Session
+from sqlshell.shell.templates import filled, short
 from sqlshell.shell.words import duration
 from sqlshell.sql.scanner import State
 
-LONGEST_NAME = 40
-
 
 def prompt_text(session: Session) -> str:
-    """`database.schema/store> `, without what is not set; `sqlshell> ` where nothing is."""
+    """The profile's template, else `database.schema/store> ` of what is set; `sqlshell> ` where nothing is."""
+    if session.options.prompt:
+        return filled(session.options.prompt, session)
     context = session.context
-    text = ".".join(_short(part) for part in (context.database, context.schema) if part)
+    text = ".".join(short(part) for part in (context.database, context.schema) if part)
     if context.store:
-        text += f"/{_short(context.store)}"
+        text += f"/{short(context.store)}"
     return f"{text or 'sqlshell'}> "
 
 
@@ -27,8 +28,12 @@ def continuation_text(state: State, width: int) -> str:
 
 def toolbar_text(session: Session, columns: int) -> str:
     """The whole context, the target and the last elapsed time; the least important parts go when it is too wide."""
+    if session.options.toolbar:
+        return f" {filled(session.options.toolbar, session)} "
     context = session.context
+    running = session.jobs()
     parts = [
+        ("running", str(running) if running else ""),
         ("target", session.target),
         ("database", context.database),
         ("schema", context.schema),
@@ -39,7 +44,10 @@ def toolbar_text(session: Session, columns: int) -> str:
         ("tz", context.timezone),
         ("session", context.session_id[:8]),
     ]
-    shown = [f"{name} {_short(value)}" for name, value in parts if value]
+    named = {"pool": "compute_pool", "org": "organization", "tz": "timezone", "session": "session_id"}
+    # What the last statement changed is marked until the next.
+    marks = {name: "*" if named.get(name, name) in session.changed else "" for name, _ in parts}
+    shown = [f"{name} {short(value)}{marks[name]}" for name, value in parts if value]
     last = [duration(session.elapsed)] if session.elapsed is not None else []
     while shown and cells(_joined(shown, last)) > columns:
         shown.pop()
@@ -48,8 +56,3 @@ def toolbar_text(session: Session, columns: int) -> str:
 
 def _joined(shown: list[str], last: list[str]) -> str:
     return " " + " │ ".join([*shown, *last]) + " "
-
-
-def _short(text: str) -> str:
-    safe = printable(text)
-    return safe if len(safe) <= LONGEST_NAME else safe[: LONGEST_NAME - 1] + "…"

@@ -1,0 +1,86 @@
+"""Syntax help, the tour, the doctor, and the list of themes."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlshell.sql import words
+from sqlshell.sql.kinds import verb
+from sqlshell.sql.syntax import SYNTAX, syntax
+from tests.conftest import Program, Served
+
+
+def test_every_statement_has_its_syntax() -> None:
+    for name in (*words.STATEMENTS, *words.LOCAL_STATEMENTS):
+        if name not in {"END APPLICATION"}:
+            assert syntax(name), name
+    for name in words.CREATE_OBJECTS:
+        assert f"CREATE {name}" in SYNTAX, name
+    for name in words.LIST_OBJECTS:
+        assert name in SYNTAX["LIST"], name
+    for name in words.DROP_OBJECTS:
+        assert name in SYNTAX["DROP"], name
+    for name, text in SYNTAX.items():
+        assert verb(name) in text.upper(), name
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ("create stream", "CREATE STREAM"),
+        ("CREATE  stream ", "CREATE STREAM"),
+        ("create", "CREATE DATABASE"),
+        ("selct", "SELECT"),
+        ("drop table", "DROP"),
+        ("list streams", "LIST"),
+        ("terminate", "TERMINATE QUERY"),
+    ],
+)
+def test_syntax_is_found(asked: str, first: str) -> None:
+    assert syntax(asked)[0][0] == first
+
+
+def test_help_in_scripts(program: Program) -> None:
+    assert "CREATE STREAM name" in program("-c", "\\h create stream").err
+    assert "TERMINATE QUERY" in program("-c", "\\h").err
+    assert program("-c", "\\h qqqqqq").code == 2
+
+
+def test_the_tour_runs(program: Program) -> None:
+    found = program("-q", "-c", "\\tutorial", "-c", "select 1 as after", "--format", "csv")
+    assert found.code == 0
+    assert found.out.endswith("after\n1\n")
+    assert "8/8" in found.err
+    assert "pricee" in found.err
+
+
+def test_the_doctor(program: Program, served: Served) -> None:
+    env = {"SQLSHELL_TOKEN": served.token}
+    well = program("doctor", served.url, env=env)
+    assert well.code == 0, well.out
+    for word in ("connection:", "first answer: 200", "token: is accepted", "clock:", "(environment)"):
+        assert word in well.out
+    assert served.token not in well.out
+    ill = program("doctor", served.url, env={"SQLSHELL_TOKEN": "wrong"})
+    assert ill.code == 3
+    assert "is not accepted" in ill.out
+    assert program("doctor", "http://127.0.0.1:9", env=env).code == 3
+    assert program("doctor", "http://no.such.host.invalid", env=env).code == 3
+    assert program("doctor").code == 0
+    inside = program(served.url, "-c", "\\doctor", env=env)
+    assert "token: is accepted" in inside.err
+
+
+def test_the_themes_are_shown(program: Program) -> None:
+    found = program("--list-themes")
+    assert found.code == 0
+    assert len(found.out.splitlines()) >= 10
+    assert "\x1b" not in found.out
+
+
+@pytest.mark.parametrize("name", ["prompt", "rprompt", "toolbar", "title"])
+def test_templates_are_checked(program: Program, name: str) -> None:
+    found = program("-c", "select 1", env={f"SQLSHELL_{name.upper()}": "{nonsense}"})
+    assert found.code == 2
+    assert "nonsense" in found.err
+    assert "database" in found.err
