@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,11 +21,12 @@ from sqlshell.client.watch import Client, Rules, Submission
 from sqlshell.config import Settings
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
+from sqlshell.errors import UsageError
 from sqlshell.places import Place, Remote, run_token_command
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.policy import Policy
 from sqlshell.shell.session import Session
-from sqlshell.sql.secrets import redacted
+from sqlshell.sql.secrets import redactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
         reached.token,
         dial=reached.dial,
         network=network,
-        trace=Trace(diagnostics.say, lambda: diagnostics.verbose, redacted),
+        trace=Trace(diagnostics.say, lambda: diagnostics.verbose, redactor_of(settings)),
         renew=renew if command else None,
         say=diagnostics.note,
         warn=diagnostics.warn,
@@ -74,11 +76,20 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
     return Service(transport, _client(transport, reached, session, settings, diagnostics))
 
 
+def redactor_of(settings: Settings) -> Callable[[str], str]:
+    """Takes the secrets out of a statement. Raises UsageError for a name's pattern that is none."""
+    try:
+        return redactor(settings["secret_names"])
+    except re.error as error:
+        raise UsageError(f"secret_names: {error.pattern!r} is no pattern: {error.msg}") from None
+
+
 def journal_of(place: Place, folder: Path, session: Session, diagnostics: Diagnostics) -> Journal:
     """Where statements are remembered: in a file for services that outlive this process."""
+    redact = redactor_of(place.settings)
     if not isinstance(place.where, Remote) or not place.settings["journal"]:
-        return Journal(None, session.target, "", diagnostics.warn)
-    return Journal(folder / "journal.db", place.where.target.name, place.settings.profile, diagnostics.warn)
+        return Journal(None, session.target, "", diagnostics.warn, redact)
+    return Journal(folder / "journal.db", place.where.target.name, place.settings.profile, diagnostics.warn, redact)
 
 
 def offline_of(place: Place, settings: Settings) -> Callable[[Submission, SessionContext], None]:

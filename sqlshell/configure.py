@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 from sqlshell.config import Config, Settings, config_folder, read_config, resolve
 from sqlshell.errors import UsageError
 from sqlshell.settings import SETTINGS
+from sqlshell.shell.editor import edit_file
 
 SECRET = frozenset({"token"})
 ACTIONS = ("list", "show", "check", "init", "edit")
@@ -51,7 +50,7 @@ def configure(action: str, name: str, environ: Mapping[str, str]) -> int:
         case "init":
             _init(path)
         case "edit":
-            _edit(path, environ)
+            _edit(path)
         case _:
             raise UsageError(f"there is no action {action!r}", f"actions: {', '.join(ACTIONS)}")
     return 0
@@ -113,14 +112,8 @@ def _init(path: Path) -> None:
     sys.stdout.write(f"{path}\n")
 
 
-def _edit(path: Path, environ: Mapping[str, str]) -> None:
+def _edit(path: Path) -> None:
     if not path.exists():
         _init(path)
-    editor = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
-    try:
-        done = subprocess.run([*shlex.split(editor), str(path)], check=False)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the editor {editor!r} cannot be started: {error}", "EDITOR names one") from None
-    if done.returncode:
-        raise UsageError(f"the editor ended with code {done.returncode}")
+    edit_file(str(path))
     read_config(path.parent)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlshell.assembly import Reached, journal_of, offline_of, policy_of, service_of
+from sqlshell.assembly import Reached, journal_of, offline_of, policy_of, redactor_of, service_of
 from sqlshell.client.target import Target
 from sqlshell.config import Config, Settings, state_folder
 from sqlshell.diagnostics import Diagnostics
@@ -88,6 +88,7 @@ def start(asked: Start) -> int:
                 offline_of(place, settings) if settings["offline"] else None,
                 policy_of(place),
             )
+            shell.redact = redactor_of(settings)
             shell.connect = _connector(asked, shell, services)
             shell.doctor = lambda: _examined(place, asked)
             if sys.stderr.isatty() and (session.interactive or not settings["quiet"]):

@@ -157,6 +157,25 @@ def _remote(
     return Remote(target, token, target.parts, command)
 
 
+def keyring_token(named: str) -> str:
+    """The token that the system's keyring has for SERVICE/USER. Raises UsageError."""
+    service, _, user = named.partition("/")
+    if not service or not user:
+        raise UsageError(f"token_keyring: {named!r} is not SERVICE/USER")
+    try:
+        import keyring  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise UsageError("token_keyring needs the package keyring", "pip install keyring") from None
+    try:
+        token = keyring.get_password(service, user)
+    except Exception as error:
+        # Every backend has errors of its own.
+        raise UsageError(f"the keyring did not give a token: {error}") from None
+    if not token:
+        raise UsageError(f"the keyring has no token {named}", f"keyring set {service} {user} puts one there")
+    return str(token)
+
+
 def run_token_command(command: str) -> str:
     """The token that a command of the person's own prints. Raises UsageError."""
     import subprocess
@@ -200,7 +219,11 @@ def _token(
         ("environment", environ.get("SQLSHELL_URL", "")),
         ("profile", str(config.profiles.get(settings.profile, {}).get("url", ""))),
     ):
-        names = [name for name in ("token", "token_file", "token_command") if settings.source(name) == source]
+        names = [
+            name
+            for name in ("token", "token_file", "token_keyring", "token_command")
+            if settings.source(name) == source
+        ]
         if not names and not url:
             continue
         owner = parse(url) if is_url(url) else None
@@ -216,6 +239,8 @@ def _token(
                 return str(settings["token"]), ""
             if "token_file" in names:
                 return read_token(settings["token_file"], warn), ""
+            if "token_keyring" in names:
+                return keyring_token(str(settings["token_keyring"])), ""
             return "", str(settings["token_command"])
         if owner is not None and owner.token:
             return owner.token, ""

@@ -112,6 +112,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "insecure", "do not check the service's certificate", CONNECTION, "flag", flags=("--insecure",), default=False
     ),
+    Setting("token_keyring", "SERVICE/USER of the token in the system's keyring", CONNECTION),
     Setting("token_command", "command whose output is the token; run again after a 401", CONNECTION),
     Setting(
         "private_data_plane",
@@ -221,6 +222,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("title", 'title of the terminal\'s window, such as "{target}"', OUTPUT),
     Setting("notify", "ring when a statement took so long, 0 = never (0)", OUTPUT, "seconds", default=0.0),
     Setting("theme", "theme of the interactive shell", OUTPUT, flags=("--theme",), metavar="NAME", default="default"),
+    Setting("secret_names", "further patterns of names whose values are kept nowhere", OTHER, "many", default=()),
     Setting("journal", "remember statements for \\jobs and \\fetch (on)", OTHER, "flag", default=True),
     Setting("quiet", "say less on stderr", OTHER, "flag", flags=("-q", "--quiet"), default=False),
     Setting("verbose", "say more on stderr; repeatable", OTHER, "count", flags=("-v", "--verbose"), default=0),

@@ -15,7 +15,7 @@ from sqlshell.shell.session import Options
 from sqlshell.sql.catalog import Names
 from sqlshell.sql.suggest import Suggestion
 
-FILES = frozenset({"i", "o", "g", "gx", "attach", "include", "out"})
+FILES = frozenset({"i", "o", "e", "g", "gx", "attach", "include", "out"})
 SHOWN = 200
 """Suggestions of one list: nobody reads more."""
 

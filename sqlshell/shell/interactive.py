@@ -21,7 +21,6 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor
-from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
@@ -29,6 +28,8 @@ from sqlshell.errors import Exit, UsageError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.shell.catalog import Loader
 from sqlshell.shell.prompt.completer import ShellCompleter
+from sqlshell.shell.prompt.continuation import Continuations
+from sqlshell.shell.prompt.highlight import LineLexer
 from sqlshell.shell.prompt.history import FileHistory
 from sqlshell.shell.prompt.keys import bindings
 from sqlshell.shell.prompt.paint import here, painter
@@ -41,17 +42,15 @@ from sqlshell.shell.templates import filled
 from sqlshell.shell.words import duration
 from sqlshell.sql.catalog import Catalog
 from sqlshell.sql.kinds import verb
-from sqlshell.sql.lexer import SqlshellLexer
-from sqlshell.sql.scanner import Scanner, State, Statement, split
+from sqlshell.sql.scanner import Statement, split
 from sqlshell.sql.suggest import used_names
 
 _REPLIES = re.compile(r"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]{0,64}c")
 
-LONGEST_SCANNED = 100_000
-"""Characters of a text whose continuation prompts say what each line is inside of."""
-
 DEFINING = frozenset({"CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "IMPORT", "BEGIN", "COMMIT", "COPY"})
 """Verbs after which the names that a service has may be others."""
+
+SWITCH_SECONDS = 0.0005
 
 THIRD_SECONDS = 2.0
 """How soon after a statement was left a further Ctrl-C leaves the shell."""
@@ -65,8 +64,10 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
     """
     for line in greeting:
         shell.diagnostics.note(line)
+    # Completion works in a thread: who types gets the interpreter back soon.
+    sys.setswitchinterval(SWITCH_SECONDS)
     looks = _Looks(shell, themes)
-    history = FileHistory(_history_file(state, target), shell.diagnostics.warn, state / "history")
+    history = FileHistory(_history_file(state, target), shell.diagnostics.warn, state / "history", shell.redact)
     loader = Loader(
         shell.service.statements,
         lambda: shell.session.context,
@@ -116,7 +117,8 @@ async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader) -> Exi
         while True:
             _title(shell)
             try:
-                text = await prompt.prompt_async()
+                prefill, shell.prefill = shell.prefill, ""
+                text = await prompt.prompt_async(default=prefill)
             except KeyboardInterrupt:
                 if time.monotonic() - shell.foreground.left_at < THIRD_SECONDS:
                     # The third in a row: the first asked for the statement's end, the second left it.
@@ -193,6 +195,7 @@ class _Looks:
 
 def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks) -> PromptSession[str]:
     looks.style()
+    lines = Continuations()
     completer = ShellCompleter(
         shell.session,
         catalog,
@@ -208,11 +211,8 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
     def continuation(width: int, line: int, wrapped: int) -> StyleAndTextTuples:
         if wrapped:
             return [("", " " * width)]
-        if len(prompt.default_buffer.text) > LONGEST_SCANNED:
-            return [("class:continuation", continuation_text(State.STATEMENT, width))]
-        scanner = Scanner()
-        scanner.feed("\n".join(prompt.default_buffer.text.split("\n")[:line]) + "\n")
-        return [("class:continuation", continuation_text(scanner.state, width))]
+        state = lines.before(prompt.default_buffer.text, line)
+        return [("class:continuation", continuation_text(state, width))]
 
     def toolbar() -> StyleAndTextTuples:
         return [("", toolbar_text(shell.session, prompt.app.output.get_size().columns))]
@@ -223,7 +223,7 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
         prompt_continuation=continuation,
         bottom_toolbar=toolbar,
         rprompt=lambda: filled(shell.session.options.rprompt, shell.session) or None,
-        lexer=PygmentsLexer(SqlshellLexer),
+        lexer=LineLexer(lines),
         style=DynamicStyle(looks.style),
         include_default_pygments_style=False,
         history=history,

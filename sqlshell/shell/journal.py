@@ -66,7 +66,15 @@ class Entry:
 class Journal:
     """The statements at one target. `path` is None for what no other shell could find: it is kept in memory then."""
 
-    def __init__(self, path: Path | None, target: str, profile: str, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        target: str,
+        profile: str,
+        warn: Callable[[str], None],
+        redact: Callable[[str], str] = redacted,
+    ) -> None:
+        self._redact = redact
         self._path = path
         self._target = target
         self._profile = profile
@@ -85,7 +93,7 @@ class Journal:
                     self._target,
                     self._profile,
                     parts,
-                    redacted(sql)[:LONGEST_SQL],
+                    self._redact(sql)[:LONGEST_SQL],
                     time.time() - ago,
                     sqlstate.RUNNING,
                 ),
@@ -104,7 +112,7 @@ class Journal:
             database.execute(
                 "UPDATE statements SET ended = coalesce(ended, ?), sql_state = ?, message = ?, rows = coalesce(?, rows)"
                 " WHERE id = ? AND target = ?",
-                (over, state, redacted(message)[:2_000], rows, statement_id, self._target),
+                (over, state, self._redact(message)[:2_000], rows, statement_id, self._target),
             )
 
     def recent(self, most: int) -> list[Entry]:

@@ -47,6 +47,13 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """Open a file, or the last statement, in the person's editor; a statement comes back to the prompt."""
+
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Connect:
     """Go on at another target: a profile, a URL or a file."""
 
@@ -81,7 +88,7 @@ class Say:
     text: str
 
 
-Effect = Quit | Submit | Show | Fetch | Connect | Run | RunFile | Redirect | Say
+Effect = Quit | Submit | Show | Fetch | Connect | Edit | Run | RunFile | Redirect | Say
 
 
 class Port(Protocol):

@@ -21,18 +21,20 @@ from sqlshell.errors import (
 )
 from sqlshell.shell.background import Background
 from sqlshell.shell.commands.command import Command, find
+from sqlshell.shell.editor import edit_file, edited
 from sqlshell.shell.excerpt import excerpt, nearest
 from sqlshell.shell.foreground import Foreground
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.policy import Ask, Policy
-from sqlshell.shell.port import Connect, Effect, Fetch, Quit, Redirect, Run, RunFile, Say, Show, Submit
+from sqlshell.shell.port import Connect, Edit, Effect, Fetch, Quit, Redirect, Run, RunFile, Say, Show, Submit
 from sqlshell.shell.scripts import read_script
 from sqlshell.shell.session import Running, Session
 from sqlshell.shell.transfers import Attachments
 from sqlshell.sql.kinds import reads_only
 from sqlshell.sql.scanner import Command as CommandText
 from sqlshell.sql.scanner import Item, Scanner, Statement
+from sqlshell.sql.secrets import redacted
 from sqlshell.sql.suggest import Suggestion
 
 Offline = Callable[[Submission, SessionContext], None]
@@ -80,6 +82,12 @@ class Shell:
         self.forget: Callable[[], None] = lambda: None
         self.names: Callable[[], Iterable[str]] = tuple
         """The names that are known of the service, for those that are not."""
+        self.redact: Callable[[str], str] = redacted
+        """Takes the secrets out of a statement before it is kept."""
+        self.last_text = ""
+        """The statement that was run last, as it was written."""
+        self.prefill = ""
+        """What the next prompt begins with."""
         self._outlet = outlet
         self._offline = offline
         self._policy = policy or Policy()
@@ -225,6 +233,12 @@ class Shell:
                     if script and not await self.run_script([script], "", stop=False):
                         break
                 self.exit = before
+            case Edit(path):
+                if path:
+                    edit_file(path)
+                    await self._include(path)
+                else:
+                    self.prefill = edited(self.last_text)
             case Connect(target):
                 await self.connect(target)
                 self.diagnostics.say(f"now on {self.session.target}")
@@ -263,6 +277,7 @@ class Shell:
         shown = not output and not self._outlet.exporting
         if self.session.embedded and self.session.interactive and shown and not background:
             limit = options.rowlimit or None
+        self.last_text = sql
         await self._policy.check(sql, self.ask)
         sql, files = self.attachments.of(sql, own=own)
         asked = Submission(sql, files, limit, reads_only(sql))

@@ -126,6 +126,10 @@ class Scanner:
         self._held.clear()
         return items
 
+    def forget(self) -> None:
+        """Let the text of the unfinished statement go, for a reader who only wants the state."""
+        self._parts.clear()
+
     def _line_at(self, position: int) -> int:
         self._line += self._text.count("\n", self._counted, position)
         self._counted = position

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from sqlshell.sql.tokens import Token, tokens
@@ -18,9 +19,17 @@ NAMES: Final = re.compile(
 _JOINTS: Final = frozenset({"=", ":", "IS", "BY", "=>", ">", "TO"})
 
 
-def redacted(sql: str) -> str:
+def redactor(more: Sequence[str]) -> Callable[[str], str]:
+    """redacted() that takes these patterns for secrets' names too. Raises re.error for what is no pattern."""
+    if not more:
+        return redacted
+    names = re.compile("|".join([NAMES.pattern, *(f"(?:{re.compile(pattern).pattern})" for pattern in more)]), re.I)
+    return lambda sql: redacted(sql, names)
+
+
+def redacted(sql: str, names: re.Pattern[str] = NAMES) -> str:
     """The statement as written, but for the strings that follow a secret's name, of which `'***'` is left."""
-    if not NAMES.search(sql):
+    if not names.search(sql):
         return sql
     made: list[str] = []
     done = 0
@@ -28,15 +37,15 @@ def redacted(sql: str) -> str:
     for token in tokens(sql):
         if token.text.upper() in _JOINTS:
             joined = named
-        elif token.kind == "string" and named and (joined or not _names(token)):
+        elif token.kind == "string" and named and (joined or not _names(token, names)):
             made += [sql[done : token.start], STARS]
             done = token.end
             named = joined = False
         else:
-            named = token.kind in {"string", "name", "word"} and _names(token)
+            named = token.kind in {"string", "name", "word"} and _names(token, names)
             joined = False
     return "".join([*made, sql[done:]])
 
 
-def _names(token: Token) -> bool:
-    return len(token.text) <= 200 and NAMES.search(token.value) is not None
+def _names(token: Token, names: re.Pattern[str]) -> bool:
+    return len(token.text) <= 200 and names.search(token.value) is not None

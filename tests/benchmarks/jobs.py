@@ -13,6 +13,7 @@ import sqlparse
 from sqlshell.sql.scanner import Scanner
 from tests.benchmarks.client_jobs import connector, faults, polling, stream
 from tests.benchmarks.measure import Row, paired, run, service
+from tests.benchmarks.prompt_jobs import prompt_jobs
 from tests.benchmarks.service_jobs import kills, service_jobs
 
 SHELL = [sys.executable, "-m", "sqlshell", "-q"]
@@ -150,4 +151,5 @@ JOBS: dict[str, Callable[[], Iterator[Row]]] = {
     "polling": polling,
     "connector": connector,
     "stream": stream,
+    "interactive": prompt_jobs,
 }

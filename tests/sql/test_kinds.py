@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sqlshell.sql.files import mentioned, named_files
 from sqlshell.sql.kinds import reads_only, verb
-from sqlshell.sql.secrets import redacted
+from sqlshell.sql.secrets import redacted, redactor
 from sqlshell.sql.tokens import tokens
 
 
@@ -115,6 +115,12 @@ def test_secrets_are_taken_out(sql: str, expected: str) -> None:
 def test_files_that_a_statement_names(sql: str, sent: str, paths: tuple[str, ...]) -> None:
     found = named_files(sql)
     assert (found.sql, found.paths) == (sent, paths)
+
+
+def test_further_names_of_secrets() -> None:
+    sql = "with ('pin' = '1234', 'uri' = 'u', 'password' = 'p')"
+    assert redactor(["^pin$"])(sql) == "with ('pin' = '***', 'uri' = 'u', 'password' = '***')"
+    assert redactor([])(sql) == "with ('pin' = '1234', 'uri' = 'u', 'password' = '***')"
 
 
 def test_a_name_is_mentioned_as_a_string() -> None:

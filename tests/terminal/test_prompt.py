@@ -85,6 +85,22 @@ def test_a_statement_is_laid_out(terminal: Terminal) -> None:
     terminal.wait("left as it is")
 
 
+def test_the_last_statement_is_edited(tmp_path: Path) -> None:
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i s/before/after/ "$1"\n')
+    editor.chmod(0o755)
+    terminal = Terminal(tmp_path, "-q", "work.duckdb", env={"EDITOR": str(editor)})
+    terminal.prompt()
+    terminal.enter("select 'before' as word;")
+    terminal.wait("before |")
+    terminal.prompt()
+    terminal.enter("\\e")
+    terminal.wait("work.main> select 'after' as word;")
+    terminal.type("\r")
+    terminal.wait("after  |")
+    terminal.child.close(force=True)
+
+
 def test_the_history_is_kept_by_target_without_secrets(tmp_path: Path, served: Served) -> None:
     first = Terminal(tmp_path, "-q", "one.duckdb")
     first.prompt()

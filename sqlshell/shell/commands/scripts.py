@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from sqlshell.errors import UsageError
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Port, Redirect, RunFile, Say, Submit
+from sqlshell.shell.port import Edit, Port, Redirect, RunFile, Say, Submit
 
 
 @command("i", "FILE", aliases=("include",))
@@ -40,10 +41,18 @@ async def go_background(port: Port, args: Args) -> Submit:
     return Submit(background=True)
 
 
+@command("e", "[FILE]", aliases=("edit",))
+async def edit(port: Port, args: Args) -> Edit:
+    """Edit the last statement in $EDITOR, and find it at the prompt afterwards; with FILE edit that, and run it."""
+    if not port.session.interactive:
+        raise UsageError("\\e is for a person at a terminal", "\\i FILE runs a script")
+    return Edit(args[0] if args else "")
+
+
 @command("echo", "[TEXT...]")
 async def echo(port: Port, args: Args) -> Say:
     """Print a text on stderr."""
     return Say(args[0] if args else "")
 
 
-COMMANDS = (include, redirect, go, go_expanded, go_background, echo)
+COMMANDS = (include, redirect, go, go_expanded, go_background, edit, echo)

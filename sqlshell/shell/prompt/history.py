@@ -35,8 +35,15 @@ class FileHistory(History):
     An entry that begins with a blank is kept out of the files.
     """
 
-    def __init__(self, path: Path, warn: Callable[[str], None], shared: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        warn: Callable[[str], None],
+        shared: Path | None = None,
+        redact: Callable[[str], str] = redacted,
+    ) -> None:
         super().__init__()
+        self._redact = redact
         self._path = path
         self._shared = shared
         self._warn = warn
@@ -61,7 +68,7 @@ class FileHistory(History):
     def store_string(self, string: str) -> None:
         if not self._usable or string[:1].isspace() or not string.strip():
             return
-        entry = _entry(Entry(time.time(), redacted(string)))
+        entry = _entry(Entry(time.time(), self._redact(string)))
         for path in (self._path, self._shared):
             if path is not None:
                 self._append(path, entry)

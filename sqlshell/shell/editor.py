@@ -1,0 +1,34 @@
+"""The person's editor: VISUAL, else EDITOR, else vi."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+
+from sqlshell.errors import UsageError
+
+
+def edit_file(path: str) -> None:
+    """Open a file and wait until the editor ends. Raises UsageError."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        done = subprocess.run([*shlex.split(editor), str(Path(path).expanduser())], check=False)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the editor {editor!r} cannot be started: {error}", "EDITOR names one") from None
+    if done.returncode:
+        raise UsageError(f"the editor ended with code {done.returncode}", "what it left was not taken")
+
+
+def edited(text: str) -> str:
+    """A text as the person left it; nobody else may read it meanwhile. Raises UsageError."""
+    with tempfile.TemporaryDirectory(prefix="sqlshell-") as folder:
+        path = Path(folder) / "statement.sql"
+        path.write_text(f"{text};\n" if text else "", encoding="utf-8")
+        edit_file(str(path))
+        try:
+            return path.read_text(encoding="utf-8").rstrip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"what the editor left cannot be read: {error}") from None

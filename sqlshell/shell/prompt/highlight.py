@@ -1,0 +1,70 @@
+"""Colours for the text that is being edited, line by line: a key costs the line that it changed, not the whole text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.lexers import Lexer
+from prompt_toolkit.styles.pygments import pygments_token_to_classname
+
+from sqlshell.shell.prompt.continuation import Continuations
+from sqlshell.sql.lexer import SqlshellLexer
+from sqlshell.sql.scanner import State
+
+KEPT = 5_000
+FURTHEST = 200
+"""Lines that are gone back for the beginning of what a line is inside of."""
+
+_INSIDE = frozenset({State.SINGLE_QUOTE, State.DOUBLE_QUOTE, State.BACK_QUOTE, State.DOLLAR_QUOTE, State.BLOCK_COMMENT})
+
+
+class LineLexer(Lexer):
+    """Lexes lines apart, those that begin inside a string or comment together with the lines from its beginning."""
+
+    def __init__(self, lines: Continuations) -> None:
+        self._lines = lines
+        self._lexer = SqlshellLexer()
+        self._known: dict[str, StyleAndTextTuples] = {}
+
+    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+        text, given = document.text, document.lines
+
+        def line(number: int) -> StyleAndTextTuples:
+            if number >= len(given):
+                return []
+            first = number
+            while first and number - first < FURTHEST and self._lines.before(text, first) in _INSIDE:
+                first -= 1
+            if first == number:
+                return self._lexed(given[number])
+            whole = self._fragments("\n".join(given[first : number + 1]))
+            return _last_line(whole)
+
+        return line
+
+    def _lexed(self, line: str) -> StyleAndTextTuples:
+        found = self._known.get(line)
+        if found is None:
+            if len(self._known) > KEPT:
+                self._known.clear()
+            found = self._known[line] = self._fragments(line)
+        return found
+
+    def _fragments(self, text: str) -> StyleAndTextTuples:
+        return [
+            (f"class:{pygments_token_to_classname(kind)}", part)
+            for _, kind, part in self._lexer.get_tokens_unprocessed(text)
+        ]
+
+
+def _last_line(fragments: StyleAndTextTuples) -> StyleAndTextTuples:
+    found: StyleAndTextTuples = []
+    for fragment in fragments:
+        style, part = fragment[0], fragment[1]
+        if "\n" in part:
+            found = []
+            part = part.rpartition("\n")[2]
+        found.append((style, part))
+    return found
