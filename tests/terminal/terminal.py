@@ -62,6 +62,10 @@ class Terminal:
 
         return self.wait(ready)
 
+    def resize(self, rows: int, columns: int) -> None:
+        self.child.setwinsize(rows, columns)
+        self._screen.resize(rows, columns)
+
     def type(self, text: str) -> None:
         self.child.send(text)
 

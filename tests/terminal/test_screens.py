@@ -1,0 +1,93 @@
+"""Whole screens, compared as text with files: SQLSHELL_GOLDEN=write makes them anew, for a person to look at."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.terminal import Terminal
+
+FOLDER = Path(__file__).parents[1] / "golden" / "screens"
+SIZES = {"80x24": (24, 80), "200x60": (60, 200)}
+KINDS: dict[str, dict[str, str]] = {
+    "256 colours": {"TERM": "xterm-256color"},
+    "16 colours": {"TERM": "xterm"},
+    "dumb": {"TERM": "dumb"},
+    "no colour": {"TERM": "xterm-256color", "NO_COLOR": "1"},
+}
+COLOUR = re.compile(rb"\x1b\[(?:[0-9]+;)*(?:3[0-8]|9[0-7])[;m]")
+STEPS = (
+    "\\timing off",
+    "select 42 as answer, 'é日本' as text, null as nothing;",
+    "select 1 as a, 'two\nlines' as b \\gx",
+    "select nonsense\nfrom range(3);",
+    "\\x sideways",
+)
+
+
+def masked(screen: str) -> str:
+    text = re.sub(r"\d+ ms", "N ms", screen)
+    text = re.sub(r"\d+\.\d\.\d", "V", text)
+    text = re.sub(r"session [0-9a-f]{8}", "session S", text)
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "ID", text)
+    return "\n".join(line.rstrip() for line in text.rstrip().split("\n")) + "\n"
+
+
+def compare(name: str, screen: str) -> None:
+    path = FOLDER / f"{name}.txt"
+    found = masked(screen)
+    if os.environ.get("SQLSHELL_GOLDEN") == "write":
+        path.write_text(found)
+    assert found == path.read_text(), found
+
+
+def opened(folder: Path, size: str, env: Mapping[str, str]) -> Terminal:
+    rows, columns = SIZES[size]
+    fixed = {**env, "PROMPT_TOOLKIT_NO_CPR": "1"}
+    return Terminal(folder, "work.duckdb", env=fixed, rows=rows, columns=columns)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_statements_and_errors(tmp_path: Path, size: str, kind: str) -> None:
+    terminal = opened(tmp_path, size, KINDS[kind])
+    terminal.prompt()
+    # Without its menu the prompt needs the same lines whenever it is drawn.
+    terminal.type("\x1bOQ")
+    for step in STEPS:
+        terminal.enter(step)
+        terminal.wait(step.rpartition("\n")[2])
+        terminal.prompt()
+    compare(f"statements {size} {kind}", terminal.screen())
+    coloured = COLOUR.search(terminal.written) is not None
+    assert coloured == (kind in {"256 colours", "16 colours"})
+    terminal.child.close(force=True)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_menu(tmp_path: Path, size: str) -> None:
+    terminal = opened(tmp_path, size, KINDS["256 colours"])
+    terminal.prompt()
+    terminal.type("create st")
+    terminal.wait("stream")
+    compare(f"menu {size}", terminal.screen_after(0.3))
+    terminal.child.close(force=True)
+
+
+def test_a_window_that_changes_its_size(tmp_path: Path) -> None:
+    terminal = opened(tmp_path, "200x60", KINDS["256 colours"])
+    terminal.prompt()
+    terminal.type("select 'a long text that will not fit into the next width of this window' as first, 2 as second")
+    terminal.wait("as second")
+    for rows, columns in ((10, 40), (50, 150), (5, 20), (24, 80)):
+        terminal.resize(rows, columns)
+        terminal.screen_after(0.1)
+    terminal.type(";\r")
+    shown = terminal.wait("1 row")
+    assert "Traceback" not in shown
+    terminal.prompt()
+    terminal.child.close(force=True)
