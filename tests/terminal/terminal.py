@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pexpect
 import pyte
@@ -45,6 +46,10 @@ class Terminal:
                 text = self.screen()
                 assert holds(text), f"not seen: {seen!r}\n{'-' * 80}\n{text}\n{'-' * 80}"
                 return text
+
+    def cells(self, row: int) -> Any:
+        """The cells of a row, with their colours."""
+        return self._screen.buffer[row]
 
     def screen_after(self, seconds: float) -> str:
         """What is seen then, whatever it is."""
