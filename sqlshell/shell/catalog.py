@@ -34,6 +34,7 @@ LISTED = {
     "role": "ROLES",
     "organization": "ORGANIZATIONS",
     "query": "QUERIES",
+    "entity": "ENTITIES",
 }
 """The kinds of names, and what LIST calls them."""
 

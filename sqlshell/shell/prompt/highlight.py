@@ -10,10 +10,27 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles.pygments import pygments_token_to_classname
 
 from sqlshell.shell.prompt.continuation import Continuations
+from sqlshell.sql import words
 from sqlshell.sql.lexer import SqlshellLexer
 from sqlshell.sql.scanner import State
 
 KEPT = 5_000
+BEGINNINGS = frozenset(
+    word.split()[0]
+    for word in (
+        *words.STATEMENTS,
+        *words.LOCAL_STATEMENTS,
+        "DESC",
+        "TABLE",
+        "BEGIN",
+        "END",
+        "EXECUTE",
+        "PREPARE",
+        "ABORT",
+    )
+)
+"""Words that statements begin with."""
+
 FURTHEST = 200
 """Lines that are gone back for the beginning of what a line is inside of."""
 
@@ -38,7 +55,8 @@ class LineLexer(Lexer):
             while first and number - first < FURTHEST and self._lines.before(text, first) in _INSIDE:
                 first -= 1
             if first == number:
-                return self._lexed(given[number])
+                found = self._lexed(given[number])
+                return _doubted(found) if self._lines.before(text, number) is State.READY else found
             whole = self._fragments("\n".join(given[first : number + 1]))
             return _last_line(whole)
 
@@ -57,6 +75,19 @@ class LineLexer(Lexer):
             (f"class:{pygments_token_to_classname(kind)}", part)
             for _, kind, part in self._lexer.get_tokens_unprocessed(text)
         ]
+
+
+def _doubted(fragments: StyleAndTextTuples) -> StyleAndTextTuples:
+    """The same, the first word marked where no statement begins with it and it is no longer being typed."""
+    for number, fragment in enumerate(fragments):
+        style, part = fragment[0], fragment[1]
+        if part.isspace() or "comment" in style:
+            continue
+        whole = part.upper() in BEGINNINGS or not part[:1].isalpha() or number == len(fragments) - 1
+        if whole:
+            return fragments
+        return [*fragments[:number], (f"{style} class:error underline", part), *fragments[number + 1 :]]
+    return fragments
 
 
 def _last_line(fragments: StyleAndTextTuples) -> StyleAndTextTuples:

@@ -1,0 +1,76 @@
+"""What is drawn while typing: what each line is inside of, its colours, words that begin no statement."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prompt_toolkit.document import Document
+
+from sqlshell.shell.prompt.continuation import Continuations
+from sqlshell.shell.prompt.highlight import LineLexer
+from sqlshell.shell.prompt.history import Entry, matching
+from sqlshell.shell.prompt.keys import formatted
+from sqlshell.sql.scanner import Scanner, State
+
+TEXT = st.lists(
+    st.sampled_from(["select 1;", "select 'a", "b'", "/*", "*/", "-- x", "(", ")", "", "$$", "select $$ ;", '"', "x"]),
+    max_size=60,
+).map("\n".join)
+
+
+def states(text: str) -> list[State]:
+    scanner = Scanner()
+    found = [State.READY]
+    for line in text.split("\n"):
+        scanner.feed(line + "\n")
+        found.append(scanner.state)
+    return found
+
+
+@settings(max_examples=100)
+@given(st.lists(TEXT, min_size=1, max_size=4))
+def test_states_after_any_change_are_those_of_a_fresh_scan(texts: list[str]) -> None:
+    kept = Continuations()
+    for text in texts:
+        expected = states(text)
+        assert [kept.before(text, number) for number in range(len(expected) - 1)] == expected[:-1]
+
+
+@settings(max_examples=100)
+@given(TEXT)
+def test_every_character_is_drawn(text: str) -> None:
+    line = LineLexer(Continuations()).lex_document(Document(text))
+    assert "\n".join("".join(part[1] for part in line(n)) for n in range(text.count("\n") + 1)) == text
+
+
+def drawn(text: str, line: int = 0) -> dict[str, str]:
+    return {part[1]: part[0] for part in LineLexer(Continuations()).lex_document(Document(text))(line)}
+
+
+@pytest.mark.parametrize(
+    ("text", "doubted"),
+    [("selct 1", True), ("selct", False), ("select 1", False), ("with a as (select 1)", False), ("\\x on", False)],
+)
+def test_words_that_begin_no_statement_are_marked(text: str, doubted: bool) -> None:
+    assert any("underline" in style for style in drawn(text).values()) is doubted
+
+
+def test_lines_inside_a_string_are_strings() -> None:
+    assert "string" in drawn("select 'a\nselect 1\nb'", 1)["select 1"]
+    assert "comment" in drawn("/* a\nselect 1 */ select", 1)["select 1 "]
+
+
+def test_a_statement_laid_out() -> None:
+    text, why = formatted("select a, b from t where c = 1;")
+    assert (text.startswith("SELECT\n"), text.endswith(";"), why) == (True, True, "")
+    text, why = formatted("select from where (")
+    assert text == "select from where ("
+    assert why
+
+
+def test_entries_are_found_by_their_letters() -> None:
+    entries = [Entry(1.0, "select 'needle'"), Entry(2.0, "drop table x"), Entry(3.0, "select 'needle'")]
+    assert [entry.time for entry in matching(entries, "sndl")] == [3.0]
+    assert [entry.text for entry in matching(entries, "")] == ["select 'needle'", "drop table x"]
+    assert matching(entries, "zzz") == []
