@@ -163,7 +163,7 @@ def keyring_token(named: str) -> str:
     if not service or not user:
         raise UsageError(f"token_keyring: {named!r} is not SERVICE/USER")
     try:
-        import keyring  # type: ignore[import-not-found, unused-ignore]
+        import keyring
     except ImportError:
         raise UsageError("token_keyring needs the package keyring", "pip install keyring") from None
     try:

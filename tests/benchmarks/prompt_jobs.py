@@ -204,7 +204,7 @@ def _paste(folder: Path) -> Iterator[Row]:
 def _completer() -> Iterator[Row]:
     """Our completer beside pgcli's, on the same names and the same text; without pgcli there is no row."""
     try:
-        from pgcli.pgcompleter import PGCompleter  # type: ignore[import-untyped, unused-ignore]
+        from pgcli.pgcompleter import PGCompleter
         from prompt_toolkit.document import Document
     except ImportError:
         return
