@@ -26,7 +26,6 @@ from sqlshell.places import Place, Remote, run_token_command
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.policy import Policy
 from sqlshell.shell.session import Session
-from sqlshell.sql.secrets import redactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +62,15 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
     async def renew() -> str:
         return await asyncio.to_thread(run_token_command, command)
 
+    def redact(sql: str) -> str:
+        return redactor_of(settings)(sql)
+
     transport = Transport(
         reached.target,
         reached.token,
         dial=reached.dial,
         network=network,
-        trace=Trace(diagnostics.say, lambda: diagnostics.verbose, redactor_of(settings)),
+        trace=Trace(diagnostics.say, lambda: diagnostics.verbose, redact),
         renew=renew if command else None,
         say=diagnostics.note,
         warn=diagnostics.warn,
@@ -78,6 +80,8 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
 
 def redactor_of(settings: Settings) -> Callable[[str], str]:
     """Takes the secrets out of a statement. Raises UsageError for a name's pattern that is none."""
+    from sqlshell.sql.secrets import redactor
+
     try:
         return redactor(settings["secret_names"])
     except re.error as error:
@@ -86,7 +90,12 @@ def redactor_of(settings: Settings) -> Callable[[str], str]:
 
 def journal_of(place: Place, folder: Path, session: Session, diagnostics: Diagnostics) -> Journal:
     """Where statements are remembered: in a file for services that outlive this process."""
-    redact = redactor_of(place.settings)
+    if place.settings["secret_names"]:
+        redactor_of(place.settings)
+
+    def redact(sql: str) -> str:
+        return redactor_of(place.settings)(sql)
+
     if not isinstance(place.where, Remote) or not place.settings["journal"]:
         return Journal(None, session.target, "", diagnostics.warn, redact)
     return Journal(folder / "journal.db", place.where.target.name, place.settings.profile, diagnostics.warn, redact)

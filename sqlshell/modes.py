@@ -88,7 +88,8 @@ def start(asked: Start) -> int:
                 offline_of(place, settings) if settings["offline"] else None,
                 policy_of(place),
             )
-            shell.redact = redactor_of(settings)
+            if settings["secret_names"] or session.interactive:
+                shell.redact = redactor_of(settings)
             shell.connect = _connector(asked, shell, services)
             shell.doctor = lambda: _examined(place, asked)
             if sys.stderr.isatty() and (session.interactive or not settings["quiet"]):

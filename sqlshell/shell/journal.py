@@ -9,17 +9,23 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlshell.context import SessionContext
 from sqlshell.interface import sqlstate
-from sqlshell.sql.secrets import redacted
+
+if TYPE_CHECKING:
+    import sqlite3
 
 KEPT_DAYS = 30
+WAITING = 20_000
+"""Changes of a journal in memory that wait for its first reader."""
+
 LONGEST_SQL = 100_000
 
 _TABLE = """
@@ -72,9 +78,10 @@ class Journal:
         target: str,
         profile: str,
         warn: Callable[[str], None],
-        redact: Callable[[str], str] = redacted,
+        redact: Callable[[str], str] | None = None,
     ) -> None:
-        self._redact = redact
+        self._given = redact
+        self._waiting: deque[tuple[str, tuple[object, ...]]] = deque(maxlen=WAITING)
         self._path = path
         self._target = target
         self._profile = profile
@@ -85,35 +92,47 @@ class Journal:
     def began(self, statement_id: str, sql: str, context: SessionContext, ago: float) -> None:
         """The service has given a statement its id, `ago` seconds after it was sent."""
         parts = json.dumps({name: value for name, value in context.parts() if value})
-        with self._working() as database:
-            database.execute(
-                f"INSERT OR IGNORE INTO statements ({_COLUMNS}) VALUES (?,?,?,?,?,?,NULL,?,'',NULL,'')",
-                (
-                    statement_id,
-                    self._target,
-                    self._profile,
-                    parts,
-                    self._redact(sql)[:LONGEST_SQL],
-                    time.time() - ago,
-                    sqlstate.RUNNING,
-                ),
-            )
+        self._write(
+            f"INSERT OR IGNORE INTO statements ({_COLUMNS}) VALUES (?,?,?,?,?,?,NULL,?,'',NULL,'')",
+            statement_id,
+            self._target,
+            self._profile,
+            parts,
+            self._redact(sql)[:LONGEST_SQL] if self._path else sql[:LONGEST_SQL],
+            time.time() - ago,
+            sqlstate.RUNNING,
+        )
 
     def query(self, statement_id: str, query_id: str) -> None:
-        with self._working() as database:
-            database.execute(
-                "UPDATE statements SET query_id = ? WHERE id = ? AND target = ?", (query_id, statement_id, self._target)
-            )
+        sql = "UPDATE statements SET query_id = ? WHERE id = ? AND target = ?"
+        self._write(sql, query_id, statement_id, self._target)
 
     def ended(self, statement_id: str, state: str, message: str = "", rows: int | None = None) -> None:
         """The statement stands so: `rows` only where all were read. A time of end that is known stays."""
         over = None if sqlstate.running(state) else time.time()
+        self._write(
+            "UPDATE statements SET ended = coalesce(ended, ?), sql_state = ?, message = ?, rows = coalesce(?, rows)"
+            " WHERE id = ? AND target = ?",
+            over,
+            state,
+            self._redact(message)[:2_000] if message else "",
+            rows,
+            statement_id,
+            self._target,
+        )
+
+    def _redact(self, text: str) -> str:
+        from sqlshell.sql.secrets import redacted
+
+        return (self._given or redacted)(text)
+
+    def _write(self, sql: str, *values: object) -> None:
+        """What nobody else can see is written when it is asked for: most shells never do."""
+        if self._path is None and self._database is None:
+            self._waiting.append((sql, values))
+            return
         with self._working() as database:
-            database.execute(
-                "UPDATE statements SET ended = coalesce(ended, ?), sql_state = ?, message = ?, rows = coalesce(?, rows)"
-                " WHERE id = ? AND target = ?",
-                (over, state, self._redact(message)[:2_000], rows, statement_id, self._target),
-            )
+            database.execute(sql, values)
 
     def recent(self, most: int) -> list[Entry]:
         """The latest statements of every target, those that run first."""
@@ -140,6 +159,8 @@ class Journal:
         return entry.target == self._target
 
     def close(self) -> None:
+        import sqlite3
+
         if self._database is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._database.close()
@@ -147,8 +168,12 @@ class Journal:
 
     @contextlib.contextmanager
     def _working(self) -> Iterator[sqlite3.Connection]:
+        import sqlite3
+
         if self._database is None:
             self._database = self._opened()
+            while self._waiting:
+                self._database.execute(*self._waiting.popleft())
         try:
             with self._database:
                 yield self._database
@@ -156,6 +181,8 @@ class Journal:
             self._tell(error)
 
     def _opened(self) -> sqlite3.Connection:
+        import sqlite3
+
         if self._path is not None:
             try:
                 return _ready(_file(self._path))
@@ -170,6 +197,8 @@ class Journal:
 
 
 def _file(path: Path) -> sqlite3.Connection:
+    import sqlite3
+
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     database = sqlite3.connect(path, timeout=2)
@@ -183,6 +212,8 @@ def _file(path: Path) -> sqlite3.Connection:
 
 
 def _ready(database: sqlite3.Connection) -> sqlite3.Connection:
+    import sqlite3
+
     try:
         database.executescript(_TABLE)
         with database:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.words import one_line
-from sqlshell.sql.effects import Effects, effects
+
+if TYPE_CHECKING:
+    from sqlshell.sql.effects import Effects
 
 TYPE_NAME = "type-name"
 PATTERNS = "such as DROP, DROP TABLE, TRUNCATE, DELETE, DELETE WITHOUT WHERE, UPDATE WITHOUT WHERE, WRITE"
@@ -30,6 +33,10 @@ class Policy:
 
     async def check(self, sql: str, ask: Ask | None) -> None:
         """Raises UsageError where the statement may not be sent; `ask` is None in a script."""
+        if not self.read_only and (not self.confirm or self.yes):
+            return
+        from sqlshell.sql.effects import effects
+
         found = effects(sql)
         if self.read_only:
             writing = next((item for item in found if item.writes), None)

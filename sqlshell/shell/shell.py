@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sqlshell.client.service import Service
 from sqlshell.client.watch import Submission
@@ -21,8 +22,6 @@ from sqlshell.errors import (
 )
 from sqlshell.shell.background import Background
 from sqlshell.shell.commands.command import Command, find
-from sqlshell.shell.editor import edit_file, edited
-from sqlshell.shell.excerpt import excerpt, nearest
 from sqlshell.shell.foreground import Foreground
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
@@ -34,8 +33,9 @@ from sqlshell.shell.transfers import Attachments
 from sqlshell.sql.kinds import reads_only
 from sqlshell.sql.scanner import Command as CommandText
 from sqlshell.sql.scanner import Item, Scanner, Statement
-from sqlshell.sql.secrets import redacted
-from sqlshell.sql.suggest import Suggestion
+
+if TYPE_CHECKING:
+    from sqlshell.sql.suggest import Suggestion
 
 Offline = Callable[[Submission, SessionContext], None]
 """Tells of a submission in the place of making it."""
@@ -82,7 +82,7 @@ class Shell:
         self.forget: Callable[[], None] = lambda: None
         self.names: Callable[[], Iterable[str]] = tuple
         """The names that are known of the service, for those that are not."""
-        self.redact: Callable[[str], str] = redacted
+        self.redact: Callable[[str], str] = _as_it_is
         """Takes the secrets out of a statement before it is kept."""
         self.last_text = ""
         """The statement that was run last, as it was written."""
@@ -234,6 +234,8 @@ class Shell:
                         break
                 self.exit = before
             case Edit(path):
+                from sqlshell.shell.editor import edit_file, edited
+
                 if path:
                     edit_file(path)
                     await self._include(path)
@@ -280,7 +282,8 @@ class Shell:
         self.last_text = sql
         await self._policy.check(sql, self.ask)
         sql, files = self.attachments.of(sql, own=own)
-        asked = Submission(sql, files, limit, reads_only(sql))
+        # To the embedded service nothing is sent twice: it cannot be out of reach.
+        asked = Submission(sql, files, limit, not self.session.embedded and reads_only(sql))
         if self._offline is not None:
             self._offline(asked, self.session.context)
             self.attachments.sent(files)
@@ -308,11 +311,17 @@ class Shell:
             error.where = replace(error.where, file=name, line=line)
         text = item.text if isinstance(item, Statement) else item.statement.text if item and item.statement else ""
         if text and isinstance(error, StatementError):
+            from sqlshell.shell.excerpt import excerpt, nearest
+
             near = nearest(error, self.names())
             error.hint = f"{near}; {error.hint}".rstrip("; ") if near else error.hint
             self.diagnostics.error(error, excerpt(text, error))
             return
         self.diagnostics.error(error)
+
+
+def _as_it_is(sql: str) -> str:
+    return sql
 
 
 async def _healthy() -> str:

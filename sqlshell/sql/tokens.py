@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class Token:
 
 
 _TAG: Final = rf"\$(?:{LETTER}{IN_TAG}*+)?\$"
-_TOKEN: Final = re.compile(
+_TOKEN: Final = (
     r"(?P<blank>[ \t\n\r\f\v]++|--[^\r\n]*+)"
     r"|(?P<comment>/\*)"
     r"|(?P<escape>[eE]'(?:[^'\\]++|\\.|'')*+(?:'|\\?\Z))"
@@ -53,17 +54,22 @@ _TOKEN: Final = re.compile(
     rf"|(?P<tag>{_TAG})"
     r"|(?P<number>[0-9][0-9_]*+(?:\.[0-9_]*+)?(?:[eE][+-]?[0-9]++)?)"
     rf"|(?P<word>{LETTER}{IN_WORD}*+)"
-    r"|(?P<sign>.)",
-    re.DOTALL,
+    r"|(?P<sign>.)"
 )
 _MARK: Final = re.compile(r"/\*|\*/")
 
 
+@functools.cache
+def _compiled() -> re.Pattern[str]:
+    """Made when it is first needed: many a shell only sends what it is given."""
+    return re.compile(_TOKEN, re.DOTALL)
+
+
 def tokens(sql: str) -> Iterator[Token]:
     """The tokens in order, by the scanner's lexical rules. Raises nothing, whatever the text."""
-    position = 0
+    position, match = 0, _compiled().match
     while position < len(sql):
-        found = _TOKEN.match(sql, position)
+        found = match(sql, position)
         assert found is not None
         position = found.end()
         kind = found.lastgroup
