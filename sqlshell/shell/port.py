@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from sqlshell.client.service import Service
 from sqlshell.diagnostics import Diagnostics
@@ -18,13 +19,11 @@ if TYPE_CHECKING:
     from sqlshell.shell.commands.command import Command
 
 
-@dataclass(frozen=True, slots=True)
-class Quit:
+class Quit(Struct, frozen=True):
     """End the shell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Submit:
+class Submit(Struct, frozen=True):
     """Run the statement that the command ends; `expanded` shows records, `output` is a file or `|cmd` for it."""
 
     expanded: bool = False
@@ -32,57 +31,49 @@ class Submit:
     background: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Show:
+class Show(Struct, frozen=True):
     """Show a result that the shell itself has."""
 
     result: Result
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Run scripts that the shell itself has, each after a text for the person; a failure in one ends nothing."""
 
     steps: Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """Open a file, or the last statement, in the person's editor; a statement comes back to the prompt."""
 
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Connect:
+class Connect(Struct, frozen=True):
     """Go on at another target: a profile, a URL or a file."""
 
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(Struct, frozen=True):
     """Show the result of an earlier statement."""
 
     statement_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunFile:
+class RunFile(Struct, frozen=True):
     """Run a script as if it stood here."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(Struct, frozen=True):
     """Send results to a file or `|cmd` from now on; "" is stdout again."""
 
     output: str
 
 
-@dataclass(frozen=True, slots=True)
-class Say:
+class Say(Struct, frozen=True):
     """Tell the person something, on stderr."""
 
     text: str
