@@ -324,6 +324,29 @@ def test_a_stream_for_a_time_and_interrupted(program: Program, kept: Served, tmp
     assert "TERMINATE QUERY" in err
 
 
+@pytest.mark.parametrize("argv", [["-o", "rows.csv"], []])
+def test_rows_of_a_stream_stay_in_their_file(program: Program, kept: Served, tmp_path: Path, argv: list[str]) -> None:
+    program("-c", "create stream if not exists s3 (a integer)", env=to(kept))
+    sql = "select * from s3" if argv else "select * from s3 \\g rows.csv"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "-v", "-c", sql, *argv],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=clean_environment(tmp_path, to(kept)),
+    )
+    assert process.stderr is not None
+    process.stderr.readline()
+    time.sleep(1)
+    program("-c", "insert into s3 values (7)", env=to(kept))
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (tmp_path / "rows.csv").read_text() == "a\n7\n"
+
+
 def test_a_token_command(program: Program, kept: Served, tmp_path: Path) -> None:
     folder = tmp_path / "config"
     folder.mkdir()

@@ -25,6 +25,8 @@ class Outlet:
         self._redirected: Sink | None = None
         self._shared = 0
         self._by_ending: Format | None = None
+        self._partial = False
+        """Whether what is redirected is of worth as it is: rows of an endless result come once."""
 
     @property
     def exporting(self) -> bool:
@@ -36,6 +38,7 @@ class Outlet:
         self.close()
         self._shared = 0
         self._by_ending = None
+        self._partial = False
         if output:
             self._redirected = _open(output)
             self._by_ending = format_for_path(output)
@@ -52,6 +55,7 @@ class Outlet:
             self._shared += 1
             if self._shared == 2:
                 self._diagnostics.warn(f"several results in one {form.name} output: jsonl or csv can hold them")
+        self._partial = self._partial or result.endless is not None
         if form.audience == "programs":
             warn_of_names(result, self._diagnostics.warn)
         options = self._session.options
@@ -67,7 +71,7 @@ class Outlet:
             summary = await copy(result, writer, sink)
         except BaseException:
             if one_off:
-                sink.abort()
+                sink.close() if result.endless is not None else sink.abort()
             raise
         if one_off:
             sink.close()
@@ -80,7 +84,10 @@ class Outlet:
             sink.close()
 
     def abort(self) -> None:
-        """Leave a redirected file as it was before."""
+        """Leave a redirected file as it was before, unless rows of an endless result would be lost."""
+        if self._partial:
+            self.close()
+            return
         sink, self._redirected = self._redirected, None
         if sink is not None:
             sink.abort()
