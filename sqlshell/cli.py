@@ -218,14 +218,10 @@ def _shell(
 
 
 def _list_themes() -> int:
-    from sqlshell.shell.prompt.paint import here, preview
-    from sqlshell.shell.prompt.themes import load, names
+    from sqlshell.shell.prompt.paint import here, previews
 
-    own = config_folder(os.environ) / "themes"
-    colours = here() if sys.stdout.isatty() else 0
-    for name in names(own):
-        theme = load(name, own)
-        click.echo(f"{name.ljust(12)} {theme.background.ljust(6)} {preview(theme, colours)}", color=True)
+    for line in previews(config_folder(os.environ) / "themes", here() if sys.stdout.isatty() else 0):
+        click.echo(line, color=True)
     return 0
 
 

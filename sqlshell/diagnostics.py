@@ -49,12 +49,12 @@ class Diagnostics:
         if self.verbose >= level:
             self._write(text)
 
-    def say(self, text: str) -> None:
-        """The answer to what a person asked for."""
-        self._write(text)
+    def say(self, text: str, *, own: bool = False) -> None:
+        """The answer to what a person asked for; `own` text has nothing from elsewhere in it, and may hold colours."""
+        self._write(text, own=own)
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, *, own: bool = False) -> None:
         # A closed stderr leaves nobody to tell.
         with contextlib.suppress(OSError, ValueError):
-            self._stream.write(printable(text, keep="\n\t") + "\n")
+            self._stream.write((text if own else printable(text, keep="\n\t")) + "\n")
             self._stream.flush()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import os
 import re
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,13 +33,13 @@ from sqlshell.shell.prompt.continuation import Continuations
 from sqlshell.shell.prompt.highlight import LineLexer
 from sqlshell.shell.prompt.history import FileHistory
 from sqlshell.shell.prompt.keys import bindings
-from sqlshell.shell.prompt.paint import here, painter
+from sqlshell.shell.prompt.paint import here, painter, previews
 from sqlshell.shell.prompt.terminal import restored
 from sqlshell.shell.prompt.themes import DEFAULT, load
 from sqlshell.shell.prompt.toolbar import continuation_text, prompt_text, toolbar_text
 from sqlshell.shell.session import Session
 from sqlshell.shell.shell import Shell
-from sqlshell.shell.templates import filled
+from sqlshell.shell.templates import filled, fragments
 from sqlshell.shell.words import duration
 from sqlshell.sql.catalog import Catalog
 from sqlshell.sql.kinds import verb
@@ -80,6 +81,7 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
     shell.names = loader.catalog.everything
     shell.history = lambda: [(entry.time, entry.text) for entry in history.everything()]
     shell.forget = history.clear
+    shell.previews = lambda: previews(themes, here())
 
     def adopt(echo: ContextEcho | None) -> None:
         # Only what is not known yet: a session of its own may stand elsewhere.
@@ -118,7 +120,8 @@ async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader) -> Exi
             _title(shell)
             try:
                 prefill, shell.prefill = shell.prefill, ""
-                text = await prompt.prompt_async(default=prefill)
+                with _uncollected():
+                    text = await prompt.prompt_async(default=prefill)
             except KeyboardInterrupt:
                 if time.monotonic() - shell.foreground.left_at < THIRD_SECONDS:
                     # The third in a row: the first asked for the statement's end, the second left it.
@@ -136,6 +139,16 @@ async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader) -> Exi
                 loader.refresh()
             else:
                 loader.moved()
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """No looking for cycles while a person types: among the names of a catalog it takes longer than a key may."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _title(shell: Shell) -> None:
@@ -179,9 +192,11 @@ class _Looks:
         self._folder = folder
         self._name = ""
         self._style: BaseStyle = load(DEFAULT).style()
+        self.trying: Callable[[], str] = str
+        """The theme that is being chosen at the prompt, "" for none."""
 
     def style(self) -> BaseStyle:
-        name = self._shell.session.options.theme
+        name = self.trying() or self._shell.session.options.theme
         if name != self._name:
             self._name = name
             try:
@@ -189,7 +204,8 @@ class _Looks:
                 self._style = theme.style()
                 self._shell.session.paint = painter(theme, here())
             except UsageError as error:
-                self._shell.diagnostics.error(error)
+                if not self.trying():
+                    self._shell.diagnostics.error(error)
         return self._style
 
 
@@ -206,7 +222,8 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
 
     def message() -> StyleAndTextTuples:
         color = shell.session.options.color
-        return [(f"class:prompt {color}" if color else "class:prompt", prompt_text(shell.session))]
+        base = f"class:prompt {color}" if color else "class:prompt"
+        return [(f"{base} {look}".rstrip(), text) for look, text in prompt_text(shell.session)]
 
     def continuation(width: int, line: int, wrapped: int) -> StyleAndTextTuples:
         if wrapped:
@@ -215,14 +232,14 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
         return [("class:continuation", continuation_text(state, width))]
 
     def toolbar() -> StyleAndTextTuples:
-        return [("", toolbar_text(shell.session, prompt.app.output.get_size().columns))]
+        return [*toolbar_text(shell.session, prompt.app.output.get_size().columns)]
 
     prompt: PromptSession[str] = PromptSession(
         message,
         multiline=True,
         prompt_continuation=continuation,
         bottom_toolbar=toolbar,
-        rprompt=lambda: filled(shell.session.options.rprompt, shell.session) or None,
+        rprompt=lambda: [*fragments(shell.session.options.rprompt, shell.session)],
         lexer=LineLexer(lines),
         style=DynamicStyle(looks.style),
         include_default_pygments_style=False,
@@ -237,8 +254,15 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
         editing_mode=EditingMode.VI if shell.session.options.vi else EditingMode.EMACS,
         color_depth=ColorDepth.from_env(),
     )
+    looks.trying = lambda: _chosen_theme(prompt.default_buffer.text, shell)
     _swallow_late_replies(prompt)
     return prompt
+
+
+def _chosen_theme(text: str, shell: Shell) -> str:
+    """The theme that stands behind \\theme in what is being typed: it is shown at once."""
+    command, _, name = text.strip().partition(" ")
+    return name if command == "\\theme" and name in shell.themes() else ""
 
 
 def _swallow_late_replies(prompt: PromptSession[str]) -> None:

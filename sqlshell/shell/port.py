@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -74,9 +74,10 @@ class Redirect(Struct, frozen=True):
 
 
 class Say(Struct, frozen=True):
-    """Tell the person something, on stderr."""
+    """Tell the person something, on stderr; `own` text has nothing from elsewhere in it, and may hold colours."""
 
     text: str
+    own: bool = False
 
 
 Effect = Quit | Submit | Show | Fetch | Connect | Edit | Run | RunFile | Redirect | Say
@@ -124,3 +125,6 @@ class Port(Protocol):
 
     def themes(self) -> Sequence[str]:
         """The names of the themes that can be chosen. Raises UsageError for a broken theme file."""
+
+    def previews(self) -> Iterable[str]:
+        """A line for each theme, in its colours. Raises UsageError for a broken theme file."""

@@ -80,6 +80,8 @@ class Shell:
         self.history: Callable[[], list[tuple[float, str]]] = list
         """What was entered at this prompt and others, with its time, the oldest first."""
         self.forget: Callable[[], None] = lambda: None
+        self.previews: Callable[[], Iterable[str]] = themes
+        """The themes in their colours."""
         self.names: Callable[[], Iterable[str]] = tuple
         """The names that are known of the service, for those that are not."""
         self.redact: Callable[[str], str] = _as_it_is
@@ -218,8 +220,8 @@ class Shell:
         match effect:
             case Quit():
                 self._going = False
-            case Say(text):
-                self.diagnostics.say(text)
+            case Say(text, own):
+                self.diagnostics.say(text, own=own)
             case Redirect(output):
                 self._outlet.redirect(output)
             case RunFile(path):

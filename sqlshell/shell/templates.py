@@ -1,4 +1,4 @@
-"""Templates of prompt, toolbar and title: `{database}.{schema}> `. What a service named is made safe to print."""
+"""Templates of prompt, toolbar and title: `{bold}{database}{/}.{schema}> `. What a service named is made safe."""
 
 from __future__ import annotations
 
@@ -25,19 +25,31 @@ NAMES = (
 )
 """What may stand in braces."""
 
-_FIELD = re.compile(r"\{(\w*)\}")
+_LOOK = r"(?:(?:bg:)?#[0-9a-fA-F]{6}|bold|italic|underline|reverse)"
+_STYLE = re.compile(rf"\{{(/|{_LOOK}(?: {_LOOK})*)\}}")
+"""A style in braces, `{#ff8800 bold}`: it holds until the next one, `{/}` ends it."""
+_FIELD = re.compile(r"\{([^{}]*)\}")
 
 
 def checked(setting: str, template: str) -> str:
-    """The template. Raises UsageError for a name that it does not know."""
-    for name in _FIELD.findall(template):
+    """The template. Raises UsageError for a name or a style that it does not know."""
+    for name in _FIELD.findall(_STYLE.sub("", template)):
         if name not in NAMES:
-            raise UsageError(f"{setting}: there is no {{{name}}}", f"known are {', '.join(NAMES)}")
+            styles = "styles are {bold}, {#ff8800}, {bg:#003355 italic}, {/} ends one"
+            raise UsageError(f"{setting}: there is no {{{name}}}", f"known are {', '.join(NAMES)}; {styles}")
     return template
 
 
+def fragments(template: str, session: Session) -> list[tuple[str, str]]:
+    """The template now, as (style, text) pairs."""
+    parts = _STYLE.split(template)
+    looks = ["", *("" if look == "/" else look for look in parts[1::2])]
+    return [(look, filled(text, session)) for look, text in zip(looks, parts[::2], strict=True) if text]
+
+
 def filled(template: str, session: Session) -> str:
-    """The template's text now; what is not set is empty."""
+    """The template's text now, without its styles; what is not set is empty."""
+    template = _STYLE.sub("", template)
     context = session.context
     jobs = session.jobs()
     values = {

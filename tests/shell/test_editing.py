@@ -56,6 +56,32 @@ def test_words_that_begin_no_statement_are_marked(text: str, doubted: bool) -> N
     assert any("underline" in style for style in drawn(text).values()) is doubted
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ("select 'a", 0, 7),
+        ("select 'a' || 'b", 0, 14),
+        ("select 'a\nb' || 'c\nd", 1, 6),
+        ('select "a', 0, 7),
+        ("select $$ ; \nx", 0, 7),
+        ("select 'it''s', 'x''", 0, 16),
+        ("select 'a'", None, 0),
+        ("select 'a' -- it's", None, 0),
+    ],
+)
+def test_the_quote_that_is_not_closed_is_marked(text: str, line: int | None, column: int) -> None:
+    document = Document(text)
+    lines = LineLexer(Continuations()).lex_document(document)
+    marked = []
+    for number in range(len(document.lines)):
+        at = 0
+        for style, part, *_ in lines(number):
+            if style.endswith("class:error"):
+                marked.append((number, at))
+            at += len(part)
+    assert marked == ([] if line is None else [(line, column)])
+
+
 def test_lines_inside_a_string_are_strings() -> None:
     assert "string" in drawn("select 'a\nselect 1\nb'", 1)["select 1"]
     assert "comment" in drawn("/* a\nselect 1 */ select", 1)["select 1 "]

@@ -145,3 +145,48 @@ def test_the_prompt_is_there_before_the_service_has_answered(tmp_path: Path) -> 
     terminal.wait("keyword")
     terminal.type("\x03\x04")
     assert terminal.end() == 0
+
+
+def test_a_theme_is_shown_before_it_is_chosen(terminal: Terminal) -> None:
+    def ground() -> object:
+        rows = terminal.screen().split("\n")
+        return terminal.cells(next(number for number, row in enumerate(rows) if "│" in row))[1].bg
+
+    terminal.enter("\\theme")
+    assert 'from "Orders"' in terminal.wait("paper")
+    terminal.prompt()
+    before = ground()
+    terminal.type("\\theme paper")
+    terminal.wait("\\theme paper")
+    terminal.screen_after(0.5)
+    assert ground() != before
+    terminal.type("\x15")
+    terminal.prompt()
+    terminal.screen_after(0.5)
+    assert ground() == before
+
+
+def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
+    config = tmp_path / ".config" / "sqlshell"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text(
+        '[profiles.default]\nconfirm = ["DROP"]\nprompt = "{#ff0000 bold}{database}{/}!> "\n'
+    )
+    terminal = Terminal(tmp_path, "work.duckdb", env={"COLORTERM": "truecolor"})
+    terminal.wait("!>")
+    terminal.enter("create table t as select 1 as a;")
+    terminal.wait("CREATE TABLE (")
+    terminal.enter("drop table t;")
+    terminal.wait("Go on? [y/N]")
+    terminal.enter("n")
+    terminal.wait("not sent")
+    terminal.enter("select count(*) as still_there from t;")
+    terminal.wait("still_there")
+    terminal.enter("drop table t;")
+    terminal.wait(lambda text: text.count("Go on? [y/N]") == 2)
+    terminal.enter("y")
+    terminal.wait(lambda text: text.count("Go on? [y/N]") == 2 and "DROP" in text.rsplit("Go on?", 1)[1])
+    terminal.enter("select count(*) from t;")
+    terminal.wait("42P01")
+    assert b"38;2;255;0;0" in terminal.written
+    terminal.child.close(force=True)

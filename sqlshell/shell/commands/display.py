@@ -44,7 +44,7 @@ async def timing(port: Port, args: Args) -> Say:
 
 @command("theme", "[NAME]")
 async def theme(port: Port, args: Args) -> Say:
-    """List the themes, or choose one."""
+    """Show the themes in their colours, or choose one. The menu behind \\theme shows each while it is walked to."""
     names = port.themes()
     if args:
         if args[0] not in names:
@@ -52,10 +52,8 @@ async def theme(port: Port, args: Args) -> Say:
         port.session.options.theme = args[0]
         return Say(f"Theme is {args[0]}.")
     chosen = port.session.options.theme
-    return Say(
-        "\n".join(f"{'*' if name == chosen else ' '} {name}" for name in names)
-        + "\n  (sqlshell --list-themes shows them in their colours)"
-    )
+    lines = port.previews() if port.session.interactive else names
+    return Say("\n".join(f"{'*' if line.split()[0] == chosen else ' '} {line}" for line in lines), own=True)
 
 
 @command("pset", "[NAME] [VALUE]")

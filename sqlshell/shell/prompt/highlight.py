@@ -34,7 +34,8 @@ BEGINNINGS = frozenset(
 FURTHEST = 200
 """Lines that are gone back for the beginning of what a line is inside of."""
 
-_INSIDE = frozenset({State.SINGLE_QUOTE, State.DOUBLE_QUOTE, State.BACK_QUOTE, State.DOLLAR_QUOTE, State.BLOCK_COMMENT})
+_QUOTES = frozenset({State.SINGLE_QUOTE, State.DOUBLE_QUOTE, State.BACK_QUOTE, State.DOLLAR_QUOTE})
+_INSIDE = _QUOTES | {State.BLOCK_COMMENT}
 
 
 class LineLexer(Lexer):
@@ -47,10 +48,16 @@ class LineLexer(Lexer):
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         text, given = document.text, document.lines
+        unclosed = self._unclosed(text, given)
 
         def line(number: int) -> StyleAndTextTuples:
             if number >= len(given):
                 return []
+            if unclosed is not None and number == unclosed[0]:
+                return _marked(drawn(number), unclosed[1])
+            return drawn(number)
+
+        def drawn(number: int) -> StyleAndTextTuples:
             first = number
             while first and number - first < FURTHEST and self._lines.before(text, first) in _INSIDE:
                 first -= 1
@@ -61,6 +68,17 @@ class LineLexer(Lexer):
             return _last_line(whole)
 
         return line
+
+    def _unclosed(self, text: str, given: list[str]) -> tuple[int, int] | None:
+        """The line and the column of the quote that the text ends inside of."""
+        if self._lines.before(text, len(given)) not in _QUOTES:
+            return None
+        first = len(given) - 1
+        while first and len(given) - first < FURTHEST and self._lines.before(text, first) in _INSIDE:
+            first -= 1
+        parts = self._fragments("\n".join(given[first:]))
+        before = "".join(fragment[1] for fragment in parts[:-1])
+        return first + before.count("\n"), len(before) - before.rfind("\n") - 1
 
     def _lexed(self, line: str) -> StyleAndTextTuples:
         found = self._known.get(line)
@@ -75,6 +93,19 @@ class LineLexer(Lexer):
             (f"class:{pygments_token_to_classname(kind)}", part)
             for _, kind, part in self._lexer.get_tokens_unprocessed(text)
         ]
+
+
+def _marked(fragments: StyleAndTextTuples, column: int) -> StyleAndTextTuples:
+    """The same, the character at a column shown as a mistake."""
+    found: StyleAndTextTuples = []
+    for fragment in fragments:
+        style, part = fragment[0], fragment[1]
+        if 0 <= column < len(part):
+            found += [(style, part[:column]), (f"{style} class:error", part[column]), (style, part[column + 1 :])]
+        else:
+            found.append((style, part))
+        column -= len(part)
+    return [fragment for fragment in found if fragment[1]]
 
 
 def _doubted(fragments: StyleAndTextTuples) -> StyleAndTextTuples:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from sqlshell.output.formats import Role
-from sqlshell.shell.prompt.themes import TOKENS, Theme
+from sqlshell.shell.prompt.themes import TOKENS, Theme, load, names
 
 SAMPLE = "select name, count(*) as n from \"Orders\" where total > 12.5 and note = 'paid' -- each customer"
 RESET = "\x1b[0m"
@@ -67,6 +68,13 @@ def preview(theme: Theme, colours: int) -> str:
         )
     prompt = sgr(theme.ui.get("prompt", ""), colours)
     return f"{canvas}{prompt}> {RESET if colours else ''}{''.join(drawn)}"
+
+
+def previews(own: Path | None, colours: int) -> Iterator[str]:
+    """A line for each theme. Raises UsageError for a broken one."""
+    for name in names(own):
+        theme = load(name, own)
+        yield f"{name.ljust(12)} {theme.background.ljust(6)} {preview(theme, colours)}"
 
 
 def here() -> int:

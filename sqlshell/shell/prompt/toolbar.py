@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from sqlshell.output.cells import cells
 from sqlshell.shell.session import Session
-from sqlshell.shell.templates import filled, short
+from sqlshell.shell.templates import fragments, short
 from sqlshell.shell.words import duration
 from sqlshell.sql.scanner import State
 
 
-def prompt_text(session: Session) -> str:
+def prompt_text(session: Session) -> list[tuple[str, str]]:
     """The profile's template, else `database.schema/store> ` of what is set; `sqlshell> ` where nothing is."""
     if session.options.prompt:
-        return filled(session.options.prompt, session)
+        return fragments(session.options.prompt, session)
     context = session.context
     text = ".".join(short(part) for part in (context.database, context.schema) if part)
     if context.store:
         text += f"/{short(context.store)}"
-    return f"{text or 'sqlshell'}> "
+    return [("", f"{text or 'sqlshell'}> ")]
 
 
 def continuation_text(state: State, width: int) -> str:
@@ -26,10 +26,10 @@ def continuation_text(state: State, width: int) -> str:
     return f"{sign}> ".rjust(width)
 
 
-def toolbar_text(session: Session, columns: int) -> str:
+def toolbar_text(session: Session, columns: int) -> list[tuple[str, str]]:
     """The whole context, the target and the last elapsed time; the least important parts go when it is too wide."""
     if session.options.toolbar:
-        return f" {filled(session.options.toolbar, session)} "
+        return [("", " "), *fragments(session.options.toolbar, session)]
     context = session.context
     running = session.jobs()
     parts = [
@@ -51,7 +51,7 @@ def toolbar_text(session: Session, columns: int) -> str:
     last = [duration(session.elapsed)] if session.elapsed is not None else []
     while shown and cells(_joined(shown, last)) > columns:
         shown.pop()
-    return _joined(shown, last)
+    return [("", _joined(shown, last))]
 
 
 def _joined(shown: list[str], last: list[str]) -> str:
