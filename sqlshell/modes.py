@@ -89,9 +89,12 @@ def start(asked: Start) -> int:
                 policy_of(place),
             )
             if settings["secret_names"] or session.interactive:
-                shell.redact = redactor_of(settings)
-            shell.connect = _connector(asked, shell, services)
-            shell.doctor = lambda: _examined(place, asked)
+                shell.hooks.redact = redactor_of(settings)
+            for text in settings["set"]:
+                shell.variables.given(text)
+            shell.offer_commands = not settings["no_commands"]
+            shell.hooks.connect = _connector(asked, shell, services)
+            shell.hooks.doctor = lambda: _examined(place, asked)
             if sys.stderr.isatty() and (session.interactive or not settings["quiet"]):
                 from sqlshell.shell.prompt.spinner import Spinner
 
@@ -131,7 +134,7 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
         session.embedded, session.options.color = isinstance(place.where, Local), place.settings["color"]
         journal = journal_of(place, state_folder(asked.environ), session, diagnostics)
         await shell.attach(service, journal, policy_of(place), _kept_name(place))
-        shell.doctor = lambda: _examined(place, asked)
+        shell.hooks.doctor = lambda: _examined(place, asked)
 
     return connect
 

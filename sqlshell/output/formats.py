@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from sqlshell.errors import UsageError
 from sqlshell.result import Batch, Column
 
-Role = Literal["header", "null"]
+Role = Literal["header", "null", "changed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +17,14 @@ class WriterOptions:
     """`null` is the text for NULL (None: the format's own), `table_style` the looks of tables.
 
     `paint` puts escape sequences around a text that a format for people draws in that role; None draws without colour.
+    `changed` are cells, by row and column, to be marked.
     """
 
     null: str | None = None
     table_style: str = "psql"
     header: bool = True
     paint: Callable[[str, Role], str] | None = None
+    changed: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

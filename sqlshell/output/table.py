@@ -30,6 +30,7 @@ class TableWriter:
         self._style: Style = style_named(options.table_style)
         self._null = NULL if options.null is None else printable(options.null)
         self._paint = options.paint
+        self._changed = options.changed
         self._show_header = options.header
         self._names: list[str] = []
         self._aligns: list[Align] = []
@@ -91,8 +92,10 @@ class TableWriter:
         begin, separator, end = self._style.row
         pad = " " * self._style.padding
         justified = [
-            self._painted(values, column.justified(width, align))
-            for (values, column), width, align in zip(columns, self._widths, self._aligns, strict=True)
+            self._painted(number, values, column.justified(width, align))
+            for number, ((values, column), width, align) in enumerate(
+                zip(columns, self._widths, self._aligns, strict=True)
+            )
         ]
         start, between, stop = begin + pad, pad + separator + pad, pad + end
         drawn = [start + body + stop for body in map(between.join, zip(*justified, strict=True))]
@@ -107,10 +110,13 @@ class TableWriter:
         self._any = True
         return [encode(first + f"\n{line}".join(drawn) + "\n")]
 
-    def _painted(self, values: Values, texts: list[str]) -> list[str]:
+    def _painted(self, column: int, values: Values, texts: list[str]) -> list[str]:
         paint = self._paint
-        if paint is None or None not in values:
+        if paint is None or (None not in values and not self._changed):
             return texts
+        if self._changed:
+            marked = {row for row, at in self._changed if at == column}
+            texts = [paint(text, "changed") if row in marked else text for row, text in enumerate(texts)]
         return [paint(text, "null") if value is None else text for text, value in zip(texts, values, strict=True)]
 
     def _tall(self, texts: Sequence[Sequence[str]], edge: Edge, roles: Sequence[Role | None]) -> str:

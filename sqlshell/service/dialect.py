@@ -44,7 +44,10 @@ _POOL = rf"(?P<what>START|STOP) COMPUTE_POOL (?P<name>{_NAME})"
 _QUERY = r"""(?:'(?P<q1>[^']*)'|"(?P<q2>[^"]*)"|(?P<q3>[\w-]+))"""
 _TERMINATE = rf"TERMINATE QUERY {_QUERY}"
 _DESCRIBE_QUERY = rf"DESCRIBE QUERY(?: (?P<part>METRICS|EVENTS|STATE|HISTORY))? {_QUERY}"
-_DESCRIBE = rf"DESCRIBE (?P<kind>RELATION|{_KINDS}) (?P<name>{_DOTTED})(?: COLUMNS)?(?: IN STORE (?P<store>{_NAME}))?"
+_DESCRIBE = (
+    rf"DESCRIBE (?P<kind>RELATION|{_KINDS})(?: COLUMNS(?= [^ ]))? (?P<name>{_DOTTED})(?: COLUMNS)?"
+    rf"(?: IN STORE (?P<store>{_NAME}))?"
+)
 _PRINT = rf"PRINT ENTITY (?P<name>{_DOTTED})(?: IN STORE (?P<store>{_NAME}))?(?P<begin> FROM BEGINNING)?"
 _APPLICATION = rf"BEGIN APPLICATION (?P<name>{_NAME})(?P<body>.*?)END APPLICATION"
 _OPTION = re.compile(r"""\s*(?:'((?:[^']|'')*)'|([\w.]+))\s*=\s*(?:'((?:[^']|'')*)'|([\w.-]+))\s*(,|$)""", re.S)

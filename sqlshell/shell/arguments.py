@@ -43,7 +43,7 @@ def _known(port: Port, name: str) -> Iterable[tuple[str, str]]:
             return [(item.name, item.summary) for item in FORMATS]
         case "theme":
             try:
-                return [(theme, "") for theme in port.themes()]
+                return [(theme, "") for theme in port.hooks.themes()]
             except ShellError:
                 return []
         case "pset":

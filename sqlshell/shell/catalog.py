@@ -17,15 +17,15 @@ from pathlib import Path
 import msgspec
 
 from sqlshell.client.statements import fresh_session_id
-from sqlshell.client.watch import Client, Submission, Watch
+from sqlshell.client.watch import Client
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
+from sqlshell.shell.asking import asked
 from sqlshell.sql.catalog import Catalog, Column, Contents, Function, Relation, key
 
 LOADING_SECONDS = 60.0
-MOST_ROWS = 200_000
 LISTED = {
     "database": "DATABASES",
     "schema": "SCHEMAS",
@@ -186,21 +186,10 @@ class Loader:
 
     async def _table(self, sql: str, context: SessionContext) -> tuple[list[str], Rows]:
         """A statement's columns and rows; none where the service does not know it."""
-        rows: Rows = []
-        columns: list[str] = []
-        watch = Watch(context=self.adopt)
         with contextlib.suppress(ShellError):
-            async for result in self._client.run(Submission(sql, reads_only=True), context, watch):
-                if result.endless is not None:
-                    await result.batches.aclose()
-                    break
-                columns = [column.name for column in result.columns]
-                async for batch in result.batches:
-                    rows += batch.rows
-                    if len(rows) > MOST_ROWS:
-                        await result.batches.aclose()
-                        break
-        return columns, rows
+            columns, rows = await asked(self._client, sql, context, self.adopt)
+            return [column.name for column in columns], rows
+        return [], []
 
     def _path(self) -> Path | None:
         if self._folder is None:

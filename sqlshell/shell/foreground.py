@@ -20,6 +20,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.result import Endless, Result
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
+from sqlshell.shell.port import Consumer
 from sqlshell.shell.session import Running, Session
 from sqlshell.shell.words import duration
 
@@ -72,22 +73,25 @@ class Foreground:
         return self._task is not None and not self._task.done()
 
     async def run(
-        self, asked: Submission, context: SessionContext, *, expanded: bool = False, output: str = ""
+        self, asked: Submission, context: SessionContext, show: Consumer | None = None, *, quiet: bool = False
     ) -> None:
-        """Submit a statement and show its results. Raises what the client and the outlet raise, and Interrupted."""
+        """Submit a statement and hand its results to `show`, or to the outlet; `quiet` says no word of them.
+
+        Raises what the client and `show` raise, and Interrupted.
+        """
 
         def results(watch: Watch) -> Results:
             return self._client.run(asked, context, watch)
 
-        await self._wait(results, asked.sql, context, expanded=expanded, output=output)
+        await self._wait(results, asked.sql, context, show or self._outlet.show, quiet=quiet)
 
-    async def fetch(self, statement_id: str, context: SessionContext) -> None:
+    async def fetch(self, statement_id: str, context: SessionContext, show: Consumer | None = None) -> None:
         """Show the result of an earlier statement, waiting for it where it still runs. Raises as run()."""
 
         def results(watch: Watch) -> Results:
             return self._client.fetch(statement_id, context, watch)
 
-        await self._wait(results, "", context)
+        await self._wait(results, "", context, show or self._outlet.show)
 
     def interrupt(self) -> bool:
         """Ctrl-C: see above. False if nothing runs, or all has been tried."""
@@ -116,16 +120,16 @@ class Foreground:
         results: Callable[[Watch], Results],
         sql: str,
         context: SessionContext,
+        show: Consumer,
         *,
-        expanded: bool = False,
-        output: str = "",
+        quiet: bool = False,
     ) -> None:
         running = self._session.running = Running(own=bool(sql))
         self._session.changed.clear()
         self._presses = 0
         self.progress.show()
         given = results(self._watch(running, sql, context))
-        self._task = asyncio.ensure_future(self._each(given, running, expanded=expanded, output=output))
+        self._task = asyncio.ensure_future(self._each(given, running, show, quiet=quiet))
         try:
             await self._task
         except asyncio.CancelledError:
@@ -147,7 +151,7 @@ class Foreground:
             self._session.running = None
             self.progress.hide()
 
-    async def _each(self, results: Results, running: Running, *, expanded: bool, output: str) -> None:
+    async def _each(self, results: Results, running: Running, show: Consumer, *, quiet: bool) -> None:
         try:
             async for result in results:
                 running.finished = True
@@ -158,19 +162,20 @@ class Foreground:
                         f"\\fetch {result.statement_id} shows its result" if result.columns else "",
                         Where(result.sql_state, result.statement_id),
                     )
-                await self._show(result, running, expanded=expanded, output=output)
+                await self._show(result, running, show, quiet=quiet)
                 running.finished = False
         finally:
             await results.aclose()
 
-    async def _show(self, result: Result, running: Running, *, expanded: bool, output: str) -> None:
+    async def _show(self, result: Result, running: Running, show: Consumer, *, quiet: bool) -> None:
         self.progress.hide()
         running.endless = result.endless
         rows, complete = None, True
         if result.columns:
             self._session.columns_seen(column.name for column in result.columns)
-            summary = await self._outlet.show(result, expanded=expanded, output=output)
+            summary = await show(result)
             rows, complete = summary.rows, summary.complete
+            self._session.rows = rows
         seconds = time.monotonic() - running.began
         if result.endless is None:
             self._journal.ended(result.statement_id, result.sql_state, result.message, rows if complete else None)
@@ -180,6 +185,8 @@ class Foreground:
             self._diagnostics.say(f"secret, shown this once: {result.secret}")
         if result.endless is not None:
             await self._after_endless(result.endless, result, seconds, own=running.own)
+        elif quiet:
+            return
         elif self._session.interactive:
             said = _said(result, rows, complete)
             self._diagnostics.say(f"{said} ({duration(seconds)})" if self._session.options.timing else said)

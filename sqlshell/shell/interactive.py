@@ -43,7 +43,7 @@ from sqlshell.shell.templates import filled, fragments
 from sqlshell.shell.words import duration
 from sqlshell.sql.catalog import Catalog
 from sqlshell.sql.kinds import verb
-from sqlshell.sql.scanner import Statement, split
+from sqlshell.sql.scanner import Statement, complete, split
 from sqlshell.sql.suggest import used_names
 
 _REPLIES = re.compile(r"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]{0,64}c")
@@ -68,7 +68,7 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
     # Completion works in a thread: who types gets the interpreter back soon.
     sys.setswitchinterval(SWITCH_SECONDS)
     looks = _Looks(shell, themes)
-    history = FileHistory(_history_file(state, target), shell.diagnostics.warn, state / "history", shell.redact)
+    history = FileHistory(_history_file(state, target), shell.diagnostics.warn, state / "history", shell.hooks.redact)
     loader = Loader(
         shell.service.statements,
         lambda: shell.session.context,
@@ -77,11 +77,11 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
     )
     prompt = _prompt(shell, history, loader.catalog, looks)
     shell.session.columns_seen = loader.catalog.note
-    shell.refresh = loader.refresh
-    shell.names = loader.catalog.everything
-    shell.history = lambda: [(entry.time, entry.text) for entry in history.everything()]
-    shell.forget = history.clear
-    shell.previews = lambda: previews(themes, here())
+    shell.hooks.refresh = loader.refresh
+    shell.hooks.names = loader.catalog.everything
+    shell.hooks.history = lambda: [(entry.time, entry.text) for entry in history.everything()]
+    shell.hooks.forget = history.clear
+    shell.hooks.previews = lambda: previews(themes, here())
 
     def adopt(echo: ContextEcho | None) -> None:
         # Only what is not known yet: a session of its own may stand elsewhere.
@@ -98,7 +98,7 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
             shell.diagnostics.say(text)
 
     shell.background.announce = announce
-    shell.ask = _ask
+    shell.hooks.ask = _ask
     shell.session.jobs = lambda: shell.background.running
 
     def moved(name: str) -> None:
@@ -106,7 +106,7 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
         loader.move(shell.service.statements, name, state / "catalogs" if name else None)
         shell.background.announce = announce
 
-    shell.moved = moved
+    shell.hooks.moved = moved
     loader.begin()
     try:
         return await _loop(shell, prompt, loader)
@@ -220,6 +220,10 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
         history.everything,
     )
 
+    def whole(text: str) -> bool:
+        # A variable's value may hold the statement's end.
+        return complete(text) or (":" in text and complete(shell.variables.fill(text)[0]))
+
     def message() -> StyleAndTextTuples:
         color = shell.session.options.color
         base = f"class:prompt {color}" if color else "class:prompt"
@@ -250,7 +254,7 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
         complete_in_thread=True,
         input_processors=[HighlightMatchingBracketProcessor()],
         enable_open_in_editor=True,
-        key_bindings=bindings(shell.session.options, completer, lambda text: _told(prompt, shell, text)),
+        key_bindings=bindings(shell.session.options, completer, lambda text: _told(prompt, shell, text), whole),
         editing_mode=EditingMode.VI if shell.session.options.vi else EditingMode.EMACS,
         color_depth=ColorDepth.from_env(),
     )
@@ -262,7 +266,7 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
 def _chosen_theme(text: str, shell: Shell) -> str:
     """The theme that stands behind \\theme in what is being typed: it is shown at once."""
     command, _, name = text.strip().partition(" ")
-    return name if command == "\\theme" and name in shell.themes() else ""
+    return name if command == "\\theme" and name in shell.hooks.themes() else ""
 
 
 def _swallow_late_replies(prompt: PromptSession[str]) -> None:

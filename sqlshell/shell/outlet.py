@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.output.copy import copy, warn_of_names
-from sqlshell.output.formats import Format, Summary, WriterOptions, format_for_path, format_named
+from sqlshell.output.formats import Format, Role, Summary, WriterOptions, format_for_path, format_named
 from sqlshell.output.sink import FileSink, PipeSink, Sink, StreamSink
-from sqlshell.result import Result
+from sqlshell.result import Batch, Column, Result, Rows
 from sqlshell.shell.session import Session
 
 
@@ -25,6 +27,9 @@ class Outlet:
         self._redirected: Sink | None = None
         self._shared = 0
         self._by_ending: Format | None = None
+        self._once = ""
+        self._copied: Sink | None = None
+        self._copied_as: Format | None = None
         self._partial = False
         """Whether what is redirected is of worth as it is: rows of an endless result come once."""
 
@@ -33,8 +38,19 @@ class Outlet:
         """Whether results go somewhere else than to the terminal."""
         return self._redirected is not None
 
-    def redirect(self, output: str) -> None:
-        """Send the following results to a file or `|command`; "" is stdout. Raises OutputError."""
+    def redirect(self, output: str, *, once: bool = False, too: bool = False) -> None:
+        """Send the following results to a file or `|command`; "" is stdout. Raises OutputError.
+
+        `once` is for the next result alone, `too` writes a copy there and shows them as well.
+        """
+        if once:
+            self._once = output
+            return
+        if too:
+            self._end_copy()
+            if output:
+                self._copied, self._copied_as = _open(output), format_for_path(output)
+            return
         self.close()
         self._shared = 0
         self._by_ending = None
@@ -45,6 +61,8 @@ class Outlet:
 
     async def show(self, result: Result, *, expanded: bool = False, output: str = "") -> Summary:
         """Write one result. `output` sends this one alone elsewhere. Raises OutputError and what the batches raise."""
+        once, self._once = self._once, ""
+        output = output or once
         if output:
             sink, form, one_off = _open(output), self._format(expanded, format_for_path(output)), True
         elif self._redirected is not None:
@@ -58,15 +76,16 @@ class Outlet:
         self._partial = self._partial or result.endless is not None
         if form.audience == "programs":
             warn_of_names(result, self._diagnostics.warn)
-        options = self._session.options
         terminal = isinstance(sink, StreamSink) and sink.terminal
         paint = self._session.paint if terminal else None
-        looks = WriterOptions(options.null, options.table_style, options.header, paint)
+        looks = self._looks(paint)
         writer = form.factory(looks)
         if result.endless is not None and form.name == "table" and live(self._session, sink):
             from sqlshell.output.live import LiveTable
 
             writer = LiveTable(looks)
+        if self._copied is not None and not output:
+            result = self._with_copy(result, form)
         try:
             summary = await copy(result, writer, sink)
         except BaseException:
@@ -77,8 +96,31 @@ class Outlet:
             sink.close()
         return summary
 
+    def print(self, text: str, *, with_results: bool = False) -> None:
+        """Write a text on stdout, or where results go. Raises OutputError."""
+        data = text.encode("utf-8", "replace")
+        if with_results and self._redirected is not None:
+            self._redirected.write(data)
+        else:
+            StreamSink(sys.stdout.buffer).write(data)
+
+    def screen_for(self, result: Result) -> Sink:
+        """Where a result would be shown."""
+        return self._redirected or self._screen(True)
+
+    def drawn(self, columns: Sequence[Column], rows: Rows, changed: frozenset[tuple[int, int]]) -> str:
+        """A table as text, the cells of `changed` (row, column) marked."""
+        form = self._format(expanded=False, by_ending=None)
+        form = form if form.audience == "people" else format_named("table")
+        writer = form.factory(replace(self._looks(self._session.paint or _reversed), changed=changed))
+        batch = Batch(len(columns), rows=rows)
+        summary = Summary(len(rows), True)
+        chunks = [*writer.begin(columns), *writer.write(batch), *writer.end(summary)]
+        return b"".join(chunks).decode("utf-8", "replace")
+
     def close(self) -> None:
         """Finish what is redirected. Raises OutputError."""
+        self._end_copy()
         sink, self._redirected = self._redirected, None
         if sink is not None:
             sink.close()
@@ -91,6 +133,23 @@ class Outlet:
         sink, self._redirected = self._redirected, None
         if sink is not None:
             sink.abort()
+
+    def _looks(self, paint: Callable[[str, Role], str] | None) -> WriterOptions:
+        options = self._session.options
+        return WriterOptions(options.null, options.table_style, options.header, paint)
+
+    def _with_copy(self, result: Result, form: Format) -> Result:
+        from sqlshell.shell.copied import Copied
+
+        assert self._copied is not None
+        chosen = form if self._copied_as is None else self._copied_as
+        writer = chosen.factory(self._looks(None))
+        return replace(result, batches=Copied(result, writer, self._copied))
+
+    def _end_copy(self) -> None:
+        copied, self._copied = self._copied, None
+        if copied is not None:
+            copied.close()
 
     def _format(self, expanded: bool, by_ending: Format | None) -> Format:
         options = self._session.options
@@ -105,6 +164,10 @@ class Outlet:
 def live(session: Session, sink: Sink) -> bool:
     """Whether rows are shown in a view that is drawn over: on a terminal that can."""
     return session.interactive and isinstance(sink, StreamSink) and sink.terminal
+
+
+def _reversed(text: str, role: Role) -> str:
+    return f"\x1b[7m{text}\x1b[0m" if role == "changed" else text
 
 
 def _open(output: str) -> Sink:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from sqlshell.client.service import Service
 from sqlshell.diagnostics import Diagnostics
+from sqlshell.output.formats import Summary
 from sqlshell.result import Result
 from sqlshell.shell.background import Background
 from sqlshell.shell.journal import Journal
@@ -17,6 +18,15 @@ from sqlshell.shell.transfers import Attachments
 
 if TYPE_CHECKING:
     from sqlshell.shell.commands.command import Command
+    from sqlshell.shell.flow import Flow
+    from sqlshell.shell.hooks import Hooks
+    from sqlshell.shell.outlet import Outlet
+    from sqlshell.shell.past import Past
+    from sqlshell.shell.variables import Variables
+
+
+Consumer = Callable[[Result], Awaitable[Summary]]
+"""Takes a result in the place of whoever shows them."""
 
 
 class Quit(Struct, frozen=True):
@@ -24,17 +34,61 @@ class Quit(Struct, frozen=True):
 
 
 class Submit(Struct, frozen=True):
-    """Run the statement that the command ends; `expanded` shows records, `output` is a file or `|cmd` for it."""
+    """Run the statement that the command ends, or the last one; `output` is a file or `|cmd` for its result.
+
+    `expanded` shows records; `consumer` takes the result in the place of the screen, and `then` says what comes next.
+    """
 
     expanded: bool = False
     output: str = ""
     background: bool = False
+    consumer: Consumer | None = None
+    then: Callable[[], Effect | None] | None = None
+    reads: bool = False
+    """Whether a statement that may write is refused."""
+
+
+class Execute(Struct, frozen=True):
+    """Run statements: their texts came from a service, unless they are `own`."""
+
+    texts: Sequence[str]
+    own: bool = False
+
+
+class Again(Struct, frozen=True):
+    """Run the statement again and again, `seconds` apart, `times` times or without end (0).
+
+    It ends too when a result has fewer rows than `least`. `redraw` draws it over.
+    """
+
+    seconds: float
+    times: int = 0
+    least: int = 0
+    redraw: bool = True
+
+
+class Keep(Struct, frozen=True):
+    """The statement that the command stands behind is told of by `tell`, and goes on: at the prompt, or by running."""
+
+    tell: Callable[[str], Effect | None]
+
+
+class Drop(Struct, frozen=True):
+    """The statement that the command stands behind is not run."""
 
 
 class Show(Struct, frozen=True):
     """Show a result that the shell itself has."""
 
     result: Result
+    output: str = ""
+    title: str = ""
+
+
+class Many(Struct, frozen=True):
+    """One after another."""
+
+    effects: Sequence[Effect]
 
 
 class Run(Struct, frozen=True):
@@ -62,15 +116,18 @@ class Fetch(Struct, frozen=True):
 
 
 class RunFile(Struct, frozen=True):
-    """Run a script as if it stood here."""
+    """Run a script as if it stood here; `beside` looks for it where the script stands that names it."""
 
     path: str
+    beside: bool = False
 
 
 class Redirect(Struct, frozen=True):
-    """Send results to a file or `|cmd` from now on; "" is stdout again."""
+    """Send results to a file or `|cmd`; "" is stdout again. `once` is for the next one alone, `too` is a copy."""
 
     output: str
+    once: bool = False
+    too: bool = False
 
 
 class Say(Struct, frozen=True):
@@ -80,7 +137,31 @@ class Say(Struct, frozen=True):
     own: bool = False
 
 
-Effect = Quit | Submit | Show | Fetch | Connect | Edit | Run | RunFile | Redirect | Say
+class Print(Struct, frozen=True):
+    """Write a text on stdout, or where results go."""
+
+    text: str
+    with_results: bool = False
+
+
+Effect = (
+    Quit
+    | Submit
+    | Execute
+    | Again
+    | Keep
+    | Drop
+    | Show
+    | Many
+    | Fetch
+    | Connect
+    | Edit
+    | Run
+    | RunFile
+    | Redirect
+    | Say
+    | Print
+)
 
 
 class Port(Protocol):
@@ -111,20 +192,20 @@ class Port(Protocol):
         """Show how far something has come."""
 
     @property
-    def doctor(self) -> Callable[[], Awaitable[str]]:
-        """Says what works and what does not, in lines."""
+    def hooks(self) -> Hooks: ...
 
-    def refresh(self) -> None:
-        """Have the names that completion knows loaded anew."""
+    @property
+    def variables(self) -> Variables: ...
 
-    def history(self) -> list[tuple[float, str]]:
-        """What was entered, with its time (seconds since 1970), the oldest first."""
+    @property
+    def flow(self) -> Flow: ...
 
-    def forget(self) -> None:
-        """Clear this target's history. Raises OSError."""
+    @property
+    def past(self) -> Past: ...
 
-    def themes(self) -> Sequence[str]:
-        """The names of the themes that can be chosen. Raises UsageError for a broken theme file."""
+    @property
+    def outlet(self) -> Outlet: ...
 
-    def previews(self) -> Iterable[str]:
-        """A line for each theme, in its colours. Raises UsageError for a broken theme file."""
+    @property
+    def last_text(self) -> str:
+        """The statement that was run last."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqlshell.output.formats import Summary
 from sqlshell.result import Batch, Column, Result, Rows
 
 
@@ -32,3 +33,19 @@ def table_of(columns: Sequence[tuple[str, str]], rows: Rows) -> Result:
         _Known(Batch(len(columns), rows=rows)),
         row_counts=[len(rows)],
     )
+
+
+async def collect(result: Result, most: int) -> tuple[Summary, Rows]:
+    """The rows of a result, `most` of them; the summary says whether that is all. Raises what reading them raises."""
+    rows: Rows = []
+    complete = True
+    try:
+        async for batch in result.batches:
+            rows += batch.rows
+            if len(rows) > most or (result.endless is not None and len(rows) == most):
+                del rows[most:]
+                complete = False
+                break
+    finally:
+        await result.batches.aclose()
+    return Summary(len(rows), complete), rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 from collections.abc import Iterator
 from io import BufferedReader
@@ -49,3 +50,18 @@ def decoded(stream: BinaryIO, name: str) -> Iterator[str]:
             yield text
         if not chunk:
             return
+
+
+def next_to(script: str, path: str) -> str:
+    """A path that a script names, seen from the folder that the script is in."""
+    given = Path(path).expanduser()
+    return path if given.is_absolute() or script == "-" else str(Path(script).parent / given)
+
+
+def work_in(folder: str) -> None:
+    """Change the folder that names of files are seen from. Raises UsageError."""
+    try:
+        os.chdir(Path(folder).expanduser())
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{folder}: {reason}") from None

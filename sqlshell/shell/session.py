@@ -94,6 +94,8 @@ class Session:
     """Told of the columns of each result that is shown."""
     last_id: str = ""
     """The statementID of the last statement."""
+    rows: int | None = None
+    """The rows of the last statement's last result."""
     elapsed: float | None = None
     """Seconds from submission to the last row of the last statement."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlshell.client.service import Service
 from sqlshell.client.watch import Submission
@@ -17,28 +17,35 @@ from sqlshell.errors import (
     Interrupted,
     NotAuthenticated,
     ShellError,
-    StatementError,
     UsageError,
 )
+from sqlshell.shell.actions import perform
 from sqlshell.shell.background import Background
 from sqlshell.shell.commands.command import Command, find
+from sqlshell.shell.failures import Told, tell
+from sqlshell.shell.flow import NAMES as FLOW
+from sqlshell.shell.flow import Flow
 from sqlshell.shell.foreground import Foreground
+from sqlshell.shell.hooks import Hooks
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
-from sqlshell.shell.policy import Ask, Policy
-from sqlshell.shell.port import Connect, Edit, Effect, Fetch, Quit, Redirect, Run, RunFile, Say, Show, Submit
-from sqlshell.shell.scripts import read_script
+from sqlshell.shell.past import Past
+from sqlshell.shell.policy import Policy
+from sqlshell.shell.port import Consumer
+from sqlshell.shell.scripts import next_to, read_script
 from sqlshell.shell.session import Running, Session
 from sqlshell.shell.transfers import Attachments
+from sqlshell.shell.variables import Variables
 from sqlshell.sql.kinds import reads_only
 from sqlshell.sql.scanner import Command as CommandText
-from sqlshell.sql.scanner import Item, Scanner, Statement
+from sqlshell.sql.scanner import Item, Scanner, Statement, split
 
 if TYPE_CHECKING:
     from sqlshell.sql.suggest import Suggestion
 
 Offline = Callable[[Submission, SessionContext], None]
 """Tells of a submission in the place of making it."""
+Given = TypeVar("Given")
 
 DEEPEST_INCLUDE = 50
 
@@ -61,7 +68,6 @@ class Shell:
     ) -> None:
         self.session = session
         self.commands = commands
-        self.themes = themes
         self.diagnostics = diagnostics
         self.exit = Exit.DONE
         self.service = service
@@ -69,35 +75,22 @@ class Shell:
         self.attachments = Attachments(attached, diagnostics)
         self.background = Background(service.statements, journal, diagnostics)
         self.foreground = Foreground(service.statements, session, outlet, diagnostics, journal)
-        self.doctor: Callable[[], Awaitable[str]] = _healthy
-        """Looks at what works and what does not."""
-        self.connect: Callable[[str], Awaitable[None]] = _nowhere
-        """Go on at another target."""
-        self.moved: Callable[[str], None] = lambda name: None
-        """Told that the shell has another service, and what history and catalogs know it by."""
-        self.refresh: Callable[[], None] = lambda: None
-        """Have the names that completion knows loaded anew."""
-        self.history: Callable[[], list[tuple[float, str]]] = list
-        """What was entered at this prompt and others, with its time, the oldest first."""
-        self.forget: Callable[[], None] = lambda: None
-        self.previews: Callable[[], Iterable[str]] = themes
-        """The themes in their colours."""
-        self.names: Callable[[], Iterable[str]] = tuple
-        """The names that are known of the service, for those that are not."""
-        self.redact: Callable[[str], str] = _as_it_is
-        """Takes the secrets out of a statement before it is kept."""
+        self.hooks = Hooks(themes=themes)
+        self.variables = Variables(session)
+        self.flow = Flow()
+        self.past = Past(service.statements, session)
         self.last_text = ""
         """The statement that was run last, as it was written."""
         self.prefill = ""
         """What the next prompt begins with."""
-        self._outlet = outlet
+        self.outlet = outlet
+        self.offer_commands = True
+        """Whether backslash commands run; False for scripts that others wrote."""
         self._offline = offline
         self._policy = policy or Policy()
-        self.ask: Ask | None = None
-        """Asks the person; None in a script."""
-        self._including: list[str] = []
+        self.including: list[str] = []
         self._going = True
-        self._command_task: asyncio.Task[Effect | None] | None = None
+        self._command_task: asyncio.Task[Any] | None = None
 
     @property
     def busy(self) -> bool:
@@ -114,6 +107,18 @@ class Shell:
         With `stop` a failure ends the script; a lost connection and an interruption always do. Errors are told, and
         the first one's code stays in `exit`.
         """
+        depth = self.flow.depth
+        try:
+            going = await self._run_script(chunks, name, stop=stop)
+        finally:
+            if not (self.session.interactive and not name):
+                try:
+                    self.flow.close(depth)
+                except UsageError as error:
+                    self._tell(error, name, None)
+        return going
+
+    async def _run_script(self, chunks: Iterable[str], name: str, *, stop: bool) -> bool:
         scanner = Scanner()
         arriving = iter(chunks)
         at_end = False
@@ -179,14 +184,15 @@ class Shell:
     async def attach(self, service: Service, journal: Journal, policy: Policy, name: str) -> None:
         """Go on with another service; `name` is what history and catalogs know it by."""
         for job in await self.background.named():
-            self._announce(f"[{job.number}] still runs there: sqlshell fetch {job.statement_id}")
+            self.announce(f"[{job.number}] still runs there: sqlshell fetch {job.statement_id}")
         await self.aclose()
         self.service, self.journal, self._policy = service, journal, policy
         progress = self.foreground.progress
         self.background = Background(service.statements, journal, self.diagnostics)
-        self.foreground = Foreground(service.statements, self.session, self._outlet, self.diagnostics, journal)
+        self.foreground = Foreground(service.statements, self.session, self.outlet, self.diagnostics, journal)
         self.foreground.progress = progress
-        self.moved(name)
+        self.past = Past(service.statements, self.session)
+        self.hooks.moved(name)
 
     async def aclose(self) -> None:
         """Leave: what runs in the background goes on at the service."""
@@ -196,108 +202,135 @@ class Shell:
 
     async def _item(self, item: Item) -> None:
         if isinstance(item, Statement):
-            await self._statement(item.text, background=item.background)
+            if self.flow.active:
+                await self.statement(item.text, background=item.background)
+            return
+        if not self.offer_commands:
+            raise UsageError(f"\\{item.name}: backslash commands are off", "--no-commands forbids them")
+        if not self.flow.active and item.name not in FLOW:
             return
         found = find(self.commands, item.name)
         if item.statement is not None and not found.submits:
-            await self._statement(item.statement.text)
+            if found.name in FLOW:
+                raise UsageError(f"\\{item.name} stands between statements", "end the statement before it with ;")
+            await self.statement(item.statement.text)
         await self._command(found, item)
 
     async def _command(self, found: Command, item: CommandText) -> None:
-        self._command_task = asyncio.ensure_future(found.run(self, item.args))
+        effect = await self.interruptible(found.run(self, item.args, item.name), item.name)
+        if effect is not None:
+            await perform(self, effect, item)
+
+    async def interruptible(self, work: Coroutine[Any, Any, Given], name: str) -> Given:
+        """Wait for what Ctrl-C may end. Raises Interrupted when it did."""
+        self._command_task = task = asyncio.ensure_future(work)
         try:
-            effect = await self._command_task
+            return await task
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is not None and current.cancelling():
                 raise
-            raise Interrupted(f"\\{item.name} was interrupted") from None
+            raise Interrupted(f"\\{name} was interrupted") from None
         finally:
             self._command_task = None
             if self.session.running is not None:
                 self.session.running = None
                 self.foreground.progress.hide()
-        match effect:
-            case Quit():
-                self._going = False
-            case Say(text, own):
-                self.diagnostics.say(text, own=own)
-            case Redirect(output):
-                self._outlet.redirect(output)
-            case RunFile(path):
-                await self._include(path)
-            case Show(result):
-                await self._outlet.show(result)
-            case Run(steps):
-                before = self.exit
-                for text, script in steps:
-                    self.diagnostics.say(text)
-                    if script and not await self.run_script([script], "", stop=False):
-                        break
-                self.exit = before
-            case Edit(path):
-                from sqlshell.shell.editor import edit_file, edited
 
-                if path:
-                    edit_file(path)
-                    await self._include(path)
-                else:
-                    self.prefill = edited(self.last_text)
-            case Connect(target):
-                await self.connect(target)
-                self.diagnostics.say(f"now on {self.session.target}")
-            case Fetch(statement_id):
-                await self.foreground.fetch(statement_id, self.session.context)
-            case Submit(expanded, output, background):
-                if item.statement is None:
-                    raise UsageError(f"\\{item.name} ends a statement, and there is none", "write it behind one")
-                text = item.statement.text
-                await self._statement(text, expanded=expanded, output=output, background=background)
+    def leave(self) -> None:
+        """Have the shell end after this."""
+        self._going = False
 
-    async def _include(self, path: str) -> None:
-        if len(self._including) >= DEEPEST_INCLUDE:
+    async def include(self, path: str, *, beside: bool = False) -> None:
+        """Run a script; `beside` looks for it in the folder of the script that this stands in. Raises Told."""
+        if beside and self.including:
+            path = next_to(self.including[-1], path)
+        if len(self.including) >= DEEPEST_INCLUDE:
             raise UsageError(
                 f"{path}: scripts include each other more than {DEEPEST_INCLUDE} deep", "does it include itself?"
             )
-        self._including.append(path)
+        self.including.append(path)
         before, self.exit = self.exit, Exit.DONE
         try:
             await self.run_script(read_script(path), path, stop=self.session.options.on_error == "stop")
             failed = self.exit
         finally:
-            self._including.pop()
+            self.including.pop()
             self.exit = before
         if failed != Exit.DONE:
             raise Told(failed)
 
-    async def _statement(
-        self, sql: str, *, expanded: bool = False, output: str = "", background: bool = False, own: bool = True
+    async def statement(
+        self,
+        sql: str,
+        consumer: Consumer | None = None,
+        *,
+        expanded: bool = False,
+        output: str = "",
+        background: bool = False,
+        own: bool = True,
     ) -> None:
-        """Run one statement. `own` says that the person wrote its text, so that files it names may be sent."""
+        """Run one statement, with the values of its variables. What its value holds may be several.
+
+        `own` says that the person wrote its text, so that files it names may be sent and variables be filled in;
+        `consumer` takes its results in the place of whoever shows them.
+        """
+        if own and ":" in sql:
+            filled, own = self.variables.fill(sql)
+            if filled is not sql:
+                parts = [item for item in split(filled, commands=False) if isinstance(item, Statement)]
+                for number, part in enumerate(parts, 1):
+                    last = number == len(parts)
+                    await self._one(
+                        part.text,
+                        consumer if last else None,
+                        expanded=expanded and last,
+                        output=output if last else "",
+                        background=background and last,
+                        own=own,
+                    )
+                return
+        await self._one(sql, consumer, expanded=expanded, output=output, background=background, own=own)
+
+    async def _one(
+        self, sql: str, consumer: Consumer | None, *, expanded: bool, output: str, background: bool, own: bool
+    ) -> None:
         options = self.session.options
         if options.echo:
             self.diagnostics.say(sql)
         limit = None
-        shown = not output and not self._outlet.exporting
+        shown = not output and not self.outlet.exporting and consumer is None
         if self.session.embedded and self.session.interactive and shown and not background:
             limit = options.rowlimit or None
         self.last_text = sql
-        await self._policy.check(sql, self.ask)
+        await self._policy.check(sql, self.hooks.ask)
         sql, files = self.attachments.of(sql, own=own)
         # To the embedded service nothing is sent twice: it cannot be out of reach.
         asked = Submission(sql, files, limit, not self.session.embedded and reads_only(sql))
         if self._offline is not None:
             self._offline(asked, self.session.context)
-            self.attachments.sent(files)
-            return
-        if background:
+        elif background:
             job = self.background.start(asked, self.session.context)
-            self._announce(f"[{job.number}] runs in the background; \\jobs lists it")
+            self.announce(f"[{job.number}] runs in the background; \\jobs lists it")
         else:
-            await self.foreground.run(asked, self.session.context, expanded=expanded, output=output)
+            await self._watched(
+                asked, consumer or partial(self.outlet.show, expanded=expanded, output=output), consumer
+            )
         self.attachments.sent(files)
 
-    def _announce(self, text: str) -> None:
+    async def _watched(self, asked: Submission, show: Consumer, consumer: Consumer | None) -> None:
+        failure: ShellError | None = None
+        self.session.rows = None
+        try:
+            await self.foreground.run(asked, self.session.context, self.past.noting(show), quiet=consumer is not None)
+        except ShellError as error:
+            failure = error
+            raise
+        finally:
+            self.variables.ended(failure)
+
+    def announce(self, text: str) -> None:
+        """Tell of something that a person at a prompt wants to know in any case."""
         if self.session.interactive:
             self.diagnostics.say(text)
         else:
@@ -306,37 +339,5 @@ class Shell:
     def _tell(self, error: ShellError, name: str, item: Item | None) -> None:
         if self.exit == Exit.DONE:
             self.exit = error.exit
-        if isinstance(error, Told):
-            return
-        if item is not None and name:
-            line = item.line if isinstance(item, Statement) or item.statement is None else item.statement.line
-            error.where = replace(error.where, file=name, line=line)
-        text = item.text if isinstance(item, Statement) else item.statement.text if item and item.statement else ""
-        if text and isinstance(error, StatementError):
-            from sqlshell.shell.excerpt import excerpt, nearest
-
-            near = nearest(error, self.names())
-            error.hint = f"{near}; {error.hint}".rstrip("; ") if near else error.hint
-            self.diagnostics.error(error, excerpt(text, error))
-            return
-        self.diagnostics.error(error)
-
-
-def _as_it_is(sql: str) -> str:
-    return sql
-
-
-async def _healthy() -> str:
-    return ""
-
-
-async def _nowhere(text: str) -> None:
-    raise UsageError("this shell has one target", "start another")
-
-
-class Told(ShellError):
-    """A script inside another failed, and said so itself."""
-
-    def __init__(self, code: Exit) -> None:
-        super().__init__("")
-        self.exit = code
+        if not isinstance(error, Told):
+            tell(error, name, item, self.last_text, self.diagnostics, self.hooks.names)

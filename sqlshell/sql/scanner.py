@@ -34,11 +34,12 @@ class _Joint(enum.Enum):
 class Scanner:
     """Takes a script in pieces that may end anywhere, and gives back what is complete.
 
-    `line` is the number of the script's first line.
+    `line` is the number of the script's first line; without `commands` a backslash is a character like any other.
     """
 
-    def __init__(self, *, line: int = 1) -> None:
+    def __init__(self, *, line: int = 1, commands: bool = True) -> None:
         self._line = line
+        self._commands = commands
         self._base = 0  # characters before the text
         self._text = ""
         self._counted = 0  # where in the text the lines are counted up to
@@ -98,7 +99,7 @@ class Scanner:
             if not self._started and not self._span:
                 position = _end(patterns.BETWEEN, text, position)
                 whole = patterns.WHOLE_STATEMENT.match(text, position)
-                if whole and not _may_have_body(whole[1]):
+                if whole and text[position] not in ".!" and not _may_have_body(whole[1]):
                     start, stop = whole.span(1)
                     written = text[start:stop].rstrip(patterns.BLANKS)
                     items.append(Statement(written, self._line_at(start), self._base + start, True))
@@ -177,6 +178,9 @@ class Scanner:
         first = text[start]
         if first in "-/\\" and start + 1 == len(text):
             return None
+        if first in ".!" and not self._started and self._commands and "\n" not in text[start:]:
+            self._in_command = True
+            return None
         if text.startswith("--", start):
             self._span = LineComment()
             return start + 2
@@ -187,6 +191,10 @@ class Scanner:
         if first == "\\":
             return self._backslash(text, start, items)
         if not self._started:
+            if first in ".!" and self._commands:
+                dotted = patterns.DOTTED.match(text, start)
+                if dotted is not None:
+                    return self._dotted(text, dotted, items)
             self._start(start)
         return self._token(text, start, first, items)
 
@@ -246,12 +254,12 @@ class Scanner:
         return end
 
     def _backslash(self, text: str, start: int, items: list[Item]) -> int | None:
-        named = patterns.COMMAND.match(text, start)
+        named = patterns.COMMAND.match(text, start) if self._commands else None
         if not named:
             if not self._started:
                 self._start(start)
             self._break()
-            if text[start + 1] not in ";:\\":
+            if text[start + 1] not in ";:\\" or not self._commands:
                 return start + 1
             self._parts.append(text[self._taken : start])
             self._taken = start + 1
@@ -270,6 +278,15 @@ class Scanner:
         return end + 2 if text.startswith("\\\\", end) else end
 
 
+    def _dotted(self, text: str, named: re.Match[str], items: list[Item]) -> int:
+        """A command of another shell, which takes the rest of its line."""
+        start, stop = named.span()
+        line_end = text.find("\n", stop)
+        args = text[stop:line_end].strip(patterns.BLANKS).removesuffix(";").rstrip(patterns.BLANKS)
+        items.append(Command(named[0], args, self._line_at(start), None, self._base + start))
+        return line_end
+
+
 def _may_have_body(statement: str) -> bool:
     return patterns.FUNCTION.match(statement) is not None and "begin" in statement.lower()
 
@@ -279,9 +296,9 @@ def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
     return found.end() if found else position
 
 
-def split(text: str) -> list[Item]:
+def split(text: str, *, commands: bool = True) -> list[Item]:
     """Everything in a whole script, in order."""
-    scanner = Scanner()
+    scanner = Scanner(commands=commands)
     return [*scanner.feed(text), *scanner.close()]
 
 

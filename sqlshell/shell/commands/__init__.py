@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from sqlshell.shell.commands import display, files, general, jobs, learning, scripts
+from sqlshell.shell.commands import display, files, general, jobs, learning, looking, running, scripts, variables
 from sqlshell.shell.commands.command import Command, table
 
 BUILTIN: tuple[Command, ...] = (
     *general.COMMANDS,
+    *looking.COMMANDS,
     *display.COMMANDS,
+    *running.COMMANDS,
     *scripts.COMMANDS,
+    *variables.COMMANDS,
     *jobs.COMMANDS,
     *files.COMMANDS,
     *learning.COMMANDS,

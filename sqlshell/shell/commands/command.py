@@ -1,20 +1,29 @@
 """A backslash command: a coroutine `(port, args) -> effect`, whose docstring is its help and whose usage is its parser.
 
-A usage is words: `FILE` is required, `[FILE]` may be left out, `[on|off]` is one of those words, `[TEXT...]` is the
-rest of the line as it stands.
+A usage is words: `FILE` is required, `[FILE]` may be left out, `[on|off]` is one of those words, `WORD...` is any
+number of words, `[TEXT...]` is the rest of the line as it stands, and so is a `|command` in the place of `FILE...`.
 """
 
 from __future__ import annotations
 
 import inspect
-import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.port import Effect, Port
 
-Args = list[str]
+
+class Args(list[str]):
+    """The arguments; `name` is the name or alias that was typed, `plus` whether it ended in +."""
+
+    name: str = ""
+
+    @property
+    def plus(self) -> bool:
+        return self.name.endswith("+")
+
+
 Body = Callable[[Port, Args], Awaitable[Effect | None]]
 
 
@@ -32,9 +41,11 @@ class Command:
     def summary(self) -> str:
         return self.help.partition("\n")[0]
 
-    async def run(self, port: Port, text: str) -> Effect | None:
+    async def run(self, port: Port, text: str, typed: str = "") -> Effect | None:
         """Run it with the rest of its line. Raises UsageError for arguments that the usage does not allow."""
-        return await self.body(port, parse(self.name, self.usage, text))
+        args = parse(self.name, self.usage, text, port.variables)
+        args.name = typed or self.name
+        return await self.body(port, args)
 
 
 def command(
@@ -70,32 +81,38 @@ def find(commands: Mapping[str, Command], name: str) -> Command:
     raise UsageError(f"there is no command \\{name}", hint)
 
 
-def parse(name: str, usage: str, text: str) -> Args:
-    """The arguments in `text` by `usage`. Raises UsageError that shows the usage."""
+def parse(name: str, usage: str, text: str, values: Mapping[str, str]) -> Args:
+    """The arguments in `text` by `usage`, with the values of variables. Raises UsageError that shows the usage."""
     hint = f"usage: \\{name} {usage}".rstrip()
     wanted = usage.split()
-    if wanted and wanted[-1].strip("[]").endswith("..."):
-        text = text.strip()
+    last = wanted[-1].strip("[]") if wanted else ""
+    text = text.strip()
+    whole = last == "TEXT..." or (last == "FILE..." and text.startswith("|"))
+    if whole and len(wanted) == 1:
         if not text and not wanted[-1].startswith("["):
             raise UsageError(f"\\{name} needs {wanted[-1]}", hint)
-        return [text] if text else []
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    lexer.escape = ""
+        return Args([text] if text else [])
     try:
-        given = list(lexer)
-    except ValueError:
-        raise UsageError(f"\\{name}: a quote is not closed", hint) from None
-    if len(given) > len(wanted):
+        given = _words(text, values)
+    except UsageError as error:
+        raise UsageError(f"\\{name}: {error.message}", error.hint or hint) from None
+    if len(given) > len(wanted) and not (last.endswith("...") and last != "FILE..."):
         extra = given[len(wanted)]
         raise UsageError(f"\\{name} does not take {extra!r}", hint)
     for number, word in enumerate(wanted):
-        bare = word.strip("[]")
+        bare = word.strip("[]").removesuffix("...")
         if number >= len(given):
             if not word.startswith("["):
                 raise UsageError(f"\\{name} needs {bare}", hint)
             break
         if "|" in bare and given[number] not in bare.split("|"):
             raise UsageError(f"\\{name}: {given[number]!r} is none of {bare.replace('|', ', ')}", hint)
-    return given
+    return Args(given)
+
+
+def _words(text: str, values: Mapping[str, str]) -> list[str]:
+    if not any(char in text for char in "'\"`:"):
+        return text.split()
+    from sqlshell.shell.lexing import words
+
+    return words(text, values)

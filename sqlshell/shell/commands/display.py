@@ -45,14 +45,14 @@ async def timing(port: Port, args: Args) -> Say:
 @command("theme", "[NAME]")
 async def theme(port: Port, args: Args) -> Say:
     """Show the themes in their colours, or choose one. The menu behind \\theme shows each while it is walked to."""
-    names = port.themes()
+    names = port.hooks.themes()
     if args:
         if args[0] not in names:
             raise UsageError(f"there is no theme {args[0]!r}", f"themes: {', '.join(names)}")
         port.session.options.theme = args[0]
         return Say(f"Theme is {args[0]}.")
     chosen = port.session.options.theme
-    lines = port.previews() if port.session.interactive else names
+    lines = port.hooks.previews() if port.session.interactive else names
     return Say("\n".join(f"{'*' if line.split()[0] == chosen else ' '} {line}" for line in lines), own=True)
 
 
@@ -93,8 +93,8 @@ def _read(port: Port, name: str, text: str) -> object:
             from sqlshell.output.styles import style_named
 
             style_named(text)
-        case "theme" if text not in port.themes():
-            raise UsageError(f"there is no theme {text!r}", f"themes: {', '.join(port.themes())}")
+        case "theme" if text not in port.hooks.themes():
+            raise UsageError(f"there is no theme {text!r}", f"themes: {', '.join(port.hooks.themes())}")
         case "on_error" if text not in {"stop", "continue"}:
             raise UsageError(f"on_error is stop or continue, not {text!r}")
     return text

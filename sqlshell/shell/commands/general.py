@@ -73,14 +73,14 @@ def _part(text: str) -> str:
 async def connect(port: Port, args: Args) -> Effect | None:
     """Go on at another target: a profile, a URL or a file, as on the command line; alone, show where this is."""
     if not args:
-        return await show_context.body(port, [])
+        return await show_context.body(port, Args())
     return Connect(args[0])
 
 
 @command("refresh")
 async def refresh(port: Port, args: Args) -> Say:
     """Load anew the names that completion knows, in the background."""
-    port.refresh()
+    port.hooks.refresh()
     return Say("loading the names that the service has")
 
 
@@ -89,13 +89,13 @@ async def history(port: Port, args: Args) -> Say:
     """Show what was entered, with its time; PATTERN's letters in order choose. \\history clear forgets it."""
     if args == ["clear"]:
         try:
-            port.forget()
+            port.hooks.forget()
         except OSError as error:
             raise UsageError(f"the history cannot be cleared: {error.strerror or error}") from None
         return Say("the history of this target is cleared")
     typed = args[0] if args else ""
     lines = []
-    for moment, text in port.history():
+    for moment, text in port.hooks.history():
         rest = iter(text.lower())
         if typed.lower() in text.lower() or all(char in rest for char in typed.lower()):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))

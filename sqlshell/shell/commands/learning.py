@@ -54,7 +54,7 @@ async def tutorial(port: Port, args: Args) -> Run:
 @command("doctor")
 async def doctor(port: Port, args: Args) -> Say:
     """Say what works, what does not, and what to do: versions, settings, connection, certificate, clock, latency."""
-    return Say(await port.doctor())
+    return Say(await port.hooks.doctor())
 
 
 COMMANDS = (syntax_help, tutorial, doctor)

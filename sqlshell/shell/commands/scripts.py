@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Edit, Port, Redirect, RunFile, Say, Submit
+from sqlshell.shell.port import Edit, Port, Redirect, RunFile
+from sqlshell.shell.scripts import work_in
 
 
 @command("i", "FILE", aliases=("include",))
@@ -18,27 +19,7 @@ async def redirect(port: Port, args: Args) -> Redirect:
     """Send results to a file, or to a command with |; without a name, to the terminal again.
 
     A file is written beside its place and moved there at the next \\o or at the end."""
-    return Redirect(args[0].strip("'\"") if args else "")
-
-
-@command("g", "[FILE...]", submits=True)
-async def go(port: Port, args: Args) -> Submit:
-    """End a statement as ; does; with a name, send its result to that file, or to a command with |."""
-    return Submit(output=args[0].strip("'\"") if args else "")
-
-
-@command("gx", "[FILE...]", aliases=("G",), submits=True)
-async def go_expanded(port: Port, args: Args) -> Submit:
-    """End a statement as ; does, and show its rows as records."""
-    return Submit(expanded=True, output=args[0].strip("'\"") if args else "")
-
-
-@command("bg", submits=True)
-async def go_background(port: Port, args: Args) -> Submit:
-    """End a statement and leave it running in the background, as ;& does.
-
-    Its end is announced, \\jobs lists it, \\fetch shows its result. It runs in a session of its own."""
-    return Submit(background=True)
+    return Redirect(args[0] if args else "")
 
 
 @command("e", "[FILE]", aliases=("edit",))
@@ -49,10 +30,41 @@ async def edit(port: Port, args: Args) -> Edit:
     return Edit(args[0] if args else "")
 
 
-@command("echo", "[TEXT...]")
-async def echo(port: Port, args: Args) -> Say:
-    """Print a text on stderr."""
-    return Say(args[0] if args else "")
+@command("once", "FILE...")
+async def once(port: Port, args: Args) -> Redirect:
+    """Send the next result alone to a file, or to a command with |."""
+    return Redirect(args[0], once=True)
 
 
-COMMANDS = (include, redirect, go, go_expanded, go_background, edit, echo)
+@command("tee", "[FILE...]")
+async def tee(port: Port, args: Args) -> Redirect:
+    """Show results and write them to a file, or to a command with |, too; without a name, no more."""
+    return Redirect(args[0] if args else "", too=True)
+
+
+@command("ir", "FILE", aliases=("include_relative",))
+async def include_beside(port: Port, args: Args) -> RunFile:
+    """As \\i, but the file is looked for in the folder of the script that names it."""
+    return RunFile(args[0], beside=True)
+
+
+@command("cd", "[FOLDER]")
+async def change_folder(port: Port, args: Args) -> None:
+    """Work in another folder; without a name, in your own."""
+    work_in(args[0] if args else "~")
+
+
+@command("!", "[TEXT...]")
+async def run_in_shell(port: Port, args: Args) -> None:
+    """Run a command of your shell, or the shell itself."""
+    import asyncio
+    import os
+
+    command = args[0] if args else os.environ.get("SHELL", "/bin/sh")
+    process = await asyncio.create_subprocess_shell(command)
+    code = await process.wait()
+    port.variables.set("SHELL_ERROR", "true" if code else "false")
+    port.variables.set("SHELL_EXIT_CODE", str(code))
+
+
+COMMANDS = (include, include_beside, redirect, once, tee, edit, change_folder, run_in_shell)

@@ -21,8 +21,10 @@ class Search(Protocol):
     searching: bool
 
 
-def bindings(options: Options, search: Search, say: Callable[[str], None]) -> KeyBindings:
-    """The shell's own keys beside prompt_toolkit's. `say` tells of what cannot be done."""
+def bindings(
+    options: Options, search: Search, say: Callable[[str], None], whole: Callable[[str], bool] = complete
+) -> KeyBindings:
+    """The shell's own keys beside prompt_toolkit's. `say` tells of what cannot be done; `whole` text Enter ends."""
     keys = KeyBindings()
     searching = Condition(lambda: search.searching)
 
@@ -57,7 +59,7 @@ def bindings(options: Options, search: Search, say: Callable[[str], None]) -> Ke
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
             # A completion that was walked to is taken, not sent.
             buffer.complete_state = None
-        elif not options.multiline or complete(buffer.text):
+        elif not options.multiline or whole(buffer.text):
             buffer.validate_and_handle()
         else:
             buffer.insert_text("\n" + _indent(buffer.document.current_line_before_cursor))

@@ -42,6 +42,7 @@ def painter(theme: Theme, colours: int) -> Callable[[str, Role], str] | None:
     looks = {name: sgr(theme.ui.get(name, ""), colours) for name in ("header", "null")}
     if not any(looks.values()):
         return None
+    looks["changed"] = "\x1b[7m"
 
     def paint(text: str, role: Role) -> str:
         look = looks[role]

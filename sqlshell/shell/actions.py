@@ -1,0 +1,128 @@
+"""What the effects of backslash commands do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlshell.errors import Exit, UsageError
+from sqlshell.shell.port import (
+    Again,
+    Connect,
+    Drop,
+    Edit,
+    Effect,
+    Execute,
+    Fetch,
+    Keep,
+    Many,
+    Print,
+    Quit,
+    Redirect,
+    Run,
+    RunFile,
+    Say,
+    Show,
+    Submit,
+)
+from sqlshell.sql.items import Command
+
+if TYPE_CHECKING:
+    from sqlshell.shell.shell import Shell
+
+
+async def perform(shell: Shell, effect: Effect, item: Command) -> None:
+    """Do it; `item` is the command that asked for it. Raises ShellError."""
+    match effect:
+        case Submit(expanded, output, background, consumer, then, reads):
+            text = _text(shell, item)
+            if reads:
+                _refuse_writing(text, item.name)
+            await shell.statement(text, consumer, expanded=expanded, output=output, background=background)
+            following = then() if then is not None else None
+            if following is not None:
+                await perform(shell, following, item)
+        case Execute(texts, own):
+            for text in texts:
+                await shell.statement(text, own=own)
+        case Again():
+            from sqlshell.shell.watching import again
+
+            await again(shell, _text(shell, item), effect)
+        case Keep(tell):
+            following = tell(item.statement.text if item.statement is not None else shell.last_text)
+            if following is not None:
+                await perform(shell, following, item)
+            if item.statement is not None:
+                await _go_on(shell, item.statement.text)
+        case Say(text, own):
+            shell.diagnostics.say(text, own=own)
+        case Print(text, with_results):
+            shell.outlet.print(text, with_results=with_results)
+        case Many(effects):
+            for each in effects:
+                await perform(shell, each, item)
+        case Show(result, output, title):
+            if title and shell.session.interactive:
+                shell.diagnostics.say(title)
+            await shell.outlet.show(result, output=output)
+        case Redirect(output, once, too):
+            shell.outlet.redirect(output, once=once, too=too)
+        case Quit():
+            shell.leave()
+        case Drop():
+            shell.last_text = "" if item.statement is None else shell.last_text
+        case _:
+            await _elsewhere(shell, effect)
+
+
+async def _elsewhere(shell: Shell, effect: Effect) -> None:
+    """Scripts, editors, other targets, earlier statements."""
+    match effect:
+        case RunFile(path, beside):
+            await shell.include(path, beside=beside)
+        case Run(steps):
+            before = shell.exit
+            for text, script in steps:
+                shell.diagnostics.say(text)
+                if script and not await shell.run_script([script], "", stop=False):
+                    break
+            shell.exit = before
+        case Edit(path):
+            from sqlshell.shell.editor import edit_file, edited
+
+            if path:
+                edit_file(path)
+                await shell.include(path)
+            else:
+                shell.prefill = edited(shell.last_text)
+        case Connect(target):
+            await shell.hooks.connect(target)
+            shell.diagnostics.say(f"now on {shell.session.target}")
+        case Fetch(statement_id):
+            show = shell.past.noting(shell.outlet.show)
+            await shell.foreground.fetch(statement_id, shell.session.context, show)
+
+
+async def _go_on(shell: Shell, text: str) -> None:
+    """A statement that was only looked at: a person finds it at the prompt, a script's runs."""
+    if shell.session.interactive and shell.exit == Exit.DONE and not shell.including:
+        shell.prefill = text
+    else:
+        await shell.statement(text)
+
+
+def _text(shell: Shell, item: Command) -> str:
+    """The statement that a command ends; without one, the last, as in psql."""
+    if item.statement is not None:
+        return item.statement.text
+    if not shell.last_text:
+        raise UsageError(f"\\{item.name} ends a statement, and there is none", "write it behind one")
+    return shell.last_text
+
+
+def _refuse_writing(text: str, name: str) -> None:
+    from sqlshell.sql.effects import effects
+
+    writing = next((found for found in effects(text) if found.writes), None)
+    if writing is not None:
+        raise UsageError(f"\\{name} would run it, and {writing.name} may write")

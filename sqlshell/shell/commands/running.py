@@ -1,0 +1,178 @@
+"""Ways to end a statement, and to look at it before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlshell.errors import OutputError, UsageError
+from sqlshell.output.formats import Summary
+from sqlshell.result import Result, Rows
+from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.port import Again, Drop, Effect, Execute, Keep, Port, Print, Say, Show, Submit
+from sqlshell.shell.rows import collect, table_of
+
+MOST_STATEMENTS = 100_000
+"""Statements that \\gexec runs at most: they are read before the first of them is run."""
+LONGEST_VALUE = 1 << 20
+"""Characters of a value that \\gset takes."""
+
+
+@command("g", "[FILE...]", submits=True)
+async def go(port: Port, args: Args) -> Submit:
+    """End a statement as ; does; with a name, send its result to that file, or to a command with |."""
+    return Submit(output=args[0] if args else "")
+
+
+@command("gx", "[FILE...]", aliases=("G",), submits=True)
+async def go_expanded(port: Port, args: Args) -> Submit:
+    """End a statement as ; does, and show its rows as records."""
+    return Submit(expanded=True, output=args[0] if args else "")
+
+
+@command("bg", submits=True)
+async def go_background(port: Port, args: Args) -> Submit:
+    """End a statement and leave it running in the background, as ;& does.
+
+    Its end is announced, \\jobs lists it, \\fetch shows its result. It runs in a session of its own."""
+    return Submit(background=True)
+
+
+@command("gset", "[PREFIX]", submits=True)
+async def go_set(port: Port, args: Args) -> Submit:
+    """End a statement, and keep the values of its one row in variables named as its columns, PREFIX before them.
+
+    A NULL unsets its variable. What came from the service is never taken for a command."""
+    prefix = args[0] if args else ""
+
+    async def take(result: Result) -> Summary:
+        summary, rows = await collect(result, 2)
+        if len(rows) != 1:
+            raise UsageError(f"\\gset takes one row, and {'there was none' if not rows else 'there were more'}")
+        for column, value in zip(result.columns, rows[0], strict=True):
+            if value is None:
+                port.variables.unset(prefix + column.name)
+            elif len(value) > LONGEST_VALUE:
+                raise UsageError(f"\\gset: the value of {column.name} has {len(value):,} characters")
+            else:
+                port.variables.set(prefix + column.name, value, foreign=True)
+        return summary
+
+    return Submit(consumer=take)
+
+
+@command("gexec", submits=True)
+async def go_execute(port: Port, args: Args) -> Submit:
+    """End a statement, and run each value of its result as a statement, row by row; NULLs are passed over.
+
+    They are statements only: what came from the service is never taken for a command, and names no file of yours."""
+    texts: list[str] = []
+
+    async def take(result: Result) -> Summary:
+        summary, rows = await collect(result, MOST_STATEMENTS)
+        if not summary.complete:
+            raise UsageError(f"\\gexec: there are more than {MOST_STATEMENTS:,} rows")
+        texts.extend(value for row in rows for value in row if value and value.strip())
+        return summary
+
+    return Submit(consumer=take, then=lambda: Execute(texts))
+
+
+@command("gdesc", submits=True)
+async def go_describe(port: Port, args: Args) -> Submit:
+    """End a statement, and show the columns of its result with their types, without its rows.
+
+    The interface can tell them only by running it, so that a statement which may write is refused."""
+    described: list[Effect] = []
+
+    async def take(result: Result) -> Summary:
+        await result.batches.aclose()
+        rows: Rows = [
+            [column.name, column.type, None if column.nullable is None else str(column.nullable).lower()]
+            for column in result.columns
+        ]
+        described.append(Show(table_of((("Column", "VARCHAR"), ("Type", "VARCHAR"), ("Nullable", "VARCHAR")), rows)))
+        return Summary(0, True)
+
+    def then() -> Effect:
+        return described[-1] if described else Say("the statement has no result")
+
+    return Submit(consumer=take, then=then, reads=True)
+
+
+@command("watch", "[SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]", submits=True)
+async def watch(port: Port, args: Args) -> Again:
+    """End a statement, and run it every 2 SECONDS until Ctrl-C, c TIMES, or while it has m ROWS at least.
+
+    On a terminal the result is drawn over, and what changed is marked."""
+    seconds, times, least = 2.0, 0, 0
+    for number, word in enumerate(args):
+        name, given, value = word.partition("=")
+        if not given and number == 0:
+            name, value = "i", word
+        try:
+            match name:
+                case "i" | "interval":
+                    seconds = float(value)
+                case "c" | "count":
+                    times = int(value)
+                case "m" | "min_rows":
+                    least = int(value)
+                case _:
+                    raise UsageError(f"\\watch does not take {word!r}", "usage: \\watch [SECONDS] [i=] [c=] [m=]")
+        except ValueError:
+            raise UsageError(f"\\watch: {value!r} is no number", "\\watch i=5 c=10 m=1") from None
+    if not 0 <= seconds < 1e7 or times < 0 or least < 0:
+        raise UsageError("\\watch takes numbers from 0 on", "\\watch i=5 c=10 m=1")
+    return Again(seconds, times, least)
+
+
+@command("repeat", "TIMES [SECONDS]", submits=True)
+async def repeat(port: Port, args: Args) -> Again:
+    """End a statement, and run it so many TIMES, SECONDS (0) apart, each result shown as if it was run alone."""
+    try:
+        times, seconds = int(args[0]), float(args[1]) if len(args) > 1 else 0.0
+    except ValueError:
+        raise UsageError(f"\\repeat takes numbers, not {' '.join(args)!r}", "\\repeat 10 0.5") from None
+    if not (times > 0 and 0 <= seconds < 1e7):
+        raise UsageError("\\repeat takes numbers from 1 on", "\\repeat 10 0.5")
+    return Again(seconds, times, redraw=False)
+
+
+@command("p", aliases=("print",), submits=True)
+async def show_buffer(port: Port, args: Args) -> Keep:
+    """Show the statement before it, or the last one. It goes on at the prompt; in a script it is run."""
+    return Keep(lambda text: Print(f"{text}\n") if text else Say("there is no statement yet"))
+
+
+@command("r", aliases=("reset",), submits=True)
+async def drop_buffer(port: Port, args: Args) -> Drop:
+    """Throw away the statement before it, or forget the last one."""
+    return Drop()
+
+
+@command("w", "FILE", aliases=("write",), submits=True)
+async def write_buffer(port: Port, args: Args) -> Keep:
+    """Write the statement before it, or the last one, to a file. It goes on as after \\p."""
+
+    def tell(text: str) -> None:
+        try:
+            Path(args[0]).expanduser().write_text(f"{text};\n", encoding="utf-8")
+        except OSError as error:
+            raise OutputError(f"{args[0]} cannot be written: {error.strerror or error}") from None
+
+    return Keep(tell)
+
+
+COMMANDS = (
+    go,
+    go_expanded,
+    go_background,
+    go_set,
+    go_execute,
+    go_describe,
+    watch,
+    repeat,
+    show_buffer,
+    drop_buffer,
+    write_buffer,
+)

@@ -1,0 +1,127 @@
+"""Variables, conditions, and what a script says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.port import Port, Print, Say
+from sqlshell.shell.variables import switch
+
+
+@command("set", "[NAME] [VALUE...]")
+async def set_variable(port: Port, args: Args) -> Print | None:
+    """Show the variables, or give one its value: \\set limit 10, then select … limit :limit;
+
+    Several words are joined. :'name' is the value as a string, :"name" as a name, :{?name} says whether it is set."""
+    if not args:
+        lines = [f"{name} = {_quoted(value)}" for name, value in sorted(port.variables.items())]
+        return Print("".join(f"{line}\n" for line in lines))
+    port.variables.set(args[0], "".join(args[1:]))
+    return None
+
+
+@command("unset", "NAME")
+async def unset_variable(port: Port, args: Args) -> None:
+    """Forget a variable."""
+    port.variables.unset(args[0])
+
+
+@command("getenv", "NAME VARIABLE")
+async def get_environment(port: Port, args: Args) -> None:
+    """Give a variable NAME the value of an environment variable, where that is set."""
+    if args[1] in os.environ:
+        port.variables.set(args[0], os.environ[args[1]])
+
+
+@command("prompt", "[TEXT] NAME")
+async def ask(port: Port, args: Args) -> None:
+    """Ask the person for the value of a variable; a script takes the next line of the terminal."""
+    if len(args) > 2 or not args:
+        raise UsageError("\\prompt needs NAME", "usage: \\prompt [TEXT] NAME")
+    text, name = (args[0], args[1]) if len(args) == 2 else ("", args[0])
+    if port.hooks.ask is None:
+        value = _from_terminal(text)
+    else:
+        value = await port.hooks.ask(text)
+    port.variables.set(name, value)
+
+
+@command("if", "WORD...")
+async def begin(port: Port, args: Args) -> None:
+    """Run what follows, up to \\elif, \\else or \\endif, only if its word is true (on, 1, yes): \\if :{?name}"""
+    port.flow.begin(lambda: switch(" ".join(args), "\\if"))
+
+
+@command("elif", "WORD...")
+async def other(port: Port, args: Args) -> None:
+    """Run what follows if nothing since \\if ran and its word is true."""
+    port.flow.other(lambda: switch(" ".join(args), "\\elif"))
+
+
+@command("else")
+async def otherwise(port: Port, args: Args) -> None:
+    """Run what follows if nothing since \\if ran."""
+    port.flow.otherwise()
+
+
+@command("endif")
+async def end(port: Port, args: Args) -> None:
+    """End what \\if began."""
+    port.flow.end()
+
+
+@command("echo", "[WORD...]")
+async def echo(port: Port, args: Args) -> Print:
+    """Print words, and values of variables, on stdout; -n first ends no line."""
+    return Print(_line(args))
+
+
+@command("qecho", "[WORD...]")
+async def echo_to_output(port: Port, args: Args) -> Print:
+    """As \\echo, but where results go: to the file of \\o."""
+    return Print(_line(args), with_results=True)
+
+
+@command("warn", "[WORD...]")
+async def warn(port: Port, args: Args) -> Say:
+    """As \\echo, but on stderr."""
+    return Say(_line(args).removesuffix("\n"))
+
+
+def _line(args: Args) -> str:
+    if args[:1] == ["-n"]:
+        return " ".join(args[1:])
+    return " ".join(args) + "\n"
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n") + "'"
+
+
+def _from_terminal(text: str) -> str:
+    """A line of the terminal, where stdin may be a script."""
+    try:
+        with Path("/dev/tty").open("r+", encoding="utf-8", buffering=1) as terminal:
+            terminal.write(text)
+            terminal.flush()
+            return terminal.readline().rstrip("\n")
+    except OSError:
+        raise UsageError("\\prompt has nobody to ask", "--set NAME=VALUE gives a value on the command line") from None
+
+
+COMMANDS = (
+    set_variable,
+    unset_variable,
+    get_environment,
+    ask,
+    begin,
+    other,
+    otherwise,
+    end,
+    echo,
+    echo_to_output,
+    warn,
+)

@@ -1,0 +1,77 @@
+"""\\if, \\elif, \\else and \\endif: which of the branches that stand open is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlshell.errors import UsageError
+
+NAMES = frozenset({"if", "elif", "else", "endif"})
+
+
+@dataclass(slots=True)
+class _Branch:
+    taking: bool
+    """Whether this part runs."""
+    taken: bool
+    """Whether one of the parts has run, or none may."""
+    last: bool = False
+    """Whether \\else has come."""
+
+
+class Flow:
+    """A condition is only asked for where its answer counts."""
+
+    def __init__(self) -> None:
+        self._open: list[_Branch] = []
+
+    @property
+    def depth(self) -> int:
+        return len(self._open)
+
+    @property
+    def active(self) -> bool:
+        """Whether what comes now runs."""
+        return all(branch.taking for branch in self._open)
+
+    def begin(self, condition: Callable[[], bool]) -> None:
+        """\\if. A condition that cannot be told counts as false, and its error is raised."""
+        active = self.active
+        branch = _Branch(False, not active)
+        self._open.append(branch)
+        if active:
+            branch.taking = branch.taken = condition()
+
+    def other(self, condition: Callable[[], bool]) -> None:
+        """\\elif. Raises UsageError where none is allowed."""
+        branch = self._current("elif")
+        if branch.last:
+            raise UsageError("\\elif cannot come after \\else")
+        branch.taking = False
+        if not branch.taken:
+            branch.taking = branch.taken = condition()
+
+    def otherwise(self) -> None:
+        """\\else. Raises UsageError where none is allowed."""
+        branch = self._current("else")
+        if branch.last:
+            raise UsageError("\\else cannot come twice")
+        branch.taking, branch.taken, branch.last = not branch.taken, True, True
+
+    def end(self) -> None:
+        """\\endif. Raises UsageError where none is open."""
+        self._current("endif")
+        self._open.pop()
+
+    def close(self, depth: int) -> None:
+        """The end of a script that began at that depth. Raises UsageError where it left some open."""
+        left = len(self._open) - depth
+        del self._open[depth:]
+        if left > 0:
+            raise UsageError("the script ends within \\if", "\\endif closes it")
+
+    def _current(self, name: str) -> _Branch:
+        if not self._open:
+            raise UsageError(f"\\{name} without \\if")
+        return self._open[-1]

@@ -1,0 +1,45 @@
+"""What an interactive shell adds to the shell: a history, a catalog, themes, somebody to ask, other targets."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.policy import Ask
+
+
+async def _healthy() -> str:
+    return ""
+
+
+async def _nowhere(text: str) -> None:
+    raise UsageError("this shell has one target", "start another")
+
+
+@dataclass(slots=True)
+class Hooks:
+    """Each does nothing until somebody who can sets it."""
+
+    themes: Callable[[], Sequence[str]] = tuple
+    """The names of the themes that can be chosen. Raises UsageError for a broken theme file."""
+    previews: Callable[[], Iterable[str]] = tuple
+    """A line for each theme, in its colours. Raises UsageError for a broken theme file."""
+    doctor: Callable[[], Awaitable[str]] = _healthy
+    """Says what works and what does not, in lines."""
+    connect: Callable[[str], Awaitable[None]] = _nowhere
+    """Go on at another target."""
+    moved: Callable[[str], None] = lambda name: None
+    """Told that the shell has another service, and what history and catalogs know it by."""
+    refresh: Callable[[], None] = lambda: None
+    """Have the names that completion knows loaded anew."""
+    history: Callable[[], list[tuple[float, str]]] = list
+    """What was entered at this prompt and others, with its time (seconds since 1970), the oldest first."""
+    forget: Callable[[], None] = lambda: None
+    """Clear this target's history. Raises OSError."""
+    names: Callable[[], Iterable[str]] = tuple
+    """The names that are known of the service, for those that are not."""
+    redact: Callable[[str], str] = lambda sql: sql
+    """Takes the secrets out of a statement before it is kept."""
+    ask: Ask | None = None
+    """Asks the person; None in a script."""

@@ -1,0 +1,91 @@
+"""\\watch and \\repeat: a statement again and again, drawn over on a terminal, with what changed marked."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlshell.errors import Interrupted
+from sqlshell.output.formats import Summary
+from sqlshell.result import Result
+from sqlshell.shell.outlet import live
+from sqlshell.shell.port import Again
+from sqlshell.shell.rows import collect, table_of
+
+if TYPE_CHECKING:
+    from sqlshell.result import Rows
+    from sqlshell.shell.shell import Shell
+
+MOST_ROWS = 10_000
+"""Rows of one result that are drawn over at most; nobody sees more."""
+
+
+async def again(shell: Shell, sql: str, asked: Again) -> None:
+    """Run it until its times are over, its rows are too few, or a person has seen enough. Raises as running does."""
+    view = _View(shell, asked)
+    done = 0
+    while True:
+        began = time.monotonic()
+        await shell.statement(sql, view.show if asked.redraw else None)
+        done += 1
+        if (asked.times and done >= asked.times) or (asked.redraw and view.rows < asked.least):
+            return
+        try:
+            left = asked.seconds - (time.monotonic() - began)
+            await shell.interruptible(asyncio.sleep(max(0.0, left)), "watch")
+        except Interrupted:
+            if not shell.session.interactive:
+                raise
+            return
+
+
+class _View:
+    """One result after another, each in the place of the one before it where that can be."""
+
+    def __init__(self, shell: Shell, asked: Again) -> None:
+        self._shell = shell
+        self._asked = asked
+        self._before: Rows = []
+        self._lines = 0
+        self.rows = 0
+
+    async def show(self, result: Result) -> Summary:
+        summary, rows = await collect(result, MOST_ROWS)
+        self.rows = summary.rows
+        screen = self._shell.outlet.screen_for(result)
+        heading = f"{time.strftime('%c')} (every {self._asked.seconds:g}s)"
+        if not live(self._shell.session, screen):
+            self._shell.outlet.print(f"{heading}\n", with_results=True)
+            await self._shell.outlet.show(table_of([(c.name, c.type) for c in result.columns], rows))
+            return summary
+        changed = _changes(self._before, rows)
+        self._before = rows
+        drawn = self._shell.outlet.drawn(result.columns, rows, changed)
+        self._draw([f"{heading}  Ctrl-C ends it", "", *drawn.split("\n")[:-1]])
+        return summary
+
+    def _draw(self, lines: Sequence[str]) -> None:
+        import shutil
+
+        height = max(3, shutil.get_terminal_size().lines - 1)
+        if len(lines) > height:
+            lines = [*lines[: height - 1], f"… {len(lines) - height + 1} more lines"]
+        up = f"\x1b[{self._lines}A" if self._lines else ""
+        self._lines = len(lines)
+        # Without wrapping: what is too wide is cut by the terminal.
+        sys.stdout.write(f"\x1b[?7l{up}\r\x1b[J" + "\r\n".join(lines) + "\r\n\x1b[?7h")
+        sys.stdout.flush()
+
+
+def _changes(before: Rows, now: Rows) -> frozenset[tuple[int, int]]:
+    """The cells, by row and column, that are not what they were; none the first time."""
+    if not before:
+        return frozenset()
+    found = set()
+    for number, row in enumerate(now):
+        old = before[number] if number < len(before) else None
+        found |= {(number, at) for at, value in enumerate(row) if old is None or at >= len(old) or old[at] != value}
+    return frozenset(found)
