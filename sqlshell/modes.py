@@ -26,7 +26,7 @@ from sqlshell.shell.batch import run_batch
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
-from sqlshell.shell.session import Options, Session
+from sqlshell.shell.session import PROMPT_MAXWIDTH, Options, Session
 from sqlshell.shell.shell import Shell
 from sqlshell.shell.templates import checked
 
@@ -66,6 +66,7 @@ def start(asked: Start) -> int:
     settings = place.settings
     diagnostics.quiet, diagnostics.verbose = settings["quiet"], settings["verbose"]
     options = _options(settings, asked.output)
+    options.maxwidth = 0 if scripts else PROMPT_MAXWIDTH
     if isinstance(place.where, Local) and place.where.database is None and not place.where.views:
         diagnostics.note("local service, transient: nothing is kept (sqlshell FILE.duckdb keeps it, --help says more)")
     session = Session(context_of(place), options, _label(place), isinstance(place.where, Local), not scripts)

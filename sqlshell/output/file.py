@@ -25,6 +25,7 @@ class FileSink:
 
     blocking = False
     closed = False
+    terminal = False
 
     def __init__(self, path: str) -> None:
         self._name = path

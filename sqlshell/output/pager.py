@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -22,6 +23,7 @@ DEFAULT_FOR_WIDE = "less -SRX"
 NOT_STARTED = frozenset({126, 127})
 """What a shell ends with when there is no such command."""
 
+_PAINT = re.compile(rb"\x1b\[[0-9;]*m")
 PIPE_HOLDS = 1 << 20
 """More than this in a pipe, and somebody has read from it."""
 
@@ -42,6 +44,12 @@ class ScreenSink:
         self._pager: Command | None = None
         self._restore: Callable[[], None] | None = None
         self._through = not self._command
+
+    @property
+    def terminal(self) -> bool:
+        """Colours go through the default pager, and through any other that is told to let them."""
+        plain = self._command in {"", DEFAULT} or " -R" in self._command or "raw-control" in self._command.lower()
+        return self._plain.terminal and plain
 
     @property
     def blocking(self) -> bool:
@@ -133,7 +141,7 @@ def _handle(before: Callable[[int, FrameType | None], object] | int | None) -> N
 def screen_lines(data: bytes, width: int, enough: int) -> int:
     """The lines that a terminal of `width` cells shows for `data`; counting ends at `enough`."""
     lines = 0
-    for line in data.split(b"\n"):
+    for line in _PAINT.sub(b"", data).split(b"\n"):
         if lines >= enough:
             break
         length = len(line) if line.isascii() else cells(line.decode("utf-8", "replace"))

@@ -22,6 +22,10 @@ class Sink(Protocol):
         """Whether a write may wait for a person, so that it is to be done in a thread."""
 
     @property
+    def terminal(self) -> bool:
+        """Whether a person sees it in colours, on a screen of some width."""
+
+    @property
     def closed(self) -> bool:
         """Whether it is known that nobody reads any more, before a write finds out."""
 
@@ -94,6 +98,7 @@ class PipeSink:
 
     blocking = True
     closed = False
+    terminal = False
 
     def __init__(self, command: str) -> None:
         if not command:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.output.copy import copy, warn_of_names
-from sqlshell.output.formats import Format, Role, Summary, WriterOptions, format_for_path, format_named
+from sqlshell.output.formats import Format, Role, Summary, Writer, WriterOptions, format_for_path, format_named
 from sqlshell.output.sink import FileSink, PipeSink, Sink, StreamSink
 from sqlshell.result import Batch, Column, Result, Rows
 from sqlshell.shell.session import Session
@@ -76,14 +77,13 @@ class Outlet:
         self._partial = self._partial or result.endless is not None
         if form.audience == "programs":
             warn_of_names(result, self._diagnostics.warn)
-        terminal = isinstance(sink, StreamSink) and sink.terminal
-        paint = self._session.paint if terminal else None
-        looks = self._looks(paint)
-        writer = form.factory(looks)
+        looks = self._looks(self._session.paint if sink.terminal else None)
+        writer = self._writer(form, looks, sink, expanded=expanded)
         if result.endless is not None and form.name == "table" and live(self._session, sink):
             from sqlshell.output.live import LiveTable
 
             writer = LiveTable(looks)
+        shaped = writer = self._shaped(writer, form, result.columns)
         if self._copied is not None and not output:
             result = self._with_copy(result, form)
         try:
@@ -94,6 +94,7 @@ class Outlet:
             raise
         if one_off:
             sink.close()
+        self._tell_shortened(shaped)
         return summary
 
     def print(self, text: str, *, with_results: bool = False) -> None:
@@ -134,6 +135,34 @@ class Outlet:
         if sink is not None:
             sink.abort()
 
+    def _writer(self, form: Format, looks: WriterOptions, sink: Sink, *, expanded: bool) -> Writer:
+        """The writer of a format; tables that are too wide for a terminal become what is set."""
+        options = self._session.options
+        if form.name == "table" and sink.terminal and (options.expanded == "auto" or options.wide == "fold"):
+            from sqlshell.output.fitting import AutoWriter, FoldWriter
+
+            width = shutil.get_terminal_size().columns
+            return AutoWriter(looks, width) if options.expanded == "auto" else FoldWriter(looks, width)
+        return form.factory(looks)
+
+    def _shaped(self, writer: Writer, form: Format, columns: Sequence[Column]) -> Writer:
+        """The writer with what is done to values for people; itself where nothing is."""
+        options, zone = self._session.options, self._session.context.timezone
+        nested = form.name == "vertical" and not all(column.kind.numeric for column in columns)
+        asked = options.maxwidth or options.numericlocale or nested
+        if form.audience != "people" or not (asked or any("TIMESTAMP" in column.type for column in columns)):
+            return writer
+        from sqlshell.output.shape import Shape, Shaped, grouping_here
+
+        grouping = grouping_here() if options.numericlocale else None
+        return Shaped(writer, Shape(options.maxwidth, grouping, zone, form.name == "vertical"))
+
+    def _tell_shortened(self, writer: Writer) -> None:
+        count = getattr(writer, "shortened", 0)
+        if count:
+            what = "1 cell" if count == 1 else f"{count:,} cells"
+            self._diagnostics.say(f"{what} shortened; \\pset maxwidth 0 shows all")
+
     def _looks(self, paint: Callable[[str, Role], str] | None) -> WriterOptions:
         options = self._session.options
         return WriterOptions(options.null, options.table_style, options.header, paint)
@@ -156,7 +185,7 @@ class Outlet:
         chosen = format_named(options.format)
         if by_ending is not None and not options.format_chosen:
             chosen = by_ending
-        if (expanded or options.expanded) and chosen.name == "table":
+        if (expanded or options.expanded == "on") and chosen.name == "table":
             chosen = format_named("vertical")
         return chosen
 

@@ -12,6 +12,8 @@ from sqlshell.output.formats import Role
 from sqlshell.result import Endless
 
 EMBEDDED_ROW_LIMIT = 10_000
+PROMPT_MAXWIDTH = 200
+"""Cells of a value that a person at a prompt is shown."""
 
 
 def _ignore(*_: object) -> None:
@@ -28,7 +30,10 @@ class Options:
 
     format: str = "table"
     format_chosen: bool = False
-    expanded: bool = False
+    expanded: str = "off"
+    wide: str = "scroll"
+    maxwidth: int = 0
+    numericlocale: bool = False
     table_style: str = "psql"
     null: str | None = None
     header: bool = True

@@ -277,7 +277,6 @@ class Scanner:
         )
         return end + 2 if text.startswith("\\\\", end) else end
 
-
     def _dotted(self, text: str, named: re.Match[str], items: list[Item]) -> int:
         """A command of another shell, which takes the rest of its line."""
         start, stop = named.span()

@@ -9,19 +9,23 @@ from sqlshell.output.formats import FORMATS, format_named
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Port, Say
 from sqlshell.shell.session import Options
+from sqlshell.shell.templates import checked
 
 SWITCH = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false": False, "0": False, "no": False}
 
 
-@command("x", "[on|off]")
+@command("x", "[on|off|auto]", aliases=("expanded",))
 async def expanded(port: Port, args: Args) -> Say:
-    """Show each row as a record, one line a column; without a word, the other way than now."""
+    """Show each row as a record, one line a column; auto does so where a table is wider than the terminal.
+
+    Without a word, the other way than now."""
     options = port.session.options
-    options.expanded = SWITCH[args[0]] if args else not options.expanded
-    return Say(f"Expanded display is {'on' if options.expanded else 'off'}.")
+    options.expanded = args[0] if args else "off" if options.expanded != "off" else "on"
+    told = {"auto": "used automatically", "on": "on", "off": "off"}[options.expanded]
+    return Say(f"Expanded display is {told}.")
 
 
-@command("format", "[NAME]")
+@command("format", "[NAME]", aliases=(".mode",))
 async def choose_format(port: Port, args: Args) -> Say:
     """Show the formats, or choose the one of the following results."""
     if args:
@@ -34,7 +38,7 @@ async def choose_format(port: Port, args: Args) -> Say:
     )
 
 
-@command("timing", "[on|off]")
+@command("timing", "[on|off]", aliases=(".timer",))
 async def timing(port: Port, args: Args) -> Say:
     """Show the time after each result, or not; without a word, the other way than now."""
     options = port.session.options
@@ -56,36 +60,102 @@ async def theme(port: Port, args: Args) -> Say:
     return Say("\n".join(f"{'*' if line.split()[0] == chosen else ' '} {line}" for line in lines), own=True)
 
 
-@command("pset", "[NAME] [VALUE]")
-async def pset(port: Port, args: Args) -> Say:
-    """Show the display options, or set one: \\pset rowlimit 0, \\pset null ∅, \\pset table_style simple."""
+@command("t", "[on|off]", aliases=("tuples_only",))
+async def rows_only(port: Port, args: Args) -> Say:
+    """Show rows without the names of their columns; without a word, the other way than now."""
     options = port.session.options
-    names = [field.name for field in fields(Options)]
+    options.header = not (SWITCH[args[0]] if args else options.header)
+    return Say(f"Column names are {'on' if options.header else 'off'}.")
+
+
+@command("headers", "[on|off]", aliases=(".headers", ".header"))
+async def headers(port: Port, args: Args) -> Say:
+    """Show the names of columns, or not; without a word, the other way than now."""
+    options = port.session.options
+    options.header = SWITCH[args[0]] if args else not options.header
+    return Say(f"Column names are {'on' if options.header else 'off'}.")
+
+
+@command("pset", "[NAME] [VALUE]", aliases=(".show", "!options"))
+async def pset(port: Port, args: Args) -> Say:
+    """Show the display options with their values, or set one: \\pset rowlimit 0, \\pset null ∅, \\pset wide fold."""
+    options = port.session.options
     if not args:
-        width = max(map(len, names))
-        return Say("\n".join(f"  {name.ljust(width)}  {_shown(getattr(options, name))}" for name in names))
+        names = max(map(len, NAMES))
+        shown = {name: _shown(getattr(options, name)) for name in NAMES}
+        values = max(map(len, shown.values()))
+        return Say(
+            "\n".join(
+                f"  {name.ljust(names)}  {shown[name].ljust(values)}  {_allowed(port, name)}".rstrip() for name in NAMES
+            )
+        )
     name = args[0].replace("-", "_")
-    if name not in names:
+    name = {"tuples_only": "header", "columns": "maxwidth"}.get(name, name)
+    if name not in NAMES:
         import difflib
 
-        near = difflib.get_close_matches(name, names, 1)
-        hint = f"did you mean {near[0]}?" if near else f"options: {', '.join(names)}"
+        near = difflib.get_close_matches(name, NAMES, 1)
+        hint = f"did you mean {near[0]}?" if near else f"options: {', '.join(NAMES)}"
         raise UsageError(f"there is no option {args[0]!r}", hint)
     if len(args) > 1:
         setattr(options, name, _read(port, name, args[1]))
     return Say(f"{name} is {_shown(getattr(options, name))}.")
 
 
+NAMES = tuple(field.name for field in fields(Options) if field.name != "format_chosen")
+WORDS = {
+    "expanded": ("off", "on", "auto"),
+    "wide": ("scroll", "fold"),
+    "on_error": ("stop", "continue"),
+}
+"""The options that take one of some words."""
+NUMBERS = {
+    "rowlimit": "rows of the local service at the prompt, 0 for all",
+    "maxwidth": "cells of a value, 0 for all",
+    "max_rows": "rows of an endless result, 0 for no end",
+    "stream_for": "seconds of an endless result, 0 for no end",
+    "notify": "seconds, 0 for never",
+}
+
+
+def _allowed(port: Port, name: str) -> str:
+    """What an option may be."""
+    old = getattr(Options(), name)
+    if name in WORDS:
+        return ", ".join(WORDS[name])
+    match name:
+        case "format":
+            return ", ".join(item.name for item in FORMATS)
+        case "table_style":
+            return "psql, simple, grid, rounded_outline, …"
+        case "theme":
+            return "a name of \\theme"
+        case "null" | "color":
+            return "any text"
+        case "prompt" | "rprompt" | "toolbar" | "title":
+            return 'a template, such as "{database}> "'
+    return "on, off" if isinstance(old, bool) else NUMBERS.get(name, "a number")
+
+
 def _read(port: Port, name: str, text: str) -> object:
     old = getattr(Options(), name)
+    if name in WORDS and text not in WORDS[name]:
+        raise UsageError(f"{name} is one of {', '.join(WORDS[name])}, not {text!r}")
     if isinstance(old, bool):
         if text.lower() not in SWITCH:
             raise UsageError(f"{name} is on or off, not {text!r}")
         return SWITCH[text.lower()]
     if isinstance(old, int):
-        if not text.isdecimal():
-            raise UsageError(f"{name} is a number of rows, 0 for no limit, not {text!r}")
+        if not (text.isascii() and text.isdecimal()):
+            raise UsageError(f"{name} is a number ({NUMBERS[name]}), not {text!r}")
         return int(text)
+    if isinstance(old, float):
+        from sqlshell.config import seconds_of
+
+        seconds = seconds_of(text)
+        if seconds is None:
+            raise UsageError(f"{name} is a time ({NUMBERS[name]}), not {text!r}", "30s, 5m, 1h30m")
+        return seconds
     match name:
         case "format":
             return format_named(text).name
@@ -95,8 +165,8 @@ def _read(port: Port, name: str, text: str) -> object:
             style_named(text)
         case "theme" if text not in port.hooks.themes():
             raise UsageError(f"there is no theme {text!r}", f"themes: {', '.join(port.hooks.themes())}")
-        case "on_error" if text not in {"stop", "continue"}:
-            raise UsageError(f"on_error is stop or continue, not {text!r}")
+        case "prompt" | "rprompt" | "toolbar" | "title":
+            return checked(name, text)
     return text
 
 
@@ -106,4 +176,4 @@ def _shown(value: object) -> str:
     return "(the format's own)" if value is None else str(value)
 
 
-COMMANDS = (expanded, choose_format, timing, theme, pset)
+COMMANDS = (expanded, choose_format, timing, theme, rows_only, headers, pset)
