@@ -17,6 +17,7 @@ from sqlshell.settings import GROUPS, OTHER, SCRIPTS, SETTINGS, Setting
 SUBCOMMANDS = {
     "serve": "run the local service for others",
     "fetch": "show the result of an earlier statement",
+    "replay": "run a transcript again, and tell every difference",
     "download": "save a resource of the service as a file",
     "config": "list, show, check, begin or edit the profiles",
     "doctor": "say what works, what does not, and what to do",
@@ -123,6 +124,13 @@ def subcommand(name: str) -> click.Command:
             text = "Show the result of an earlier statement, waiting for it where it still runs. Without TARGET "
             text += "it is looked for where the journal says that it ran."
             callback: Callable[..., int] = _fetch
+        case "replay":
+            own = [click.Argument(["transcript"], metavar="FILE"), target, output]
+            text = (
+                "Run the statements of a transcript (\\\\transcript FILE) again, here or on another target, and tell "
+            )
+            text += "every difference; with one the exit code is 1."
+            callback = _replay
         case "download":
             own = [click.Argument(["kind"], metavar="TYPE"), click.Argument(["name"], metavar="NAME"), target]
             own += [output, click.Option(["--force"], is_flag=True, help="write over a file that is there")]
@@ -241,6 +249,10 @@ def _start(
 
 def _fetch(statement_id: str, target: str | None, output: str | None, **given: Any) -> int:
     return _start(target, [("command", f"\\fetch {_word(statement_id)}")], output or "", True, given, statement_id)
+
+
+def _replay(transcript: str, target: str | None, output: str | None, **given: Any) -> int:
+    return _start(target, [("command", f"\\replay {_word(transcript)}")], output or "", True, given)
 
 
 def _download(kind: str, name: str, target: str | None, output: str | None, force: bool, **given: Any) -> int:

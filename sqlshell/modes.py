@@ -94,6 +94,7 @@ def start(asked: Start) -> int:
             for text in settings["set"]:
                 shell.variables.given(text)
             shell.offer_commands = not settings["no_commands"]
+            shell.hooks.queries = asked.config.folder / "queries.toml"
             shell.hooks.connect = _connector(asked, shell, services)
             shell.hooks.doctor = lambda: _examined(place, asked)
             if sys.stderr.isatty() and (session.interactive or not settings["quiet"]):

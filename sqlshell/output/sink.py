@@ -7,7 +7,8 @@ import os
 import select
 from collections.abc import Callable
 from functools import partial
-from typing import BinaryIO, Protocol
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
 
 from sqlshell.errors import OutputError
 from sqlshell.output.command import Closed, Command
@@ -91,6 +92,23 @@ class StreamSink:
                 select.select([], [self._stream], [])
                 if error.characters_written:
                     return error.characters_written
+
+
+class LogSink(StreamSink):
+    """The end of a file. Raises OutputError when it cannot be opened."""
+
+    terminal = False
+
+    def __init__(self, path: str) -> None:
+        try:
+            file = Path(path).expanduser().open("ab", buffering=0)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise failed(path, error) from error
+        super().__init__(cast(BinaryIO, file), path)
+        self._file = file
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class PipeSink:

@@ -5,24 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sqlshell.errors import Exit, UsageError
+from sqlshell.output.formats import Summary
+from sqlshell.result import Result
 from sqlshell.shell.port import (
     Again,
     Connect,
+    Consumer,
     Drop,
     Edit,
     Effect,
     Execute,
     Fetch,
     Keep,
+    Log,
     Many,
     Print,
     Quit,
+    Record,
     Redirect,
+    Replay,
     Run,
     RunFile,
     Say,
     Show,
     Submit,
+    Use,
 )
 from sqlshell.sql.items import Command
 
@@ -44,15 +51,24 @@ async def perform(shell: Shell, effect: Effect, item: Command) -> None:
         case Execute(texts, own):
             for text in texts:
                 await shell.statement(text, own=own)
+        case Use(consumer, then, name):
+            if item.statement is not None:
+                await shell.statement(item.statement.text, consumer)
+            else:
+                async with shell.past.opened(name) as result:
+                    await shell.interruptible(_awaited(consumer, result), item.name)
+            following = then() if then is not None else None
+            if following is not None:
+                await perform(shell, following, item)
         case Again():
             from sqlshell.shell.watching import again
 
             await again(shell, _text(shell, item), effect)
-        case Keep(tell):
+        case Keep(tell=tell):
             following = tell(item.statement.text if item.statement is not None else shell.last_text)
             if following is not None:
                 await perform(shell, following, item)
-            if item.statement is not None:
+            if item.statement is not None and effect.goes_on:
                 await _go_on(shell, item.statement.text)
         case Say(text, own):
             shell.diagnostics.say(text, own=own)
@@ -75,9 +91,25 @@ async def perform(shell: Shell, effect: Effect, item: Command) -> None:
             await _elsewhere(shell, effect)
 
 
+async def _awaited(consumer: Consumer, result: Result) -> Summary:
+    return await consumer(result)
+
+
 async def _elsewhere(shell: Shell, effect: Effect) -> None:
     """Scripts, editors, other targets, earlier statements."""
     match effect:
+        case Record(path):
+            from sqlshell.shell.transcript import Transcript
+
+            if shell.transcript is not None:
+                shell.transcript.close()
+            shell.transcript = Transcript(path, shell.hooks.redact) if path else None
+        case Replay(path):
+            from sqlshell.shell.replaying import replay
+
+            await replay(shell, path)
+        case Log(path):
+            shell.outlet.log(path)
         case RunFile(path, beside):
             await shell.include(path, beside=beside)
         case Run(steps):

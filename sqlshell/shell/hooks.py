@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.policy import Ask
@@ -11,6 +12,12 @@ from sqlshell.shell.policy import Ask
 
 async def _healthy() -> str:
     return ""
+
+
+def _redacted(sql: str) -> str:
+    from sqlshell.sql.secrets import redacted
+
+    return redacted(sql)
 
 
 async def _nowhere(text: str) -> None:
@@ -39,7 +46,9 @@ class Hooks:
     """Clear this target's history. Raises OSError."""
     names: Callable[[], Iterable[str]] = tuple
     """The names that are known of the service, for those that are not."""
-    redact: Callable[[str], str] = lambda sql: sql
+    redact: Callable[[str], str] = _redacted
     """Takes the secrets out of a statement before it is kept."""
     ask: Ask | None = None
     """Asks the person; None in a script."""
+    queries: Path | None = None
+    """Where named queries are kept."""

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
@@ -27,6 +28,7 @@ from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
 from sqlshell.errors import Exit, UsageError
 from sqlshell.interface.models import ContextEcho
+from sqlshell.shell.arguments import arguments
 from sqlshell.shell.catalog import Loader
 from sqlshell.shell.prompt.completer import ShellCompleter
 from sqlshell.shell.prompt.continuation import Continuations
@@ -216,7 +218,7 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
         shell.session,
         catalog,
         lambda: [(item.name, item.summary) for item in dict.fromkeys(shell.commands.values())],
-        shell.arguments,
+        partial(arguments, shell),
         history.everything,
     )
 

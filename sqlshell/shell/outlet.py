@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.output.copy import copy, warn_of_names
 from sqlshell.output.formats import Format, Role, Summary, Writer, WriterOptions, format_for_path, format_named
-from sqlshell.output.sink import FileSink, PipeSink, Sink, StreamSink
+from sqlshell.output.sink import FileSink, LogSink, PipeSink, Sink, StreamSink
 from sqlshell.result import Batch, Column, Result, Rows
 from sqlshell.shell.session import Session
 
@@ -29,8 +29,8 @@ class Outlet:
         self._shared = 0
         self._by_ending: Format | None = None
         self._once = ""
-        self._copied: Sink | None = None
-        self._copied_as: Format | None = None
+        self._copies: dict[str, tuple[Sink, Format | None]] = {}
+        """Where results go besides: what \\tee and \\log opened."""
         self._partial = False
         """Whether what is redirected is of worth as it is: rows of an endless result come once."""
 
@@ -48,9 +48,9 @@ class Outlet:
             self._once = output
             return
         if too:
-            self._end_copy()
+            self._end_copy("tee")
             if output:
-                self._copied, self._copied_as = _open(output), format_for_path(output)
+                self._copies["tee"] = _open(output), format_for_path(output)
             return
         self.close()
         self._shared = 0
@@ -84,8 +84,8 @@ class Outlet:
 
             writer = LiveTable(looks)
         shaped = writer = self._shaped(writer, form, result.columns)
-        if self._copied is not None and not output:
-            result = self._with_copy(result, form)
+        if self._copies:
+            result = self._with_copies(result, form)
         try:
             summary = await copy(result, writer, sink)
         except BaseException:
@@ -121,7 +121,8 @@ class Outlet:
 
     def close(self) -> None:
         """Finish what is redirected. Raises OutputError."""
-        self._end_copy()
+        for name in list(self._copies):
+            self._end_copy(name)
         sink, self._redirected = self._redirected, None
         if sink is not None:
             sink.close()
@@ -167,18 +168,32 @@ class Outlet:
         options = self._session.options
         return WriterOptions(options.null, options.table_style, options.header, paint)
 
-    def _with_copy(self, result: Result, form: Format) -> Result:
+    def log(self, path: str) -> None:
+        """Write statements and results behind what a file has; "" ends it. Raises OutputError."""
+        self._end_copy("log")
+        if path:
+            self._copies["log"] = LogSink(path), format_named("table")
+
+    @property
+    def logging(self) -> bool:
+        return "log" in self._copies
+
+    def note(self, text: str) -> None:
+        """Something for the log alone."""
+        if self.logging:
+            self._copies["log"][0].write(text.encode("utf-8", "replace"))
+
+    def _with_copies(self, result: Result, form: Format) -> Result:
         from sqlshell.shell.copied import Copied
 
-        assert self._copied is not None
-        chosen = form if self._copied_as is None else self._copied_as
-        writer = chosen.factory(self._looks(None))
-        return replace(result, batches=Copied(result, writer, self._copied))
+        for sink, own in self._copies.values():
+            writer = (own or form).factory(self._looks(None))
+            result = replace(result, batches=Copied(result, writer, sink))
+        return result
 
-    def _end_copy(self) -> None:
-        copied, self._copied = self._copied, None
-        if copied is not None:
-            copied.close()
+    def _end_copy(self, name: str) -> None:
+        if name in self._copies:
+            self._copies.pop(name)[0].close()
 
     def _format(self, expanded: bool, by_ending: Format | None) -> Format:
         options = self._session.options

@@ -71,6 +71,7 @@ class Keep(Struct, frozen=True):
     """The statement that the command stands behind is told of by `tell`, and goes on: at the prompt, or by running."""
 
     tell: Callable[[str], Effect | None]
+    goes_on: bool = True
 
 
 class Drop(Struct, frozen=True):
@@ -137,6 +138,32 @@ class Say(Struct, frozen=True):
     own: bool = False
 
 
+class Use(Struct, frozen=True):
+    """Look at the result of the statement that the command stands behind, or at one of the past by its name."""
+
+    consumer: Consumer
+    then: Callable[[], Effect | None] | None = None
+    name: str = "_"
+
+
+class Record(Struct, frozen=True):
+    """Write a transcript to a file from now on; "" ends it."""
+
+    path: str
+
+
+class Replay(Struct, frozen=True):
+    """Run a transcript again."""
+
+    path: str
+
+
+class Log(Struct, frozen=True):
+    """Write statements and results to a file too, from now on; "" ends it."""
+
+    path: str
+
+
 class Print(Struct, frozen=True):
     """Write a text on stdout, or where results go."""
 
@@ -160,6 +187,10 @@ Effect = (
     | RunFile
     | Redirect
     | Say
+    | Use
+    | Record
+    | Replay
+    | Log
     | Print
 )
 

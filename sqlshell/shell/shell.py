@@ -41,7 +41,7 @@ from sqlshell.sql.scanner import Command as CommandText
 from sqlshell.sql.scanner import Item, Scanner, Statement, split
 
 if TYPE_CHECKING:
-    from sqlshell.sql.suggest import Suggestion
+    from sqlshell.shell.transcript import Transcript
 
 Offline = Callable[[Submission, SessionContext], None]
 """Tells of a submission in the place of making it."""
@@ -89,6 +89,7 @@ class Shell:
         self._offline = offline
         self._policy = policy or Policy()
         self.including: list[str] = []
+        self.transcript: Transcript | None = None
         self._going = True
         self._command_task: asyncio.Task[Any] | None = None
 
@@ -151,12 +152,6 @@ class Shell:
         if self._command_task is not None:
             return self._command_task.cancel()
         return self.foreground.interrupt()
-
-    def arguments(self, name: str, typed: str) -> list[Suggestion]:
-        """What may stand as an argument of a command."""
-        from sqlshell.shell.arguments import arguments
-
-        return arguments(self, name, typed)
 
     def progressed(self, share: float | None, message: str) -> None:
         """Show how far a command has come."""
@@ -320,14 +315,23 @@ class Shell:
 
     async def _watched(self, asked: Submission, show: Consumer, consumer: Consumer | None) -> None:
         failure: ShellError | None = None
+        context = self.session.context
         self.session.rows = None
+        show = self.past.noting(show)
+        if self.transcript is not None:
+            show = self.transcript.noting(show)
+        if self.outlet.logging:
+            self.outlet.note(f"{self.hooks.redact(asked.sql)};\n")
         try:
-            await self.foreground.run(asked, self.session.context, self.past.noting(show), quiet=consumer is not None)
+            await self.foreground.run(asked, context, show, quiet=consumer is not None)
         except ShellError as error:
             failure = error
+            self.outlet.note(f"-- error {error.where.sql_state}: {error.message}\n")
             raise
         finally:
             self.variables.ended(failure)
+            if self.transcript is not None:
+                self.transcript.ended(asked.sql, context, self.session, failure)
 
     def announce(self, text: str) -> None:
         """Tell of something that a person at a prompt wants to know in any case."""

@@ -71,7 +71,7 @@ class Variables(Mapping[str, str]):
         session = self._session
         failed = error is not None
         told = {
-            "LAST_STATEMENT_ID": session.last_id,
+            "LAST_STATEMENT_ID": (error.where.statement_id if error is not None else "") or session.last_id,
             "ROW_COUNT": str(0 if failed else session.rows or 0),
             "SQLSTATE": (error.where.sql_state or "XX000") if error is not None else DONE,
             "ERROR": "true" if failed else "false",

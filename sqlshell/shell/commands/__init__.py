@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from sqlshell.shell.commands import display, files, general, jobs, learning, looking, running, scripts, variables
+from sqlshell.shell.commands import (
+    display,
+    files,
+    general,
+    jobs,
+    learning,
+    looking,
+    records,
+    results,
+    running,
+    scripts,
+    variables,
+)
 from sqlshell.shell.commands.command import Command, table
 
 BUILTIN: tuple[Command, ...] = (
@@ -10,8 +22,10 @@ BUILTIN: tuple[Command, ...] = (
     *looking.COMMANDS,
     *display.COMMANDS,
     *running.COMMANDS,
+    *results.COMMANDS,
     *scripts.COMMANDS,
     *variables.COMMANDS,
+    *records.COMMANDS,
     *jobs.COMMANDS,
     *files.COMMANDS,
     *learning.COMMANDS,

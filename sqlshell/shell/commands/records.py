@@ -1,0 +1,75 @@
+"""What is remembered by name and on record: named queries, transcripts, logs."""
+
+from __future__ import annotations
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.port import Effect, Execute, Keep, Log, Port, Record, Replay, Say
+from sqlshell.shell.queries import Queries, with_arguments
+from sqlshell.shell.words import one_line
+from sqlshell.sql.scanner import Statement, split
+
+
+def _queries(port: Port) -> Queries:
+    if port.hooks.queries is None:
+        raise UsageError("there is no folder for named queries", "XDG_CONFIG_HOME or HOME names one")
+    return Queries(port.hooks.queries)
+
+
+@command("n", "[NAME] [WORD...]")
+async def named(port: Port, args: Args) -> Effect | None:
+    """List the named queries, or run one with the words for its $1, $2 …; \\n+ keeps one, \\n- forgets it."""
+    queries = _queries(port)
+    if not args:
+        known = queries.all()
+        width = max(map(len, known), default=0)
+        lines = [f"  {name.ljust(width)}  {one_line(text, 100)}" for name, text in known.items()]
+        return Say("\n".join(lines) or "no query has a name: \\n+ NAME gives one to the last statement")
+    text = with_arguments(queries.text(args[0]), args[1:])
+    return Execute([item.text for item in split(text, commands=False) if isinstance(item, Statement)], own=True)
+
+
+@command("n+", "NAME [WORD...]", submits=True)
+async def keep(port: Port, args: Args) -> Effect | None:
+    """Give the statement before it a name, or the last one, or the words behind the name: \\n+ top 'select $1'"""
+    if len(args) > 1:
+        _queries(port).keep(args[0], " ".join(args[1:]))
+        return Say(f"kept as {args[0]}")
+
+    def tell(text: str) -> Say:
+        if not text:
+            raise UsageError("there is no statement to keep", "usage: \\n+ NAME text")
+        _queries(port).keep(args[0], text)
+        return Say(f"kept as {args[0]}")
+
+    return Keep(tell, goes_on=False)
+
+
+@command("n-", "NAME")
+async def forget(port: Port, args: Args) -> Say:
+    """Forget a named query."""
+    _queries(port).drop(args[0])
+    return Say(f"{args[0]} is forgotten")
+
+
+@command("transcript", "[FILE]")
+async def transcript(port: Port, args: Args) -> Record:
+    """Write each statement with its context, id, sqlState, rows and digest to a file, as JSON; without a name, no more.
+
+    sqlshell replay FILE and \\replay FILE run it again and tell what is not as it was."""
+    return Record(args[0] if args else "")
+
+
+@command("replay", "FILE")
+async def replay(port: Port, args: Args) -> Replay:
+    """Run the statements of a transcript again, and tell every difference in sqlState, columns, rows and values."""
+    return Replay(args[0])
+
+
+@command("log", "[FILE]", aliases=("!spool", ".log"))
+async def log(port: Port, args: Args) -> Log:
+    """Write statements and their results to a file too, behind what it has; without a name, no more."""
+    return Log(args[0] if args else "")
+
+
+COMMANDS = (named, keep, forget, transcript, replay, log)

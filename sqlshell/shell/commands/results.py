@@ -1,0 +1,58 @@
+"""Looking at a result once more: copied, turned, drawn, browsed, asked. Each works on the last result, or ends a
+statement and works on its own."""
+
+from __future__ import annotations
+
+from sqlshell.errors import UsageError
+from sqlshell.output.formats import Summary, WriterOptions, format_named
+from sqlshell.result import Batch, Result
+from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.port import Effect, Port, Say, Show, Use
+from sqlshell.shell.rows import collect
+
+MOST_ROWS = 200_000
+"""Rows that are copied or turned at most."""
+
+
+@command("clip", "[FORMAT]", submits=True)
+async def clip(port: Port, args: Args) -> Use:
+    """Copy a result to the terminal's clipboard (OSC 52, over ssh too), as TSV or in another FORMAT."""
+    form = format_named(args[0] if args else "tsv")
+    told: list[Effect] = []
+
+    async def take(result: Result) -> Summary:
+        from sqlshell.shell.clipboard import copy_text
+
+        summary, rows = await collect(result, MOST_ROWS)
+        writer = form.factory(WriterOptions(port.session.options.null))
+        chunks = [*writer.begin(result.columns), *writer.write(Batch(len(result.columns), rows=rows))]
+        data = b"".join([*chunks, *writer.end(summary)])
+        if not summary.complete:
+            raise UsageError(f"more than {MOST_ROWS:,} rows are too many for a clipboard", "\\g FILE writes them")
+        copy_text(data)
+        told.append(Say(f"{summary.rows:,} row{'' if summary.rows == 1 else 's'} copied ({len(data):,} bytes)"))
+        return summary
+
+    return Use(take, lambda: told[-1] if told else None)
+
+
+@command("crosstab", "[ROW] [COLUMN] [VALUE]", aliases=("crosstabview",), submits=True)
+async def turn(port: Port, args: Args) -> Use:
+    """Show a result with the values of one column as rows, those of a second as columns, and a third's in the cells.
+
+    Columns are named, or numbered from 1; without names they are the first three."""
+    turned: list[Effect] = []
+
+    async def take(result: Result) -> Summary:
+        from sqlshell.shell.crosstab import crosstab
+
+        summary, rows = await collect(result, MOST_ROWS)
+        if not summary.complete:
+            raise UsageError(f"more than {MOST_ROWS:,} rows are too many to turn", "group them first")
+        turned.append(Show(crosstab(result.columns, rows, args)))
+        return summary
+
+    return Use(take, lambda: turned[-1] if turned else None)
+
+
+COMMANDS = (clip, turn)
