@@ -8,19 +8,19 @@ import gc
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlshell.assembly import Reached, journal_of, offline_of, policy_of, redactor_of, service_of
-from sqlshell.client.target import Target
+from sqlshell.assembly import journal_of, offline_of, policy_of, redactor_of, service_of
 from sqlshell.config import Config, Settings, state_folder
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, UsageError
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Sink, StreamSink
-from sqlshell.places import Local, Place, Remote, context_of, find_place, read_token, sources_of
+from sqlshell.places import Local, Place, context_of, find_place, read_token, sources_of
+from sqlshell.reach import kept_name, label, local_results, reached_service
 from sqlshell.shell.background import chosen
 from sqlshell.shell.batch import run_batch
 from sqlshell.shell.commands import BUILTIN, table
@@ -30,12 +30,13 @@ from sqlshell.shell.session import PROMPT_MAXWIDTH, Options, Session
 from sqlshell.shell.shell import Shell
 from sqlshell.shell.templates import checked
 
+if TYPE_CHECKING:
+    pass
+
 NOT_CARRIED = frozenset(
     {"profile", "token_file", "organization", "role", "database", "schema", "store", "compute_pool", "session_id"}
 )
 """Flags that belong to the target of the command line alone."""
-
-EMBEDDED = Target("http", "sqlshell.localhost", 80)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,10 @@ def start(asked: Start) -> int:
     options.maxwidth = 0 if scripts else PROMPT_MAXWIDTH
     if isinstance(place.where, Local) and place.where.database is None and not place.where.views:
         diagnostics.note("local service, transient: nothing is kept (sqlshell FILE.duckdb keeps it, --help says more)")
-    session = Session(context_of(place), options, _label(place), isinstance(place.where, Local), not scripts)
+    session = Session(context_of(place), options, label(place), isinstance(place.where, Local), not scripts)
     session.sources, session.began_with = sources_of(place), session.context
     with contextlib.ExitStack() as services:
-        reached = services.enter_context(_service(place, diagnostics))
+        reached = services.enter_context(reached_service(place, diagnostics))
 
         @contextlib.asynccontextmanager
         async def opened() -> AsyncIterator[Shell]:
@@ -95,6 +96,7 @@ def start(asked: Start) -> int:
                 shell.variables.given(text)
             shell.offer_commands = not settings["no_commands"]
             shell.hooks.queries = asked.config.folder / "queries.toml"
+            shell.hooks.local = lambda: local_results(shell, place, services)
             shell.hooks.connect = _connector(asked, shell, services)
             shell.hooks.doctor = lambda: _examined(place, asked)
             if sys.stderr.isatty() and (session.interactive or not settings["quiet"]):
@@ -113,7 +115,7 @@ def start(asked: Start) -> int:
 
         if scripts:
             return int(run_batch(opened, scripts, stop=options.on_error == "stop"))
-        return _interactive(opened, asked, settings, _kept_name(place))
+        return _interactive(opened, asked, settings, kept_name(place))
 
 
 async def _examined(place: Place, asked: Start) -> str:
@@ -129,13 +131,13 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
     async def connect(text: str) -> None:
         session, diagnostics = shell.session, shell.diagnostics
         place = find_place(text, flags, asked.environ, asked.config, diagnostics.warn)
-        reached = services.enter_context(_service(place, diagnostics))
+        reached = services.enter_context(reached_service(place, diagnostics))
         service = service_of(place, reached, session, diagnostics)
         session.context = session.began_with = context_of(place)
-        session.sources, session.target = sources_of(place), _label(place)
+        session.sources, session.target = sources_of(place), label(place)
         session.embedded, session.options.color = isinstance(place.where, Local), place.settings["color"]
         journal = journal_of(place, state_folder(asked.environ), session, diagnostics)
-        await shell.attach(service, journal, policy_of(place), _kept_name(place))
+        await shell.attach(service, journal, policy_of(place), kept_name(place))
         shell.hooks.doctor = lambda: _examined(place, asked)
 
     return connect
@@ -234,52 +236,6 @@ def _options(settings: Settings, output: str) -> Options:
         title=checked("title", settings["title"]),
         notify=settings["notify"],
     )
-
-
-def _kept_name(place: Place) -> str:
-    """What names a service in the history and the catalogs of the disk; "" for one that nobody meets again."""
-    if isinstance(place.where, Remote):
-        return place.where.target.name
-    return str(place.where.database.resolve()) if place.where.database is not None else ""
-
-
-def _label(place: Place) -> str:
-    if isinstance(place.where, Remote):
-        name = place.settings.profile
-        return f"{name} ({place.where.target.base})" if name else place.where.target.base
-    if place.where.database is not None:
-        return str(place.where.database)
-    return ", ".join(str(path) for path in place.where.views.values()) or "local, transient"
-
-
-@contextlib.contextmanager
-def _service(place: Place, diagnostics: Diagnostics) -> Iterator[Reached]:
-    """The service that the place names, running."""
-    if isinstance(place.where, Remote):
-        where = place.where
-        known = where.token or where.token_command or place.settings["offline"]
-        yield Reached(where.target, where.token if known else _asked_token(where.target))
-        return
-    if place.settings["offline"]:
-        raise UsageError("--offline is for a service that has an address", "sqlshell https://host/v2 --offline -c …")
-    from sqlshell.embedded import start as start_embedded
-
-    embedded = start_embedded(place.where.database, views=place.where.views)
-    try:
-        if place.where != Local():
-            # A transient database opens while the client gets ready; what is wrong with a file is told at once.
-            embedded.wait()
-        yield Reached(EMBEDDED, embedded.token, embedded.dial)
-    finally:
-        embedded.close()
-
-
-def _asked_token(target: Target) -> str:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return ""
-    import getpass
-
-    return getpass.getpass(f"token for {target.base}: ").strip()
 
 
 def _screen(session: Session, settings: Settings) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlshell.client.watch import Submission
 from sqlshell.errors import Exit, UsageError
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
@@ -17,6 +18,7 @@ from sqlshell.shell.port import (
     Execute,
     Fetch,
     Keep,
+    LocalSql,
     Log,
     Many,
     Print,
@@ -55,11 +57,18 @@ async def perform(shell: Shell, effect: Effect, item: Command) -> None:
             if item.statement is not None:
                 await shell.statement(item.statement.text, consumer)
             else:
+                if shell.past.entry(name).limit is not None:
+                    shell.diagnostics.say(
+                        f"this result has its first {shell.past.entry(name).limit:,} rows; \\pset rowlimit 0 before"
+                        " the statement gives all"
+                    )
                 async with shell.past.opened(name) as result:
                     await shell.interruptible(_awaited(consumer, result), item.name)
             following = then() if then is not None else None
             if following is not None:
                 await perform(shell, following, item)
+        case LocalSql(text):
+            await _local(shell, text or (item.statement.text if item.statement is not None else ""))
         case Again():
             from sqlshell.shell.watching import again
 
@@ -89,6 +98,25 @@ async def perform(shell: Shell, effect: Effect, item: Command) -> None:
             shell.last_text = "" if item.statement is None else shell.last_text
         case _:
             await _elsewhere(shell, effect)
+
+
+async def _local(shell: Shell, sql: str) -> None:
+    """Run a statement on the results that this shell remembers."""
+    if not sql.strip():
+        raise UsageError("\\local needs a statement", "\\local select count(*) from _")
+    if shell.local is None:
+        shell.local = await shell.hooks.local()
+    local = shell.local
+    sql = shell.variables.fill(sql.strip().removesuffix(";"))[0]
+    await shell.interruptible(local.prepare(sql, shell.past), "local")
+    shell.last_text = sql
+    before, shell.foreground = shell.foreground, local.foreground
+    limit = shell.session.options.rowlimit or None if shell.session.interactive and not shell.outlet.exporting else None
+    try:
+        show = shell.past.noting(shell.outlet.show, local.service.statements, local.own, limit)
+        await local.foreground.run(Submission(sql, [], limit), local.own.context, show)
+    finally:
+        shell.foreground = before
 
 
 async def _awaited(consumer: Consumer, result: Result) -> Summary:
@@ -131,7 +159,7 @@ async def _elsewhere(shell: Shell, effect: Effect) -> None:
             await shell.hooks.connect(target)
             shell.diagnostics.say(f"now on {shell.session.target}")
         case Fetch(statement_id):
-            show = shell.past.noting(shell.outlet.show)
+            show = shell.past.noting(shell.outlet.show, shell.service.statements, shell.session)
             await shell.foreground.fetch(statement_id, shell.session.context, show)
 
 

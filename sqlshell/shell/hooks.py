@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.policy import Ask
+
+if TYPE_CHECKING:
+    from sqlshell.shell.look.local import Local
 
 
 async def _healthy() -> str:
@@ -18,6 +22,10 @@ def _redacted(sql: str) -> str:
     from sqlshell.sql.secrets import redacted
 
     return redacted(sql)
+
+
+async def _no_local() -> Local:
+    raise UsageError("this shell has no database of its own")
 
 
 async def _nowhere(text: str) -> None:
@@ -50,5 +58,7 @@ class Hooks:
     """Takes the secrets out of a statement before it is kept."""
     ask: Ask | None = None
     """Asks the person; None in a script."""
+    local: Callable[[], Awaitable[Local]] = _no_local
+    """A database of this shell alone."""
     queries: Path | None = None
     """Where named queries are kept."""

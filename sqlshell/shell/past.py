@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlshell.client.watch import Client, Watch
 from sqlshell.errors import UsageError
@@ -20,46 +20,48 @@ KEPT = 10
 NAMES = ("_", *(f"_{number}" for number in range(1, KEPT)))
 """`_` is the last result, `_1` the one before it."""
 
-Opener = Callable[[], Awaitable[Result]]
+
+class Entry(NamedTuple):
+    """One result: its statementID, the service that has it, the context to ask in, and whether rows were left out."""
+
+    key: str
+    client: Client
+    session: Session
+    limit: int | None
 
 
 class Past:
     """The last results that had columns, the latest first."""
 
-    def __init__(self, client: Client, session: Session) -> None:
-        self._client = client
-        self._session = session
-        self._known: deque[tuple[str, Opener | None]] = deque(maxlen=KEPT)
+    def __init__(self) -> None:
+        self._known: deque[Entry] = deque(maxlen=KEPT)
 
-    def noting(self, show: Consumer) -> Consumer:
-        """The same consumer, whose results are remembered."""
+    def noting(self, show: Consumer, client: Client, session: Session, limit: int | None = None) -> Consumer:
+        """The same consumer, whose results are remembered: `client` has them, `limit` rows were asked for."""
 
         async def shown(result: Result) -> Summary:
             summary = await show(result)
             if result.columns and result.endless is None and result.statement_id:
-                self.note(result.statement_id)
+                short = limit if limit is not None and result.row_count == limit else None
+                if not (self._known and self._known[0].key == result.statement_id):
+                    self._known.appendleft(Entry(result.statement_id, client, session, short))
             return summary
 
         return shown
 
-    def note(self, key: str, opener: Opener | None = None) -> None:
-        """A result is the latest: by its statementID, or by what opens it again."""
-        if self._known and self._known[0][0] == key:
-            return
-        self._known.appendleft((key, opener))
+    def keys(self) -> frozenset[str]:
+        """What tells the results that are remembered from others."""
+        return frozenset(entry.key for entry in self._known)
 
     def key(self, name: str) -> str:
         """What tells the result of that name from others. Raises UsageError where there is none."""
-        return self._entry(name)[0]
+        return self.entry(name).key
 
     @asynccontextmanager
     async def opened(self, name: str = "_") -> AsyncIterator[Result]:
         """A result, from its first row. Raises UsageError where there is none, and what fetching it raises."""
-        key, opener = self._entry(name)
-        if opener is not None:
-            yield await opener()
-            return
-        fetched = self._client.fetch(key, self._session.context, Watch())
+        entry = self.entry(name)
+        fetched = entry.client.fetch(entry.key, entry.session.context, Watch())
         try:
             async for result in fetched:
                 if result.columns:
@@ -69,7 +71,8 @@ class Past:
         finally:
             await fetched.aclose()
 
-    def _entry(self, name: str) -> tuple[str, Opener | None]:
+    def entry(self, name: str) -> Entry:
+        """Raises UsageError where there is no such result."""
         if name not in NAMES:
             raise UsageError(f"{name} is no result", f"results are {NAMES[0]}, {NAMES[1]} … {NAMES[-1]}")
         number = NAMES.index(name)

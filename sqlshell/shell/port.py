@@ -146,6 +146,12 @@ class Use(Struct, frozen=True):
     name: str = "_"
 
 
+class LocalSql(Struct, frozen=True):
+    """Run a statement on the last results; without one, that which the command stands behind."""
+
+    text: str
+
+
 class Record(Struct, frozen=True):
     """Write a transcript to a file from now on; "" ends it."""
 
@@ -188,6 +194,7 @@ Effect = (
     | Redirect
     | Say
     | Use
+    | LocalSql
     | Record
     | Replay
     | Log

@@ -41,6 +41,7 @@ from sqlshell.sql.scanner import Command as CommandText
 from sqlshell.sql.scanner import Item, Scanner, Statement, split
 
 if TYPE_CHECKING:
+    from sqlshell.shell.look.local import Local
     from sqlshell.shell.transcript import Transcript
 
 Offline = Callable[[Submission, SessionContext], None]
@@ -78,7 +79,7 @@ class Shell:
         self.hooks = Hooks(themes=themes)
         self.variables = Variables(session)
         self.flow = Flow()
-        self.past = Past(service.statements, session)
+        self.past = Past()
         self.last_text = ""
         """The statement that was run last, as it was written."""
         self.prefill = ""
@@ -90,6 +91,7 @@ class Shell:
         self._policy = policy or Policy()
         self.including: list[str] = []
         self.transcript: Transcript | None = None
+        self.local: Local | None = None
         self._going = True
         self._command_task: asyncio.Task[Any] | None = None
 
@@ -186,12 +188,15 @@ class Shell:
         self.background = Background(service.statements, journal, self.diagnostics)
         self.foreground = Foreground(service.statements, self.session, self.outlet, self.diagnostics, journal)
         self.foreground.progress = progress
-        self.past = Past(service.statements, self.session)
+        self.past = Past()
         self.hooks.moved(name)
 
     async def aclose(self) -> None:
         """Leave: what runs in the background goes on at the service."""
         await self.background.aclose()
+        if self.local is not None:
+            await self.local.aclose()
+            self.local = None
         self.journal.close()
         await self.service.aclose()
 
@@ -317,7 +322,7 @@ class Shell:
         failure: ShellError | None = None
         context = self.session.context
         self.session.rows = None
-        show = self.past.noting(show)
+        show = self.past.noting(show, self.service.statements, self.session, asked.row_limit)
         if self.transcript is not None:
             show = self.transcript.noting(show)
         if self.outlet.logging:

@@ -7,7 +7,7 @@ from sqlshell.errors import UsageError
 from sqlshell.output.formats import Summary, WriterOptions, format_named
 from sqlshell.result import Batch, Result
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Effect, Port, Say, Show, Use
+from sqlshell.shell.port import Effect, LocalSql, Port, Say, Show, Use
 from sqlshell.shell.rows import collect
 
 MOST_ROWS = 200_000
@@ -55,4 +55,12 @@ async def turn(port: Port, args: Args) -> Use:
     return Use(take, lambda: turned[-1] if turned else None)
 
 
-COMMANDS = (clip, turn)
+@command("local", "[TEXT...]", submits=True)
+async def local(port: Port, args: Args) -> LocalSql:
+    """Run SQL of DuckDB on the last results, here: \\local select city, sum(n) from _ group by all
+
+    _ is the last result, _1 the one before it, up to _9; they are typed. What comes out is a result like any other."""
+    return LocalSql(args[0] if args else "")
+
+
+COMMANDS = (clip, turn, local)

@@ -1,0 +1,83 @@
+"""A service that is reached: one that others run, the embedded one, and the one that only holds results."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlshell.assembly import Reached, service_of
+from sqlshell.client.target import Target
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.errors import UsageError
+from sqlshell.places import Local, Place, Remote
+from sqlshell.shell.shell import Shell
+
+if TYPE_CHECKING:
+    from sqlshell.shell.look.local import Local as LocalResults
+
+
+EMBEDDED = Target("http", "sqlshell.localhost", 80)
+
+
+def kept_name(place: Place) -> str:
+    """What names a service in the history and the catalogs of the disk; "" for one that nobody meets again."""
+    if isinstance(place.where, Remote):
+        return place.where.target.name
+    return str(place.where.database.resolve()) if place.where.database is not None else ""
+
+
+def label(place: Place) -> str:
+    if isinstance(place.where, Remote):
+        name = place.settings.profile
+        return f"{name} ({place.where.target.base})" if name else place.where.target.base
+    if place.where.database is not None:
+        return str(place.where.database)
+    return ", ".join(str(path) for path in place.where.views.values()) or "local, transient"
+
+
+@contextlib.contextmanager
+def reached_service(place: Place, diagnostics: Diagnostics) -> Iterator[Reached]:
+    """The service that the place names, running."""
+    if isinstance(place.where, Remote):
+        where = place.where
+        known = where.token or where.token_command or place.settings["offline"]
+        yield Reached(where.target, where.token if known else _asked_token(where.target))
+        return
+    if place.settings["offline"]:
+        raise UsageError("--offline is for a service that has an address", "sqlshell https://host/v2 --offline -c …")
+    from sqlshell.embedded import start as start_embedded
+
+    embedded = start_embedded(place.where.database, views=place.where.views)
+    try:
+        if place.where != Local():
+            # A transient database opens while the client gets ready; what is wrong with a file is told at once.
+            embedded.wait()
+        yield Reached(EMBEDDED, embedded.token, embedded.dial)
+    finally:
+        embedded.close()
+
+
+def _asked_token(target: Target) -> str:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return ""
+    import getpass
+
+    return getpass.getpass(f"token for {target.base}: ").strip()
+
+
+async def local_results(shell: Shell, place: Place, services: contextlib.ExitStack) -> LocalResults:
+    """The database of this shell alone, in which results are tables."""
+    from sqlshell.embedded import start as start_embedded
+    from sqlshell.shell.look.local import Local as LocalResults
+
+    folder = Path(services.enter_context(tempfile.TemporaryDirectory(prefix="sqlshell-", ignore_cleanup_errors=True)))
+    embedded = start_embedded(folder / "local.duckdb")
+    services.callback(embedded.close)
+    reached = Reached(EMBEDDED, embedded.token, embedded.dial)
+    service = service_of(replace(place, where=Local()), reached, shell.session, shell.diagnostics)
+    return LocalResults(service, folder, shell.session, shell.outlet, shell.diagnostics)

@@ -1,0 +1,1 @@
+"""Looking at results: SQL on them, charts of them, a table to walk through."""
