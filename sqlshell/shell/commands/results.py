@@ -3,11 +3,14 @@ statement and works on its own."""
 
 from __future__ import annotations
 
+import shutil
+
 from sqlshell.errors import UsageError
 from sqlshell.output.formats import Summary, WriterOptions, format_named
+from sqlshell.output.sink import FileSink
 from sqlshell.result import Batch, Result
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Effect, LocalSql, Port, Say, Show, Use
+from sqlshell.shell.port import Effect, LocalSql, Many, Port, Print, Say, Show, Use
 from sqlshell.shell.rows import collect
 
 MOST_ROWS = 200_000
@@ -55,6 +58,43 @@ async def turn(port: Port, args: Args) -> Use:
     return Use(take, lambda: turned[-1] if turned else None)
 
 
+@command("chart", "[WORD...]", submits=True)
+async def draw(port: Port, args: Args) -> Use:
+    """Draw a result: \\chart [bar|line|scatter|hist|heat] [X] [Y...] [to FILE.svg]
+
+    Columns are named, or numbered from 1; what is left out is chosen. to FILE.svg writes a picture."""
+    words = list(args)
+    picture = ""
+    if len(words) > 1 and words[-2].lower() == "to":
+        picture, words = words[-1], words[:-2]
+        if not picture.lower().endswith(".svg"):
+            raise UsageError(f"{picture} is no SVG file", "\\chart line day total to days.svg")
+    made: list[Effect] = []
+
+    async def take(result: Result) -> Summary:
+        from sqlshell.shell.look.charts import chart
+        from sqlshell.shell.look.drawing import drawn
+        from sqlshell.shell.look.picture import svg
+
+        summary, rows = await collect(result, MOST_ROWS)
+        figure = chart(result.columns, rows, words)
+        if not summary.complete:
+            figure.said.append(f"only the first {MOST_ROWS:,} rows are drawn")
+        if picture:
+            sink = FileSink(picture)
+            sink.write(svg(figure).encode())
+            sink.close()
+            made.append(Say(f"{picture} is written"))
+        else:
+            colours = port.session.interactive and port.session.paint is not None
+            size = shutil.get_terminal_size((80, 24))
+            made.append(Print(drawn(figure, min(size.columns, 120), size.lines - 4, colours=colours), True))
+        made.extend(map(Say, figure.said))
+        return summary
+
+    return Use(take, lambda: Many(made))
+
+
 @command("local", "[TEXT...]", submits=True)
 async def local(port: Port, args: Args) -> LocalSql:
     """Run SQL of DuckDB on the last results, here: \\local select city, sum(n) from _ group by all
@@ -63,4 +103,4 @@ async def local(port: Port, args: Args) -> LocalSql:
     return LocalSql(args[0] if args else "")
 
 
-COMMANDS = (clip, turn, local)
+COMMANDS = (clip, turn, draw, local)

@@ -177,7 +177,7 @@ def _reading(table: str, path: str, names: Sequence[str], types: Sequence[str]) 
     read = [(name, "JSON" if is_nested(kind) else kind) for name, kind in zip(names, types, strict=True)]
     columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in [*read, *padding])
     chosen = ", ".join(
-        identifier(name) if kind == given else f"CAST({identifier(name)} AS {kind}) AS {identifier(name)}"
+        identifier(name) if kind == given else f"CAST(json({identifier(name)}) AS {kind}) AS {identifier(name)}"
         for (name, given), kind in zip(read, types, strict=True)
     )
     return (
