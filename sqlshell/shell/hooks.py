@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlshell.errors import UsageError
+from sqlshell.output.formats import Summary
+from sqlshell.result import Result
 from sqlshell.shell.policy import Ask
 
 if TYPE_CHECKING:
@@ -60,5 +62,7 @@ class Hooks:
     """Asks the person; None in a script."""
     local: Callable[[], Awaitable[Local]] = _no_local
     """A database of this shell alone."""
+    browse: Callable[[Result], Awaitable[Summary]] | None = None
+    """Shows a result to a person, on the whole screen."""
     queries: Path | None = None
     """Where named queries are kept."""

@@ -28,6 +28,8 @@ from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
 from sqlshell.errors import Exit, UsageError
 from sqlshell.interface.models import ContextEcho
+from sqlshell.output.formats import Summary
+from sqlshell.result import Result
 from sqlshell.shell.arguments import arguments
 from sqlshell.shell.catalog import Loader
 from sqlshell.shell.prompt.completer import ShellCompleter
@@ -101,6 +103,13 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
 
     shell.background.announce = announce
     shell.hooks.ask = _ask
+
+    async def browsed(result: Result) -> Summary:
+        from sqlshell.shell.look.explorer.browsing import browse
+
+        return await browse(result, looks.style())
+
+    shell.hooks.browse = browsed
     shell.session.jobs = lambda: shell.background.running
 
     def moved(name: str) -> None:

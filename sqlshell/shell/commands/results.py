@@ -95,6 +95,16 @@ async def draw(port: Port, args: Args) -> Use:
     return Use(take, lambda: Many(made))
 
 
+@command("browse", aliases=("explore",), submits=True)
+async def browse(port: Port, args: Args) -> Use:
+    """Walk through a result on the whole screen: search, sort, filter, copy, values in full; ? lists the keys.
+
+    Its partitions are fetched when they are looked at, so that large results open at once."""
+    if not port.session.interactive or port.hooks.browse is None:
+        raise UsageError("\\browse is for a person at a terminal", "\\g FILE writes a result to a file")
+    return Use(port.hooks.browse)
+
+
 @command("local", "[TEXT...]", submits=True)
 async def local(port: Port, args: Args) -> LocalSql:
     """Run SQL of DuckDB on the last results, here: \\local select city, sum(n) from _ group by all
@@ -103,4 +113,4 @@ async def local(port: Port, args: Args) -> LocalSql:
     return LocalSql(args[0] if args else "")
 
 
-COMMANDS = (clip, turn, draw, local)
+COMMANDS = (clip, turn, draw, browse, local)
