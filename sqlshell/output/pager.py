@@ -7,9 +7,11 @@ import os
 import re
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from sqlshell.errors import OutputError
 from sqlshell.output.cells import cells
@@ -20,6 +22,8 @@ DEFAULT = "less -SRXF"
 DEFAULT_FOR_WIDE = "less -SRX"
 """Without F, for `less` counts a line that it chops as one: it would leave at once, with the lines cut."""
 
+BROWSE = "B"
+"""The key in less that opens the result in the explorer: less ends with its code (less 582 and later)."""
 NOT_STARTED = frozenset({126, 127})
 """What a shell ends with when there is no such command."""
 
@@ -44,6 +48,9 @@ class ScreenSink:
         self._pager: Command | None = None
         self._restore: Callable[[], None] | None = None
         self._through = not self._command
+        self._keys: IO[str] | None = None
+        self.browse = False
+        """Whether the person left the pager for the explorer."""
 
     @property
     def terminal(self) -> bool:
@@ -72,7 +79,7 @@ class ScreenSink:
                 self._start(self._command if tall or self._command != DEFAULT else DEFAULT_FOR_WIDE)
 
     def finish(self) -> None:
-        if self._pager is not None and self._pager.finish() in NOT_STARTED:
+        if self._pager is not None and self._code() in NOT_STARTED:
             self._give_up()
 
     def close(self) -> None:
@@ -96,7 +103,7 @@ class ScreenSink:
     def _start(self, command: str) -> None:
         held, self._held = self._held, b""
         try:
-            self._pager = Command(command, {"LESSCHARSET": "utf-8"} | dict(os.environ))
+            self._pager = Command(command, self._environment(command))
         except OutputError:
             self._through = True
             self._plain.write(held)
@@ -113,12 +120,32 @@ class ScreenSink:
         try:
             self._pager.write(data)
         except Closed:
-            if self._pager.finish() not in NOT_STARTED:
+            if self._code() not in NOT_STARTED:
                 raise
             self._give_up()
         else:
             if len(self._unread) >= PIPE_HOLDS:
                 self._unread = b""
+
+    def _code(self) -> int:
+        """What the pager ended with; `browse` says that the person left it by the key for that."""
+        assert self._pager is not None
+        code = self._pager.finish()
+        self.browse = self.browse or (self._keys is not None and code == ord(BROWSE))
+        return code
+
+    def _environment(self, command: str) -> dict[str, str]:
+        """less learns one key, where the person has not taught it any."""
+        environment = {"LESSCHARSET": "utf-8"} | dict(os.environ)
+        own = Path.home() / ".lesskey"
+        if not command.startswith(DEFAULT_FOR_WIDE) or "LESSKEYIN" in environment or own.exists():
+            return environment
+        with contextlib.suppress(OSError):
+            self._keys = tempfile.NamedTemporaryFile("w", prefix="sqlshell-", suffix=".lesskey")  # noqa: SIM115
+            self._keys.write(f"#command\n{BROWSE} quit {BROWSE}\n")
+            self._keys.flush()
+            environment["LESSKEYIN"] = self._keys.name
+        return environment
 
     def _give_up(self) -> None:
         """The pager never ran: what it was given goes to the screen."""
@@ -128,6 +155,8 @@ class ScreenSink:
 
     def _ended(self) -> None:
         self._pager = None
+        if self._keys is not None:
+            self._keys.close()
         restore, self._restore = self._restore, None
         if restore is not None:
             restore()

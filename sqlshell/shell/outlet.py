@@ -28,6 +28,8 @@ class Outlet:
         self._redirected: Sink | None = None
         self._shared = 0
         self._by_ending: Format | None = None
+        self.browse = False
+        """Whether the person left the pager of the last result for the explorer."""
         self._once = ""
         self._copies: dict[str, tuple[Sink, Format | None]] = {}
         """Where results go besides: what \\tee and \\log opened."""
@@ -94,6 +96,7 @@ class Outlet:
             raise
         if one_off:
             sink.close()
+        self.browse = getattr(sink, "browse", False)
         self._tell_shortened(shaped)
         return summary
 

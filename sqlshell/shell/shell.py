@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlshell.client.service import Service
@@ -34,11 +33,11 @@ from sqlshell.shell.policy import Policy
 from sqlshell.shell.port import Consumer
 from sqlshell.shell.scripts import next_to, read_script
 from sqlshell.shell.session import Running, Session
+from sqlshell.shell.submitting import Asked, submit
 from sqlshell.shell.transfers import Attachments
 from sqlshell.shell.variables import Variables
-from sqlshell.sql.kinds import reads_only
 from sqlshell.sql.scanner import Command as CommandText
-from sqlshell.sql.scanner import Item, Scanner, Statement, split
+from sqlshell.sql.scanner import Item, Scanner, Statement
 
 if TYPE_CHECKING:
     from sqlshell.shell.look.local import Local
@@ -87,8 +86,8 @@ class Shell:
         self.outlet = outlet
         self.offer_commands = True
         """Whether backslash commands run; False for scripts that others wrote."""
-        self._offline = offline
-        self._policy = policy or Policy()
+        self.offline = offline
+        self.policy = policy or Policy()
         self.including: list[str] = []
         self.transcript: Transcript | None = None
         self.local: Local | None = None
@@ -183,7 +182,7 @@ class Shell:
         for job in await self.background.named():
             self.announce(f"[{job.number}] still runs there: sqlshell fetch {job.statement_id}")
         await self.aclose()
-        self.service, self.journal, self._policy = service, journal, policy
+        self.service, self.journal, self.policy = service, journal, policy
         progress = self.foreground.progress
         self.background = Background(service.statements, journal, self.diagnostics)
         self.foreground = Foreground(service.statements, self.session, self.outlet, self.diagnostics, journal)
@@ -270,73 +269,8 @@ class Shell:
         background: bool = False,
         own: bool = True,
     ) -> None:
-        """Run one statement, with the values of its variables. What its value holds may be several.
-
-        `own` says that the person wrote its text, so that files it names may be sent and variables be filled in;
-        `consumer` takes its results in the place of whoever shows them.
-        """
-        if own and ":" in sql:
-            filled, own = self.variables.fill(sql)
-            if filled is not sql:
-                parts = [item for item in split(filled, commands=False) if isinstance(item, Statement)]
-                for number, part in enumerate(parts, 1):
-                    last = number == len(parts)
-                    await self._one(
-                        part.text,
-                        consumer if last else None,
-                        expanded=expanded and last,
-                        output=output if last else "",
-                        background=background and last,
-                        own=own,
-                    )
-                return
-        await self._one(sql, consumer, expanded=expanded, output=output, background=background, own=own)
-
-    async def _one(
-        self, sql: str, consumer: Consumer | None, *, expanded: bool, output: str, background: bool, own: bool
-    ) -> None:
-        options = self.session.options
-        if options.echo:
-            self.diagnostics.say(sql)
-        limit = None
-        shown = not output and not self.outlet.exporting and consumer is None
-        if self.session.embedded and self.session.interactive and shown and not background:
-            limit = options.rowlimit or None
-        self.last_text = sql
-        await self._policy.check(sql, self.hooks.ask)
-        sql, files = self.attachments.of(sql, own=own)
-        # To the embedded service nothing is sent twice: it cannot be out of reach.
-        asked = Submission(sql, files, limit, not self.session.embedded and reads_only(sql))
-        if self._offline is not None:
-            self._offline(asked, self.session.context)
-        elif background:
-            job = self.background.start(asked, self.session.context)
-            self.announce(f"[{job.number}] runs in the background; \\jobs lists it")
-        else:
-            await self._watched(
-                asked, consumer or partial(self.outlet.show, expanded=expanded, output=output), consumer
-            )
-        self.attachments.sent(files)
-
-    async def _watched(self, asked: Submission, show: Consumer, consumer: Consumer | None) -> None:
-        failure: ShellError | None = None
-        context = self.session.context
-        self.session.rows = None
-        show = self.past.noting(show, self.service.statements, self.session, asked.row_limit)
-        if self.transcript is not None:
-            show = self.transcript.noting(show)
-        if self.outlet.logging:
-            self.outlet.note(f"{self.hooks.redact(asked.sql)};\n")
-        try:
-            await self.foreground.run(asked, context, show, quiet=consumer is not None)
-        except ShellError as error:
-            failure = error
-            self.outlet.note(f"-- error {error.where.sql_state}: {error.message}\n")
-            raise
-        finally:
-            self.variables.ended(failure)
-            if self.transcript is not None:
-                self.transcript.ended(asked.sql, context, self.session, failure)
+        """Run one statement, with the values of its variables. See submit()."""
+        await submit(self, Asked(sql, consumer, expanded, output, background, own))
 
     def announce(self, text: str) -> None:
         """Tell of something that a person at a prompt wants to know in any case."""

@@ -39,6 +39,8 @@ async def again(shell: Shell, sql: str, asked: Again) -> None:
         except Interrupted:
             if not shell.session.interactive:
                 raise
+            # Behind the ^C that the terminal wrote.
+            shell.outlet.print("\n")
             return
 
 

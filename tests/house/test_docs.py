@@ -10,6 +10,7 @@ from sqlshell.errors import Exit
 from sqlshell.output.formats import FORMATS
 from sqlshell.settings import GROUPS, SETTINGS
 from sqlshell.shell.commands import BUILTIN
+from tests.house import manual
 
 ROOT = Path(__file__).parents[2]
 README = ROOT.joinpath("README.md").read_text()
@@ -23,6 +24,11 @@ def test_readme_has_every_command_format_and_exit_code() -> None:
         assert f"`{item.name}`" in README, item.name
     for code in Exit:
         assert f"| {code.value} |" in README, code
+
+
+def test_readme_and_manual_are_made_from_the_registry() -> None:
+    assert manual.README.read_text() == manual.readme(README), "python -m tests.house.manual writes it"
+    assert manual.MANUAL.read_text() == manual.manual(), "python -m tests.house.manual writes it"
 
 
 def test_help_has_every_flag_by_group() -> None:

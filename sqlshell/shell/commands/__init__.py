@@ -17,18 +17,21 @@ from sqlshell.shell.commands import (
 )
 from sqlshell.shell.commands.command import Command, table
 
-BUILTIN: tuple[Command, ...] = (
-    *general.COMMANDS,
-    *looking.COMMANDS,
-    *display.COMMANDS,
-    *running.COMMANDS,
-    *results.COMMANDS,
-    *scripts.COMMANDS,
-    *variables.COMMANDS,
-    *records.COMMANDS,
-    *jobs.COMMANDS,
-    *files.COMMANDS,
-    *learning.COMMANDS,
+GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
+    ("Help and where this is", general.COMMANDS),
+    ("Looking around", looking.COMMANDS),
+    ("Ending a statement", running.COMMANDS),
+    ("How results are shown", display.COMMANDS),
+    ("Looking at a result", results.COMMANDS),
+    ("Scripts and files", scripts.COMMANDS),
+    ("Variables and conditions", variables.COMMANDS),
+    ("Records and named queries", records.COMMANDS),
+    ("Statements that outlive their prompt", jobs.COMMANDS),
+    ("The service's files and version", files.COMMANDS),
+    ("Learning and repairing", learning.COMMANDS),
 )
+"""Titles, each with its commands."""
 
-__all__ = ["BUILTIN", "Command", "table"]
+BUILTIN: tuple[Command, ...] = tuple(item for _, commands in GROUPS for item in commands)
+
+__all__ = ["BUILTIN", "GROUPS", "Command", "table"]

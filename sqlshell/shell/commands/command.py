@@ -76,9 +76,14 @@ def find(commands: Mapping[str, Command], name: str) -> Command:
         return commands[name]
     import difflib
 
-    near = difflib.get_close_matches(name, commands, 3)
-    hint = f"did you mean {' or '.join(chr(92) + word for word in near)}?" if near else "\\? lists the commands"
-    raise UsageError(f"there is no command \\{name}", hint)
+    near = [_shown(word) for word in difflib.get_close_matches(name, commands, 3)]
+    hint = f"did you mean {' or '.join(near)}?" if near else "\\? lists the commands"
+    raise UsageError(f"there is no command {_shown(name)}", hint)
+
+
+def _shown(name: str) -> str:
+    """A command's name as it is typed: those of other shells have no backslash."""
+    return name if name[0] in ".!" and len(name) > 1 else f"\\{name}"
 
 
 def parse(name: str, usage: str, text: str, values: Mapping[str, str]) -> Args:

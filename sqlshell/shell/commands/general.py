@@ -11,20 +11,25 @@ from sqlshell.shell.commands.command import Args, command, find
 from sqlshell.shell.port import Connect, Effect, Port, Quit, Say
 
 
-@command("?", "[COMMAND]", aliases=("help",))
+@command("?", "[COMMAND]", aliases=("help", ".help", "!help"))
 async def show_help(port: Port, args: Args) -> Say:
     """List the backslash commands, or explain one."""
     if args:
         item = find(port.commands, args[0].lstrip("\\"))
-        return Say(f"\\{item.name} {item.usage}".rstrip() + f"\n  {item.help}")
-    unique = dict.fromkeys(port.commands.values())
-    heads = {item: f"\\{item.name} {item.usage}".rstrip() for item in unique}
-    width = max(map(len, heads.values()))
-    lines = [f"  {head.ljust(width)}  {item.summary}" for item, head in heads.items()]
-    return Say("\n".join(["Statements end with ; and may go over several lines.", *lines]))
+        also = ", ".join(name if name[0] in ".!" else f"\\{name}" for name in item.aliases)
+        told = [f"\\{item.name} {item.usage}".rstrip(), *(f"  {line}".rstrip() for line in item.help.split("\n"))]
+        return Say("\n".join([*told, *([f"  Also {also}"] if also else [])]))
+    from sqlshell.shell.commands import GROUPS
+
+    lines = ["Statements end with ; and may go over several lines. \\? COMMAND explains one."]
+    for title, commands in GROUPS:
+        heads = {item: f"\\{item.name} {item.usage}".rstrip() for item in commands}
+        width = max(map(len, heads.values()))
+        lines += ["", title, *(f"  {head.ljust(width)}  {item.summary}" for item, head in heads.items())]
+    return Say("\n".join(lines))
 
 
-@command("q", aliases=("quit", "exit"))
+@command("q", aliases=("quit", "exit", ".quit", ".exit", "!quit", "!exit"))
 async def leave(port: Port, args: Args) -> Quit:
     """Leave the shell."""
     return Quit()
@@ -69,7 +74,7 @@ def _part(text: str) -> str:
     return name
 
 
-@command("c", "[TARGET]", aliases=("connect",))
+@command("c", "[TARGET]", aliases=("connect", "!connect"))
 async def connect(port: Port, args: Args) -> Effect | None:
     """Go on at another target: a profile, a URL or a file, as on the command line; alone, show where this is."""
     if not args:

@@ -49,7 +49,7 @@ async def jobs(port: Port, args: Args) -> Show:
     return Show(table_of(COLUMNS, rows))
 
 
-@command("fetch", "[ID]")
+@command("fetch", "[ID]", aliases=("!result",))
 async def fetch(port: Port, args: Args) -> Fetch:
     """Show the result of an earlier statement, of this shell or another, while the service still has it.
 
@@ -73,7 +73,7 @@ async def wait(port: Port, args: Args) -> Say | None:
     return Say(f"{entry.id} is finished; \\fetch {entry.id} shows its result")
 
 
-@command("cancel", "[ID]")
+@command("cancel", "[ID]", aliases=("!abort",))
 async def cancel(port: Port, args: Args) -> Say:
     """Ask the service to end a statement, and say how it stands then; without an id it is the last statement."""
     entry = _known(port, args)

@@ -66,7 +66,7 @@ async def replay(port: Port, args: Args) -> Replay:
     return Replay(args[0])
 
 
-@command("log", "[FILE]", aliases=("!spool", ".log"))
+@command("log", "[FILE]", aliases=(".log",))
 async def log(port: Port, args: Args) -> Log:
     """Write statements and their results to a file too, behind what it has; without a name, no more."""
     return Log(args[0] if args else "")

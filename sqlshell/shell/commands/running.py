@@ -8,7 +8,7 @@ from sqlshell.errors import OutputError, UsageError
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result, Rows
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Again, Drop, Effect, Execute, Keep, Port, Print, Say, Show, Submit
+from sqlshell.shell.port import Again, Drop, Effect, Execute, Keep, Port, Print, Say, Show, Submit, Use
 from sqlshell.shell.rows import collect, table_of
 
 MOST_STATEMENTS = 100_000
@@ -18,8 +18,12 @@ LONGEST_VALUE = 1 << 20
 
 
 @command("g", "[FILE...]", submits=True)
-async def go(port: Port, args: Args) -> Submit:
-    """End a statement as ; does; with a name, send its result to that file, or to a command with |."""
+async def go(port: Port, args: Args) -> Effect:
+    """End a statement as ; does; with a name, send its result to that file, or to a command with |.
+
+    \\g browse opens it as \\browse does."""
+    if args == ["browse"] and port.hooks.browse is not None:
+        return Use(port.hooks.browse)
     return Submit(output=args[0] if args else "")
 
 

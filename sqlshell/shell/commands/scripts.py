@@ -8,13 +8,13 @@ from sqlshell.shell.port import Edit, Port, Redirect, RunFile
 from sqlshell.shell.scripts import work_in
 
 
-@command("i", "FILE", aliases=("include",))
+@command("i", "FILE", aliases=("include", ".read", "!source", "!load"))
 async def include(port: Port, args: Args) -> RunFile:
     """Run the statements and commands of a file."""
     return RunFile(args[0])
 
 
-@command("o", "[FILE...]", aliases=("out",))
+@command("o", "[FILE...]", aliases=("out", ".output"))
 async def redirect(port: Port, args: Args) -> Redirect:
     """Send results to a file, or to a command with |; without a name, to the terminal again.
 
@@ -22,7 +22,7 @@ async def redirect(port: Port, args: Args) -> Redirect:
     return Redirect(args[0] if args else "")
 
 
-@command("e", "[FILE]", aliases=("edit",))
+@command("e", "[FILE]", aliases=("edit", "!edit"))
 async def edit(port: Port, args: Args) -> Edit:
     """Edit the last statement in $EDITOR, and find it at the prompt afterwards; with FILE edit that, and run it."""
     if not port.session.interactive:
@@ -30,13 +30,13 @@ async def edit(port: Port, args: Args) -> Edit:
     return Edit(args[0] if args else "")
 
 
-@command("once", "FILE...")
+@command("once", "FILE...", aliases=(".once",))
 async def once(port: Port, args: Args) -> Redirect:
     """Send the next result alone to a file, or to a command with |."""
     return Redirect(args[0], once=True)
 
 
-@command("tee", "[FILE...]")
+@command("tee", "[FILE...]", aliases=("!spool",))
 async def tee(port: Port, args: Args) -> Redirect:
     """Show results and write them to a file, or to a command with |, too; without a name, no more."""
     return Redirect(args[0] if args else "", too=True)
@@ -48,13 +48,13 @@ async def include_beside(port: Port, args: Args) -> RunFile:
     return RunFile(args[0], beside=True)
 
 
-@command("cd", "[FOLDER]")
+@command("cd", "[FOLDER]", aliases=(".cd",))
 async def change_folder(port: Port, args: Args) -> None:
     """Work in another folder; without a name, in your own."""
     work_in(args[0] if args else "~")
 
 
-@command("!", "[TEXT...]")
+@command("!", "[TEXT...]", aliases=(".shell", ".system", "!system"))
 async def run_in_shell(port: Port, args: Args) -> None:
     """Run a command of your shell, or the shell itself."""
     import asyncio

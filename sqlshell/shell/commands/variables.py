@@ -73,7 +73,7 @@ async def end(port: Port, args: Args) -> None:
     port.flow.end()
 
 
-@command("echo", "[WORD...]")
+@command("echo", "[WORD...]", aliases=(".print", "!print"))
 async def echo(port: Port, args: Args) -> Print:
     """Print words, and values of variables, on stdout; -n first ends no line."""
     return Print(_line(args))

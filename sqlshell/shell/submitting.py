@@ -1,0 +1,96 @@
+"""A statement on its way: variables filled in, the policy asked, files attached, and what it leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlshell.client.watch import Submission
+from sqlshell.errors import ShellError
+from sqlshell.shell.port import Consumer
+from sqlshell.sql.kinds import reads_only
+from sqlshell.sql.scanner import Statement, split
+
+if TYPE_CHECKING:
+    from sqlshell.shell.shell import Shell
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A statement, and what becomes of its result: `consumer` takes it in the place of whoever shows results.
+
+    `own` says that the person wrote its text, so that files it names may be sent and variables be filled in.
+    """
+
+    sql: str
+    consumer: Consumer | None = None
+    expanded: bool = False
+    output: str = ""
+    background: bool = False
+    own: bool = True
+
+
+async def submit(shell: Shell, asked: Asked) -> None:
+    """Run it; what the values of its variables make of it may be several statements. Raises ShellError."""
+    if asked.own and ":" in asked.sql:
+        filled, own = shell.variables.fill(asked.sql)
+        if filled is not asked.sql:
+            # What came from elsewhere is never a command.
+            parts = [item.text for item in split(filled, commands=False) if isinstance(item, Statement)]
+            for part in parts[:-1]:
+                await _one(shell, Asked(part, own=own))
+            for part in parts[-1:]:
+                await _one(shell, replace(asked, sql=part, own=own))
+            return
+    await _one(shell, asked)
+
+
+async def _one(shell: Shell, asked: Asked) -> None:
+    options, sql = shell.session.options, asked.sql
+    if options.echo:
+        shell.diagnostics.say(sql)
+    limit = None
+    shown = not asked.output and not shell.outlet.exporting and asked.consumer is None
+    if shell.session.embedded and shell.session.interactive and shown and not asked.background:
+        limit = options.rowlimit or None
+    shell.last_text = sql
+    await shell.policy.check(sql, shell.hooks.ask)
+    sql, files = shell.attachments.of(sql, own=asked.own)
+    # To the embedded service nothing is sent twice: it cannot be out of reach.
+    submission = Submission(sql, files, limit, not shell.session.embedded and reads_only(sql))
+    if shell.offline is not None:
+        shell.offline(submission, shell.session.context)
+    elif asked.background:
+        job = shell.background.start(submission, shell.session.context)
+        shell.announce(f"[{job.number}] runs in the background; \\jobs lists it")
+    else:
+        await _run(shell, submission, asked)
+    shell.attachments.sent(files)
+
+
+async def _run(shell: Shell, submission: Submission, asked: Asked) -> None:
+    """Wait for it, and keep what the next statements may ask about it."""
+    failure: ShellError | None = None
+    context = shell.session.context
+    shell.session.rows = None
+    show = asked.consumer or partial(shell.outlet.show, expanded=asked.expanded, output=asked.output)
+    show = shell.past.noting(show, shell.service.statements, shell.session, submission.row_limit)
+    if shell.transcript is not None:
+        show = shell.transcript.noting(show)
+    if shell.outlet.logging:
+        shell.outlet.note(f"{shell.hooks.redact(submission.sql)};\n")
+    try:
+        await shell.foreground.run(submission, context, show, quiet=asked.consumer is not None)
+    except ShellError as error:
+        failure = error
+        shell.outlet.note(f"-- error {error.where.sql_state}: {error.message}\n")
+        raise
+    finally:
+        shell.variables.ended(failure)
+        if shell.transcript is not None:
+            shell.transcript.ended(submission.sql, context, shell.session, failure)
+    if shell.outlet.browse and shell.hooks.browse is not None:
+        shell.outlet.browse = False
+        async with shell.past.opened() as result:
+            await shell.hooks.browse(result)
