@@ -114,7 +114,7 @@ def start(asked: Start) -> int:
                 await shell.aclose()
 
         if scripts:
-            return int(run_batch(opened, scripts, stop=options.on_error == "stop"))
+            return int(run_batch(opened, scripts))
         return _interactive(opened, asked, settings, kept_name(place))
 
 

@@ -165,7 +165,7 @@ async def _elsewhere(shell: Shell, effect: Effect) -> None:
 
 async def _go_on(shell: Shell, text: str) -> None:
     """A statement that was only looked at: a person finds it at the prompt, a script's runs."""
-    if shell.session.interactive and shell.exit == Exit.DONE and not shell.including:
+    if shell.session.interactive and shell.exit == Exit.DONE and not any(shell.including):
         shell.prefill = text
     else:
         await shell.statement(text)

@@ -13,10 +13,8 @@ from sqlshell.shell.scripts import read_script
 from sqlshell.shell.shell import Shell
 
 
-def run_batch(
-    opened: Callable[[], AbstractAsyncContextManager[Shell]], scripts: Sequence[tuple[str, str]], *, stop: bool
-) -> Exit:
-    """Run scripts, each ("command", SQL) or ("file", path). With `stop` the first failure ends them all.
+def run_batch(opened: Callable[[], AbstractAsyncContextManager[Shell]], scripts: Sequence[tuple[str, str]]) -> Exit:
+    """Run scripts, each ("command", SQL) or ("file", path). A failure ends them all, unless on_error is continue.
 
     Ctrl-C asks the service to end the running statement; where none runs, as while stdin is waited for, it ends the
     program at once. SIGTERM always does.
@@ -44,7 +42,7 @@ def run_batch(
             for kind, text in scripts:
                 chunks = [text] if kind == "command" else read_script(text)
                 name = "" if kind == "command" else "stdin" if text == "-" else text
-                if not await shell.run_script(chunks, name, stop=stop) or (stop and shell.exit != Exit.DONE):
+                if not await shell.run_script(chunks, name) or (shell.stops and shell.exit != Exit.DONE):
                     break
             await shell.finish()
             return shell.exit

@@ -89,6 +89,7 @@ class Shell:
         self.offline = offline
         self.policy = policy or Policy()
         self.including: list[str] = []
+        """The names of the scripts that are being run, "" for what a person typed."""
         self.transcript: Transcript | None = None
         self.local: Local | None = None
         self._going = True
@@ -103,16 +104,18 @@ class Shell:
         """Run everything in `text` as typed by a person; False when the shell is to end. Raises no ShellError."""
         return await self.run_script([text], "", stop=True)
 
-    async def run_script(self, chunks: Iterable[str], name: str, *, stop: bool) -> bool:
+    async def run_script(self, chunks: Iterable[str], name: str, *, stop: bool | None = None) -> bool:
         """Run a script that arrives in chunks of text; `name` places its errors. False when the shell is to end.
 
-        With `stop` a failure ends the script; a lost connection and an interruption always do. Errors are told, and
-        the first one's code stays in `exit`.
+        With `stop`, or where on_error says so (None), a failure ends the script; a lost connection and an interruption
+        always do. Errors are told, and the first one's code stays in `exit`.
         """
         depth = self.flow.depth
+        self.including.append(name)
         try:
             going = await self._run_script(chunks, name, stop=stop)
         finally:
+            self.including.pop()
             if not (self.session.interactive and not name):
                 try:
                     self.flow.close(depth)
@@ -120,7 +123,7 @@ class Shell:
                     self._tell(error, name, None)
         return going
 
-    async def _run_script(self, chunks: Iterable[str], name: str, *, stop: bool) -> bool:
+    async def _run_script(self, chunks: Iterable[str], name: str, *, stop: bool | None) -> bool:
         scanner = Scanner()
         arriving = iter(chunks)
         at_end = False
@@ -142,11 +145,16 @@ class Shell:
                 except ShellError as error:
                     self._tell(error, name, item)
                     lost = isinstance(error, ConnectionFailed | NotAuthenticated | Interrupted)
-                    if stop or lost:
+                    if lost or (self.stops if stop is None else stop):
                         return self._going and not (isinstance(error, Interrupted) and not self.session.interactive)
                 if not self._going:
                     return False
         return True
+
+    @property
+    def stops(self) -> bool:
+        """Whether a failure ends a script, as it is set now."""
+        return self.session.options.on_error == "stop"
 
     def interrupt(self) -> bool:
         """Ctrl-C: first asks the service to end the statement, then leaves it. False if nothing is left to do."""
@@ -242,19 +250,17 @@ class Shell:
 
     async def include(self, path: str, *, beside: bool = False) -> None:
         """Run a script; `beside` looks for it in the folder of the script that this stands in. Raises Told."""
-        if beside and self.including:
+        if beside:
             path = next_to(self.including[-1], path)
-        if len(self.including) >= DEEPEST_INCLUDE:
+        if len(self.including) > DEEPEST_INCLUDE:
             raise UsageError(
                 f"{path}: scripts include each other more than {DEEPEST_INCLUDE} deep", "does it include itself?"
             )
-        self.including.append(path)
         before, self.exit = self.exit, Exit.DONE
         try:
-            await self.run_script(read_script(path), path, stop=self.session.options.on_error == "stop")
+            await self.run_script(read_script(path), path)
             failed = self.exit
         finally:
-            self.including.pop()
             self.exit = before
         if failed != Exit.DONE:
             raise Told(failed)

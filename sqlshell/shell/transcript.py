@@ -91,7 +91,8 @@ class Transcript:
             results,
             began.isoformat(timespec="milliseconds"),
             round(seconds, 6),
-            "" if error is None else self._redact(error.message),
+            # A message may quote the statement, in a form that nobody could take secrets out of.
+            "" if error is None or kept != sql else error.message,
             kept != sql,
         )
         try:

@@ -1,4 +1,4 @@
-"""README's table of commands and docs/commands.md, made from the registry: `python -m tests.house.manual` writes them."""
+"""README's table and docs/commands.md, made from the registry: `python -m tests.house.manual` writes them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def manual() -> str:
         "Every command works at the prompt, in scripts, with `-c` and on stdin. `\\? COMMAND` shows the same text.",
         "`FILE` is required, `[FILE]` may be left out, `on|off` is one of those words, `...` is any number of them. "
         "`FILE...` may be `|command`. Arguments are read by psql's rules: 'single quotes' with C's escapes, "
-        "\"double quotes\", `` `command` ``, and `:x`, `:'x'`, `:\"x\"`, `:{?x}` for variables.",
+        '"double quotes", `` `command` ``, and `:x`, `:\'x\'`, `:"x"`, `:{?x}` for variables.',
     ]
     for title, commands in GROUPS:
         parts.append(f"## {title}")

@@ -104,14 +104,13 @@ def parse(name: str, usage: str, text: str, values: Mapping[str, str]) -> Args:
     if len(given) > len(wanted) and not (last.endswith("...") and last != "FILE..."):
         extra = given[len(wanted)]
         raise UsageError(f"\\{name} does not take {extra!r}", hint)
-    for number, word in enumerate(wanted):
-        bare = word.strip("[]").removesuffix("...")
-        if number >= len(given):
-            if not word.startswith("["):
-                raise UsageError(f"\\{name} needs {bare}", hint)
-            break
-        if "|" in bare and given[number] not in bare.split("|"):
-            raise UsageError(f"\\{name}: {given[number]!r} is none of {bare.replace('|', ', ')}", hint)
+    required = [word for word in wanted if not word.startswith("[")]
+    if len(given) < len(required):
+        raise UsageError(f"\\{name} needs {required[len(given)].removesuffix('...')}", hint)
+    for word, said in zip(wanted, given, strict=False):
+        choices = word.strip("[]").split("|")
+        if len(choices) > 1 and said not in choices:
+            raise UsageError(f"\\{name}: {said!r} is none of {', '.join(choices)}", hint)
     return Args(given)
 
 

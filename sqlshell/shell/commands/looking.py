@@ -29,11 +29,16 @@ SHORT = 3
 """Columns that a list shows without +."""
 
 
+async def _asked(port: Port, sql: str) -> tuple[list[Column], Rows]:
+    """The rows of a statement; what it echoes says where this is. Raises what the client raises."""
+    return await asked(port.service.statements, sql, port.session.context, port.session.adopt)
+
+
 async def _first(port: Port, statements: Sequence[str]) -> tuple[list[Column], Rows]:
     """The answer to the first of the statements that the service knows. Raises what the last of them raises."""
     for sql in statements[:-1]:
         with contextlib.suppress(StatementError):
-            return await asked(port.service.statements, sql, port.session.context)
+            return await _asked(port, sql)
     return await asked(port.service.statements, statements[-1], port.session.context)
 
 
@@ -59,7 +64,7 @@ def _lister(name: str, what: str, help_text: str, aliases: tuple[str, ...] = ())
     """A command that shows what LIST tells."""
 
     async def body(port: Port, args: Args) -> Show:
-        columns, rows = await asked(port.service.statements, f"LIST {what}", port.session.context)
+        columns, rows = await _asked(port, f"LIST {what}")
         return _listed(columns, rows, args)
 
     return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases))
@@ -67,8 +72,8 @@ def _lister(name: str, what: str, help_text: str, aliases: tuple[str, ...] = ())
 
 async def _relations(port: Port) -> list[tuple[str, str, str, str]]:
     """Database, schema, name and type of each relation."""
-    context = port.session.context
     columns, rows = await _first(port, RELATIONS)
+    context = port.session.context
     name = _at(columns, "name", "relation_name", "table_name")
     kind = _at(columns, "type", "relation_type", "kind")
     database, schema = _at(columns, "database_name", "database"), _at(columns, "schema_name", "schema")
@@ -86,11 +91,12 @@ async def _relations(port: Port) -> list[tuple[str, str, str, str]]:
 async def _matching(port: Port, text: str, kinds: Sequence[str]) -> list[tuple[str, str, str, str]]:
     """The relations that a pattern means: those of the current schema, unless it names another."""
     pattern = Pattern(text or "*")
+    known = sorted(set(await _relations(port)))
     context = port.session.context
     here = {context.database.lower()}, {context.schema.lower()}
     return [
         found
-        for found in sorted(set(await _relations(port)))
+        for found in known
         if pattern.matches(*found[:3])
         and (not kinds or any(kind in found[3] for kind in kinds))
         and (pattern.qualified or (found[0].lower() in here[0] and found[1].lower() in here[1]))
@@ -113,16 +119,14 @@ def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases:
 async def databases(port: Port, args: Args) -> Show:
     """List databases and organizations; those that statements run in are marked. + shows their other columns."""
     pattern = Pattern(args[0] if args else "*")
-    context = port.session.context
     found: Rows = []
-    for kind, what, current in (
-        ("database", "DATABASES", {context.database}),
-        ("organization", "ORGANIZATIONS", {context.organization}),
-    ):
+    for kind, what in (("database", "DATABASES"), ("organization", "ORGANIZATIONS")):
         columns: list[Column] = []
         rows: Rows = []
         with contextlib.suppress(StatementError):
-            columns, rows = await asked(port.service.statements, f"LIST {what}", context)
+            columns, rows = await _asked(port, f"LIST {what}")
+        context = port.session.context
+        current = {context.database if kind == "database" else context.organization}
         name = _at(columns, "name") or 0
         for row in rows:
             if not pattern.matches(_value(row, name)):
@@ -144,8 +148,8 @@ async def describe(port: Port, args: Args) -> Effect | None:
     if not args:
         return await _relation_lister("d", (), "").body(port, args)
     pattern = Pattern(args[0])
-    known = await _relations(port)
     found = await _matching(port, args[0], ())
+    known = [] if found else await _relations(port)
     if not found and (known or not pattern.exact):
         near = difflib.get_close_matches(args[0].rpartition(".")[2], {item[2] for item in known}, 2)
         hint = f"is it {' or '.join(near)}?" if near else "\\d lists those of this schema, \\d *.* all"
@@ -171,7 +175,7 @@ async def _described(port: Port, name: str, title: str, *, plus: bool) -> list[E
     effects: list[Effect] = [Show(result, title=title)]
     if plus:
         with contextlib.suppress(StatementError):
-            details, values = await asked(port.service.statements, f"DESCRIBE RELATION {name}", port.session.context)
+            details, values = await _asked(port, f"DESCRIBE RELATION {name}")
             if [item.name for item in details] != [item.name for item in columns]:
                 effects.append(Show(table_of([(item.name, item.type) for item in details], values)))
     return effects
@@ -179,12 +183,11 @@ async def _described(port: Port, name: str, title: str, *, plus: bool) -> list[E
 
 async def _first_that_knows(port: Port, name: str, last: str) -> tuple[list[Column], Rows]:
     """DESCRIBE's answer, or that of information_schema; the error is DESCRIBE's own."""
-    context = port.session.context
     try:
-        return await asked(port.service.statements, f"DESCRIBE RELATION COLUMNS {name}", context)
+        return await _asked(port, f"DESCRIBE RELATION COLUMNS {name}")
     except StatementError:
         with contextlib.suppress(StatementError):
-            columns, rows = await asked(port.service.statements, COLUMNS.format(name=f"'{last}'"), context)
+            columns, rows = await _asked(port, COLUMNS.format(name=f"'{last}'"))
             if rows:
                 return columns, rows
         raise

@@ -1,0 +1,183 @@
+"""Variables, conditions and what scripts say, in every way of running."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Program
+
+CASES: dict[str, tuple[str, str]] = {
+    "a value as it is, as a string, as a name": (
+        "\\set x 5\n\\set s 'it''s'\n\\set n 'a b'\nselect :x as a, :'s' as b, 7 as :\"n\";",
+        "a,b,a b\n5,it's,7\n",
+    ),
+    "values that hold a statement's end": ("\\set two 'select 1 as a; select 2 as b;'\n:two", "a\n1\nb\n2\n"),
+    "a value is never a command": ("\\set x 'select 1 as a \\\\\\\\echo no'\n\\echo :x", "select 1 as a \\\\echo no\n"),
+    "no variable in strings, comments and dollars": (
+        "\\set x 5\nselect ':x' as a, $$:x$$ as b -- :x\n, 1 /* :x */ as c;",
+        "a,b,c\n:x,:x,1\n",
+    ),
+    "casts, slices and structs": (
+        "\\set n 9\n\\set x 8\nselect '1'::int as a, [1,2,3][1:2] as b, {'n':1} as c;",
+        'a,b,c\n1,"[1,2]","{""n"":1}"\n',
+    ),
+    "several words are joined": ("\\set x a b 'c d'\n\\echo :x", "abc d\n"),
+    "one is unset": ("\\set x 1\n\\unset x\n\\echo :x :{?x}", ":x FALSE\n"),
+    "all are shown": ("\\set b 2\n\\set a 'it''s'\n\\set", "a = 'it''s'\nb = '2'\n"),
+    "the environment": ("\\getenv home HOME\n\\getenv nope NOPE_NOPE\n\\echo :{?home} :{?nope}", "TRUE FALSE\n"),
+    "the shell's output": ("\\set d `printf 'a b'`\n\\echo :d", "a b\n"),
+    "a variable in the shell's command": ("\\set x 'a b'\n\\echo `printf '%s|' :'x'`", "a b|\n"),
+    "echo without a line's end": ("\\echo -n a\n\\echo b", "ab\n"),
+    "if": ("\\if true\n\\echo a\n\\else\n\\echo b\n\\endif", "a\n"),
+    "if not": ("\\if off\nselect 1/;\n\\nonsense\n\\else\n\\echo b\n\\endif", "b\n"),
+    "elif": ("\\if 0\n\\echo a\n\\elif yes\n\\echo b\n\\elif yes\n\\echo c\n\\else\n\\echo d\n\\endif", "b\n"),
+    "nested": (
+        "\\if 0\n\\if nonsense\n\\echo a\n\\else\n\\echo b\n\\endif\n\\elif 1\n\\if 0\n\\else\n"
+        "\\echo c\n\\endif\n\\endif",
+        "c\n",
+    ),
+    "what a statement leaves": (
+        "select 1 as a union all select 2 order by a;\n\\echo :ERROR :SQLSTATE :ROW_COUNT",
+        "a\n1\n2\nfalse 00000 2\n",
+    ),
+    "gset": ("select 1 as a, 'x y' as b, null as c \\gset p_\n\\echo :p_a :p_b :{?p_c}", "1 x y FALSE\n"),
+    "gset is no command": (
+        "select '\\! touch hacked' as a \\gset\n\\echo :a\nselect ':a' as b;",
+        "\\! touch hacked\nb\n:a\n",
+    ),
+    "gexec": (
+        "select 'create table t' || i || ' as select ' || i || ' as v' from range(2) r(i) \\gexec\n"
+        "select t0.v + t1.v as s from t0, t1;",
+        "s\n1\n",
+    ),
+    "gexec passes NULL over": ("select null as a, 'select 5 as b' as c \\gexec", "b\n5\n"),
+    "gdesc": ("select 1 as a, 'x' as b \\gdesc", "Column,Type,Nullable\na,INTEGER,true\nb,VARCHAR,true\n"),
+    "repeat": ("select 1 as a \\repeat 2", "a\n1\na\n1\n"),
+    "the last one again": ("select 1 as a;\n\\g", "a\n1\na\n1\n"),
+    "print": ("select 1 as a \\p", "select 1 as a\na\n1\n"),
+    "drop": ("select 1 as a \\r\nselect 2 as b;", "b\n2\n"),
+    "names with quotes": ('\\set x \'a"b\'\nselect 1 as :"x";', '"a""b"\n1\n'),
+    "an option of psql": ("\\set ON_ERROR_STOP off\nselect 1/;\n\\echo on", "on\n"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_script(program: Program, name: str) -> None:
+    script, expected = CASES[name]
+    done = program("-q", "--format", "csv", stdin=f"{script}\n")
+    assert done.out == expected, done.err
+
+
+@pytest.mark.parametrize("way", ["-f", "-c", "stdin"])
+def test_every_way_of_running(program: Program, tmp_path: Path, way: str) -> None:
+    script = "\\set x 3\n\\if :{?x}\nselect :x + 1 as a;\n\\endif\n"
+    if way == "-f":
+        (tmp_path / "s.sql").write_text(script)
+        done = program("-q", "-f", "s.sql", "--format", "csv")
+    elif way == "-c":
+        done = program("-q", "-c", script, "--format", "csv")
+    else:
+        done = program("-q", "--format", "csv", stdin=script)
+    assert (done.code, done.out) == (0, "a\n4\n")
+
+
+def test_a_script_may_ask(program: Program) -> None:
+    assert program("-q", stdin="\\prompt a b c\n").code == 2
+
+
+def test_the_command_line_gives_values(program: Program) -> None:
+    done = program("-q", "--set", "x=a b", "--set", "y", "-c", "\\echo [:x] [:y]")
+    assert done.out == "[a b] []\n"
+    assert program("--set", "a-b=1", "-c", "select 1").code == 2
+
+
+def test_no_commands(program: Program) -> None:
+    done = program("-q", "--no-commands", "--format", "csv", stdin="select 1 as a;\n\\! touch hacked\nselect 2;\n")
+    assert done.code == 2
+    assert done.out == "a\n1\n"
+    assert "--no-commands" in done.err
+    for text in (".shell touch hacked", "!system touch hacked", "select 1 \\g |touch hacked"):
+        assert program("-q", "--no-commands", stdin=f"{text}\n").code == 2
+
+
+@pytest.mark.parametrize(
+    ("script", "said", "code"),
+    [
+        ("\\if nonsense\n\\echo a\n\\endif", "true or false", 2),
+        ("\\if true\n\\echo a", "within \\if", 2),
+        ("\\endif", "without \\if", 2),
+        ("\\else", "without \\if", 2),
+        ("\\elif 1", "without \\if", 2),
+        ("\\if 1\n\\else\n\\elif 1\n\\endif", "after \\else", 2),
+        ("\\if 1\n\\else\n\\else\n\\endif", "twice", 2),
+        ("select\n\\if 1\n2;\n\\endif", "between statements", 2),
+        ("\\set a-b 1", "no name of a variable", 2),
+        ("\\unset", "needs NAME", 2),
+        ("\\set x 'a", "not closed", 2),
+        ("\\echo `exit 3`", "code 3", 2),
+        ("select 1 as a where false \\gset", "there was none", 2),
+        ("select 1 as a from range(2) \\gset", "there were more", 2),
+        ("select 'select 1/' as a \\gexec", "42601", 1),
+        ("create table t(a int) \\gdesc", "may write", 2),
+        ("\\gset", "there is none", 2),
+        ("\\prompt x", "nobody to ask", 2),
+        ("select 1 \\watch x", "no number", 2),
+        ("select 1 \\watch i=-1", "from 0", 2),
+        ("select 1 \\repeat", "needs TIMES", 2),
+        ("select 1 \\repeat 0", "from 1", 2),
+        ("\\w", "needs FILE", 2),
+        ("\\w nope/x.sql", "cannot be written", 1),
+        ("\\cd nope", "nope", 2),
+        ("\\ir nope.sql", "nope.sql", 2),
+        (".nope", "no command .nope", 2),
+        ("\\dtt", "\\dt", 2),
+    ],
+)
+def test_what_is_wrong(program: Program, script: str, said: str, code: int) -> None:
+    done = program("-q", stdin=f"{script}\n")
+    assert said in done.err
+    assert done.code == code
+
+
+def test_statements_of_a_service_name_no_files(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("secret")
+    done = program("-v", "-c", "select 'create x with (''file'' = ''@secret.txt'')' as s \\gexec")
+    assert done.code == 1
+    assert "attached" not in done.err
+
+
+def test_a_policy_holds_for_what_a_service_gave(program: Program) -> None:
+    for script in (
+        "select 'create table t(a int)' as s \\gexec",
+        "create table t(a int) \\watch c=1",
+        "\\set s 'create table t(a int)'\n:s;",
+        "\\set s 'select 1; drop table t'\n:s;",
+    ):
+        done = program("-q", "--read-only", stdin=f"{script}\n")
+        assert done.code == 2, script
+        assert "read only" in done.err
+
+
+def test_watch_in_a_script(program: Program) -> None:
+    done = program("-q", "--format", "csv", stdin="select 1 as a \\watch i=0.01 c=3\nselect 2 as b;\n")
+    assert done.out.count("every 0.01s") == 3
+    assert done.out.count("a\n1\n") == 3
+    assert done.out.endswith("b\n2\n")
+    done = program("-q", "--format", "csv", stdin="select 1 as a where false \\watch i=0.01 m=1\n")
+    assert done.out.count("every") == 1
+
+
+def test_buffers_and_files(program: Program) -> None:
+    script = "select 1 as a \\w one.sql\n\\i one.sql\n\\! echo shell\n\\echo :SHELL_EXIT_CODE\n"
+    done = program("-q", "--format", "csv", stdin=script)
+    assert done.out == "a\n1\na\n1\nshell\n0\n"
+
+
+def test_scripts_beside_scripts(program: Program, tmp_path: Path) -> None:
+    folder = tmp_path / "deep"
+    folder.mkdir()
+    (folder / "a.sql").write_text("\\ir b.sql\n")
+    (folder / "b.sql").write_text("select 5 as a;\n")
+    assert program("-q", "--format", "csv", "-f", "deep/a.sql").out == "a\n5\n"

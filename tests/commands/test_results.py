@@ -1,0 +1,222 @@
+"""Results looked at once more: turned, drawn, asked, copied to other places, recorded and run again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.conftest import Program, Served
+
+SALES = (
+    "select 'c' || (i % 3) as city, 'q' || (i % 2) as quarter, sum(i) as n from range(12) t(i)"
+    " group by all order by all"
+)
+
+
+def test_crosstab(program: Program) -> None:
+    done = program("-q", "--format", "csv", "-c", f"{SALES} \\crosstab", "-c", "\\crosstab quarter 1 n")
+    assert done.out == "city,q0,q1\nc0,6,12\nc1,14,8\nc2,10,16\nquarter,c0,c1,c2\nq0,6,14,10\nq1,12,8,16\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("select 1 as a, 2 as b \\crosstab", "three columns"),
+        ("select 1 as a, 2 as b, 3 as c union all select 1, 2, 4 \\crosstab", "several values"),
+        ("select 1 as a, 2 as b, 3 as c \\crosstab x", "no column 'x'"),
+        ("select 1 as a, 2 as b, 3 as c \\crosstab a a b", "different columns"),
+        ("select 1 as a, i as b, 3 as c from range(2000) t(i) \\crosstab", "more than 1,600"),
+        ("\\crosstab", "no statement has given rows"),
+        ("\\chart", "no statement has given rows"),
+        ("\\local select 1 from _", "no statement has given rows"),
+        ("select 1 as a; \\local select 1 from _3", "there are 1 results"),
+        ("\\local", "needs a statement"),
+        ("select 'x' as a \\chart", "no column of numbers"),
+        ("select 1 as a where false \\chart", "no rows to draw"),
+        ("select 1 as a, 2 as b \\chart line nope", "no column 'nope'"),
+        ("select 1 as a, 2 as b \\chart to x.png", "no SVG"),
+        ("select null::int as a, 2 as b \\chart scatter a b", "no points"),
+        ("select 1 \\browse", "person at a terminal"),
+        ("select 1 as a \\clip", "no terminal"),
+        ("select 1 as a \\clip nope", "no format"),
+        ("\\tee nope/x.csv", "cannot be written"),
+        ("\\log nope/x.txt", "cannot be written"),
+        ("\\transcript nope/x.jsonl", "cannot be written"),
+        ("\\replay nope.jsonl", "cannot be read"),
+        ("\\once", "needs FILE"),
+        ("\\n nope", "no query 'nope'"),
+        ("\\n+ a/b select 1", "no name"),
+        ("\\n-", "needs NAME"),
+    ],
+)
+def test_what_is_wrong(program: Program, script: str, said: str) -> None:
+    done = program("-q", stdin=f"{script}\n", env={"TERM": "dumb"})
+    assert said in done.err
+    assert done.code in {1, 2}
+
+
+def test_sql_on_results(program: Program) -> None:
+    script = "\n".join(
+        [
+            "select i as id, i % 3 as k, i * 1.5 as v, date '2024-01-01' + i::int as d, [i, i + 1] as l,"
+            " {'a': i} as s, null as z, '' as e, 'a\"b,' || chr(10) || 'c' as t from range(1000) r(i) \\g /dev/null",
+            "\\local select k, count(*) as n, sum(v) as v, max(d) as d, count(z) as z, min(e) as e from _"
+            " group by k order by k",
+            "\\local select sum(n) as n from _",
+            "\\local select typeof(v) as v, typeof(d) as d, l[1] as l, s.a as s, t from _2 limit 1",
+            "select null as a union all select 'x' order by 1;",
+            "\\local select count(*) as n, count(a) as a from _;",
+            "select n\nfrom _\n\\local",
+            "\\local select a.n, b.n as m from _ a, _1 b",
+        ]
+    )
+    done = program("-q", "--format", "csv", stdin=f"{script}\n")
+    assert done.out == (
+        'k,n,v,d,z,e\n0,334,250249.5,2026-09-26,0,""\n1,333,249250.5,2026-09-24,0,""\n2,333,249750.0,2026-09-25,0,""\n'
+        "n\n1000\n"
+        'v,d,l,s,t\n"DECIMAL(21,1)",DATE,0,0,"a""b,\nc"\n'
+        "a\nx\n\nn,a\n2,1\nn\n2\nn,m\n2,2\n"
+    ), done.err
+
+
+def test_sql_on_a_remote_result(program: Program, served: Served) -> None:
+    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    script = "select i as i from range(25000) t(i) \\g /dev/null\n\\local select count(*) as n, max(i) as m from _\n"
+    done = program("-q", "--format", "csv", stdin=script, env=env)
+    assert done.out == "n,m\n25000,24999\n", done.err
+
+
+def test_names_that_differ_in_case_alone(program: Program) -> None:
+    done = program("-q", "--format", "csv", stdin='select 1 as a, 2 as "A", 3 as a;\n\\local select * from _\n')
+    assert done.out.splitlines()[-1] == "1,2,3", done.err
+
+
+CHARTS = {
+    "bar": "select 'c' || i as city, i * i as n from range(5) t(i) \\chart",
+    "bars": "select 'c' || i as city, i * i as n, -i as m from range(3) t(i) \\chart",
+    "line": "select date '2024-01-01' + i::int as d, i as up, 10 - i as down from range(11) t(i) \\chart",
+    "scatter": "select i as x, i % 5 as y from range(20) t(i) \\chart scatter",
+    "hist": "select i % 10 + i % 3 as v from range(100) t(i) \\chart",
+    "heat": "select 'r' || (i % 4) as a, 'k' || (i % 3) as b, i as v from range(12) t(i) \\chart",
+    "hostile": "select 'a' || chr(27) || '[2J' as t, 1 as n \\chart",
+}
+GOLDEN = Path(__file__).parents[1] / "golden" / "charts"
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_charts_as_text(program: Program, name: str) -> None:
+    import os
+
+    done = program("-q", stdin=f"{CHARTS[name]}\n", env={"COLUMNS": "70", "LINES": "24"})
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("SQLSHELL_GOLDEN") == "write":
+        path.write_text(done.out)
+    # plotext puts labels of an axis a cell to the left or to the right, by chance.
+    assert [line.split() for line in done.out.splitlines()] == [line.split() for line in path.read_text().splitlines()]
+    assert "\x1b" not in done.out
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_charts_as_pictures(program: Program, tmp_path: Path, name: str) -> None:
+    done = program("-q", stdin=f"{CHARTS[name]} to chart.svg\n".replace("\\chart scatter to", "\\chart scatter to"))
+    assert done.code == 0, done.err
+    root = ElementTree.fromstring((tmp_path / "chart.svg").read_text())
+    drawn = {item.tag.rpartition("}")[2] for item in root.iter()}
+    assert drawn & {"polyline", "circle"} or len(list(root.iter())) > 5
+    assert "text" in drawn
+
+
+def test_results_in_two_places(program: Program, tmp_path: Path) -> None:
+    script = "\\tee copy.csv\nselect 1 as a;\n\\tee\n\\once once.json\nselect 2 as b;\nselect 3 as c;\n"
+    done = program("-q", stdin=script)
+    assert [line for line in done.out.splitlines() if "1" in line or "2" in line or "3" in line] == [
+        "|   1 |",
+        "|   3 |",
+    ]
+    assert (tmp_path / "copy.csv").read_text() == "a\n1\n"
+    assert json.loads((tmp_path / "once.json").read_text()) == [{"b": 2}]
+
+
+def test_a_log_goes_on(program: Program, tmp_path: Path) -> None:
+    for number in (1, 2):
+        program("-q", "--on-error", "continue", stdin=f"\\log log.txt\nselect {number} as a;\nselect 1/;\n")
+    text = (tmp_path / "log.txt").read_text()
+    assert (
+        text.index("select 1 as a;")
+        < text.index("|   1 |")
+        < text.index("-- error 42601")
+        < text.index("select 2 as a;")
+    )
+
+
+TRANSCRIPT = """\\transcript t.jsonl
+create or replace table t as select range as i from range(10);
+select * from t order by i;
+select 1/;
+create secret s (type s3, key_id 'x', secret 'hidden');
+select now() as changes;
+"""
+
+
+def test_a_transcript_run_again(program: Program, tmp_path: Path) -> None:
+    program("-q", "--on-error", "continue", stdin=TRANSCRIPT)
+    text = (tmp_path / "t.jsonl").read_text()
+    records = [json.loads(line) for line in text.splitlines()]
+    assert "hidden" not in text
+    assert [record["sqlState"] for record in records][:3] == ["00000", "00000", "42601"]
+    assert records[1]["results"][0]["rows"] == 10
+    assert len(records[1]["results"][0]["digest"]) == 64
+    assert records[1]["id"]
+    assert records[1]["context"]["database"] == "memory"
+    assert (tmp_path / "t.jsonl").stat().st_mode & 0o777 == 0o600
+    done = program("replay", "-q", "t.jsonl")
+    assert done.code == 1
+    assert "select now() as changes" in done.out
+    assert "secrets were not kept" in done.out
+    assert "5 statements run again, 2 came out otherwise" in done.err
+    same = "\n".join(text.splitlines()[:3])
+    (tmp_path / "same.jsonl").write_text(same)
+    assert program("replay", "same.jsonl").code == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"rows":10', '"rows":11', "rows were 11, are 10"),
+        ('"sqlState":"42601"', '"sqlState":"00000"', "sqlState was 00000, is 42601"),
+        ('"columns":["i"]', '"columns":["j"]', "columns were j, are i"),
+        ("order by i", "order by i desc", "other values"),
+    ],
+)
+def test_differences(program: Program, tmp_path: Path, old: str, new: str, said: str) -> None:
+    program("-q", "--on-error", "continue", stdin="\n".join(TRANSCRIPT.splitlines()[:4]) + "\n")
+    path = tmp_path / "t.jsonl"
+    path.write_text(path.read_text().replace(old, new))
+    done = program("replay", "-q", "t.jsonl")
+    assert done.code == 1
+    assert said in done.out
+
+
+def test_a_replay_is_bound_by_the_policy(program: Program, tmp_path: Path) -> None:
+    program("-q", stdin="\\transcript t.jsonl\ncreate table t (a int);\n")
+    done = program("replay", "-q", "--read-only", "t.jsonl")
+    assert done.code == 1
+    assert "read only" in done.out
+    (tmp_path / "bad.jsonl").write_text("{nonsense\n")
+    assert "bad.jsonl:1" in program("replay", "-q", "bad.jsonl").err
+
+
+def test_named_queries(program: Program) -> None:
+    kept = program("-q", "-c", "select 1 as a", "-c", "\\n+ one", "-c", "\\n+ lim 'select i from range($1) t(i)'")
+    assert kept.code == 0, kept.err
+    done = program("-q", "--format", "csv", stdin="\\n one\n\\n lim 2\n\\n+ two select :x as x\n\\set x 4\n\\n two\n")
+    assert done.out == "a\n1\ni\n0\n1\nx\n4\n"
+    listed = program("-q", "-c", "\\n")
+    assert [line.split()[0] for line in listed.err.splitlines()] == ["lim", "one", "two"]
+    assert "needs $1" in program("-q", "-c", "\\n lim").err
+    assert "takes 0 arguments" in program("-q", "-c", "\\n one 1").err
+    assert program("-q", "-c", "\\n- one").code == 0
+    assert "no query 'one'" in program("-q", "-c", "\\n one").err
