@@ -23,7 +23,6 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor
-from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
 from sqlshell.errors import Exit, UsageError
@@ -37,7 +36,7 @@ from sqlshell.shell.prompt.continuation import Continuations
 from sqlshell.shell.prompt.highlight import LineLexer
 from sqlshell.shell.prompt.history import FileHistory
 from sqlshell.shell.prompt.keys import bindings
-from sqlshell.shell.prompt.paint import here, painter, previews
+from sqlshell.shell.prompt.paint import here, painter, previews, screen_depth
 from sqlshell.shell.prompt.terminal import restored
 from sqlshell.shell.prompt.themes import DEFAULT, load
 from sqlshell.shell.prompt.toolbar import continuation_text, prompt_text, toolbar_text
@@ -267,7 +266,7 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
         enable_open_in_editor=True,
         key_bindings=bindings(shell.session.options, completer, lambda text: _told(prompt, shell, text), whole),
         editing_mode=EditingMode.VI if shell.session.options.vi else EditingMode.EMACS,
-        color_depth=ColorDepth.from_env(),
+        color_depth=screen_depth(),
     )
     looks.trying = lambda: _chosen_theme(prompt.default_buffer.text, shell)
     _swallow_late_replies(prompt)

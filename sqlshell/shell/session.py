@@ -99,6 +99,8 @@ class Session:
     """Told of the columns of each result that is shown."""
     last_id: str = ""
     """The statementID of the last statement."""
+    skipping: bool = False
+    """Whether what is entered is passed over, up to \\else or \\endif."""
     rows: int | None = None
     """The rows of the last statement's last result."""
     elapsed: float | None = None

@@ -225,6 +225,7 @@ class Shell:
 
     async def _command(self, found: Command, item: CommandText) -> None:
         effect = await self.interruptible(found.run(self, item.args, item.name), item.name)
+        self.session.skipping = not self.flow.active
         if effect is not None:
             await perform(self, effect, item)
 

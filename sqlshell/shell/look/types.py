@@ -76,6 +76,8 @@ def _decimal(text: str) -> str:
     if found is None:
         return "DECIMAL(38,9)" if "(" not in text else "DOUBLE"
     digits, places = int(found[1]), int(found[2] or 0)
+    if digits > 38 and not places:
+        return "HUGEINT"
     return f"DECIMAL({digits},{places})" if 0 < digits <= 38 and places <= digits else "DOUBLE"
 
 

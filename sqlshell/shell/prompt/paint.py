@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prompt_toolkit.output import ColorDepth
 
 from sqlshell.output.formats import Role
 from sqlshell.shell.prompt.themes import TOKENS, Theme, load, names
@@ -80,6 +84,13 @@ def previews(own: Path | None, colours: int) -> Iterator[str]:
 
 def here() -> int:
     return depth(os.environ)
+
+
+def screen_depth() -> ColorDepth | None:
+    """What prompt_toolkit is told of the terminal's colours; None leaves it to what it finds out."""
+    from prompt_toolkit.output import ColorDepth
+
+    return ColorDepth.from_env() or (ColorDepth.TRUE_COLOR if here() > 256 else None)
 
 
 def _colour(text: str, ground: int, colours: int) -> str:

@@ -15,7 +15,6 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VSplit, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, UIContent, UIControl
 from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
-from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import BaseStyle
 from prompt_toolkit.widgets import TextArea
 
@@ -26,6 +25,7 @@ from sqlshell.errors import ShellError
 from sqlshell.output.cells import printable
 from sqlshell.shell.look.explorer.grid import Grid
 from sqlshell.shell.look.explorer.pages import Pages
+from sqlshell.shell.prompt.paint import screen_depth
 
 SCROLLED = 3
 """Lines of a turn of the mouse wheel."""
@@ -57,7 +57,7 @@ class Explorer:
             style=style,
             full_screen=True,
             mouse_support=True,
-            color_depth=ColorDepth.from_env(),
+            color_depth=screen_depth(),
         )
 
     async def run(self, keys: KeyBindings) -> None:

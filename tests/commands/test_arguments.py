@@ -1,0 +1,80 @@
+"""Every command of the registry with no arguments, too many and wrong ones: a clear word, never a traceback."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlshell.shell.commands import BUILTIN, Command
+from tests.conftest import Program
+
+
+def _takes_any(item: Command) -> bool:
+    return item.usage.rstrip("]").endswith("...")
+
+
+def test_too_many_arguments(program: Program) -> None:
+    asked = [item for item in BUILTIN if not _takes_any(item)]
+    assert len(asked) > 40
+    done = program("--on-error", "continue", "-q", stdin="".join(f"\\{item.name} a b c d e f g h\n" for item in asked))
+    assert done.code == 2
+    for number, item in enumerate(asked, 1):
+        line = next(line for line in done.err.splitlines() if line.startswith(f"stdin:{number}: error: "))
+        assert f"\\{item.name}" in line, line
+
+
+def test_none_where_some_are_needed(program: Program) -> None:
+    asked = [item for item in BUILTIN if item.usage and not item.usage.split()[-1].startswith("[")]
+    done = program("--on-error", "continue", "-q", stdin="".join(f"\\{item.name}\n" for item in asked))
+    for number, item in enumerate(asked, 1):
+        line = next(line for line in done.err.splitlines() if line.startswith(f"stdin:{number}: error: "))
+        assert f"\\{item.name} needs" in line, line
+
+
+def test_words_that_are_none_of_those_allowed(program: Program) -> None:
+    asked = [item for item in BUILTIN if "|" in item.usage.split(" ")[0]]
+    assert {item.name for item in asked} >= {"x", "timing", "t", "headers", "context"}
+    done = program("--on-error", "continue", "-q", stdin="".join(f"\\{item.name} sideways\n" for item in asked))
+    for number, item in enumerate(asked, 1):
+        line = next(line for line in done.err.splitlines() if line.startswith(f"stdin:{number}: error: "))
+        assert f"\\{item.name}: 'sideways' is none of" in line, line
+
+
+def test_a_quote_that_is_not_closed(program: Program) -> None:
+    asked = [item for item in BUILTIN if item.usage and "TEXT..." not in item.usage.split()[0]]
+    done = program("--on-error", "continue", "-q", stdin="".join(f"\\{item.name} 'a\n" for item in asked))
+    for number, item in enumerate(asked, 1):
+        line = next(line for line in done.err.splitlines() if line.startswith(f"stdin:{number}: error: "))
+        assert "not closed" in line, (item.name, line)
+
+
+def test_help_of_each(program: Program) -> None:
+    done = program("-q", stdin="".join(f"\\? {item.name}\n" for item in BUILTIN))
+    assert done.code == 0, done.err
+    for item in BUILTIN:
+        assert f"\\{item.name} {item.usage}".rstrip() in done.err
+        assert item.summary in done.err
+        assert len(item.summary) <= 120, item.name
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (".quit\nselect 1;", ""),
+        ("!quit\nselect 1;", ""),
+        (".help q", "Leave the shell"),
+        (".tables", ""),
+        (".databases", ""),
+        (".mode csv", "Format is csv"),
+        (".headers off", "off"),
+        (".timer on", "Timing is on"),
+        (".show", "rowlimit"),
+        ("!help", "Looking around"),
+        ("!options", "maxwidth"),
+        ("!queries", ""),
+    ],
+)
+def test_commands_of_other_shells(program: Program, text: str, said: str) -> None:
+    done = program("-q", stdin=f"{text}\n")
+    assert done.code == 0, done.err
+    assert said in done.err
+    assert "select" not in done.out

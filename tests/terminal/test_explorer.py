@@ -1,0 +1,164 @@
+"""The explorer in a real pty: walking, searching, sorting, filtering, values, files, and leaving."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.terminal import Terminal
+
+ROWS = 25_000
+MAKE = (
+    "select i as id, 'name ' || i as name, (i * 37) % 1000 as price, {'a': i, 'b': [1, 2, 3, 4, 5, 6, 7, 8, 9]} as doc,"
+    f" case when i % 2 = 0 then null else 'x' end as half from range({ROWS}) t(i) \\browse"
+)
+
+
+@pytest.fixture
+def explorer(tmp_path: Path) -> Iterator[Terminal]:
+    opened = Terminal(tmp_path, "-q", "work.duckdb", rows=20, columns=100)
+    opened.prompt()
+    opened.enter(MAKE)
+    opened.wait("row 1 of 25,000")
+    yield opened
+    opened.child.close(force=True)
+
+
+def test_walking(explorer: Terminal) -> None:
+    screen = explorer.screen()
+    assert screen.splitlines()[0].split("│")[0].split() == ["id"]
+    assert "NULL" in screen
+    explorer.type("G")
+    explorer.wait("name 24999")
+    explorer.wait("row 25,000 of 25,000")
+    explorer.type("g")
+    explorer.wait("name 0 ")
+    explorer.type(":12,345\r")
+    explorer.wait("row 12,345 of")
+    explorer.wait("name 12344")
+    explorer.type("cpri\r")
+    explorer.wait("│ price ")
+    explorer.type("jjl")
+    explorer.wait("row 12,347 of")
+    explorer.type("h\x1b[6~")
+    explorer.wait("row 12,36")
+    explorer.type(":nonsense\r")
+    explorer.wait("no number of a row")
+
+
+def test_searching_over_partitions(explorer: Terminal) -> None:
+    explorer.type("/name 19\\d{3}$\r")
+    explorer.wait("row 19,001 of")
+    explorer.type("n")
+    explorer.wait("row 19,002 of")
+    explorer.type("N")
+    explorer.wait("row 19,001 of")
+    explorer.type("/nowhere at all\r")
+    explorer.wait("is not found below")
+    assert "Warning" not in explorer.screen()
+
+
+def test_sorting_and_filtering_say_of_what(explorer: Terminal) -> None:
+    explorer.type("cprice\r]")
+    explorer.wait("by price down of the 10,000 rows that are here")
+    explorer.type("&99\r")
+    explorer.wait("has '99'")
+    explorer.type("=")
+    explorer.wait("of 25,000")
+    explorer.wait(lambda text: "has '99'" not in text)
+
+
+def test_columns(explorer: Terminal) -> None:
+    explorer.type("l-")
+    explorer.wait("1 hidden")
+    assert "name 1" not in explorer.screen()
+    explorer.type("+")
+    explorer.wait(lambda text: "hidden" not in text)
+    explorer.type("0}")
+    explorer.wait(lambda text: text.splitlines()[0].split("│")[0].split() == ["name"])
+    explorer.type("f")
+    explorer.type(">>>>>>>>>>>>>>>>>>>>>>>>>>>>>>$")
+    explorer.wait("│ half ")
+    assert "id" in explorer.screen().splitlines()[0]
+
+
+def test_values_and_statistics(explorer: Terminal) -> None:
+    explorer.type("cdoc\r\r")
+    explorer.wait('"b": [')
+    explorer.type("q")
+    explorer.wait("row 1 of")
+    explorer.type("chalf\rs")
+    explorer.wait("nulls     5,000")
+    assert "of the 10,000 rows that are here" in explorer.screen()
+    explorer.type("q")
+    explorer.type("cprice\rs")
+    explorer.wait("mean      499.5")
+    explorer.type("q?")
+    explorer.wait("freeze the columns")
+    explorer.type("q")
+    explorer.wait("row 1 of")
+
+
+def test_what_leaves_it(explorer: Terminal, tmp_path: Path) -> None:
+    explorer.type("lvjy")
+    explorer.wait("2 × 1 copied")
+    sent = explorer.written.split(b"\x1b]52;c;")[1].split(b"\x07")[0]
+    assert base64.b64decode(sent).decode() == "name 0\nname 1\n"
+    explorer.type("wrows.jsonl\r")
+    explorer.wait("rows.jsonl: 25,000 rows")
+    lines = (tmp_path / "rows.jsonl").read_text().splitlines()
+    assert len(lines) == ROWS
+    assert json.loads(lines[-1])["name"] == "name 24999"
+    explorer.type("wrows.nonsense\r")
+    explorer.wait("chooses no format")
+    explorer.type("q")
+    explorer.prompt()
+    explorer.enter("select 1 as a \\g browse")
+    explorer.wait("row 1 of 1 ")
+    explorer.type("\x1b")
+    explorer.prompt()
+
+
+def test_from_the_pager_by_a_key(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", "work.duckdb", rows=12)
+    terminal.prompt()
+    terminal.enter("select i as id from range(100) t(i);")
+    terminal.wait(":")
+    terminal.screen_after(0.5)
+    terminal.type("B")
+    terminal.wait("row 1 of 100")
+    terminal.type("q")
+    terminal.prompt()
+    terminal.child.close(force=True)
+
+
+def test_the_mouse(explorer: Terminal) -> None:
+    explorer.type("\x1b[<65;10;5M")
+    explorer.wait("row 4 of")
+    explorer.type("\x1b[<0;12;9M\x1b[<0;12;9m")
+    explorer.wait("row 8 of")
+    assert b"\x1b[?1000h" in explorer.written
+    explorer.type("q")
+    explorer.prompt()
+    assert b"\x1b[?1000l" in explorer.written
+
+
+def test_watch_redraws_and_marks(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", "work.duckdb")
+    terminal.prompt()
+    terminal.enter("select nextval('s') as n \\watch 0.2")
+    terminal.prompt()
+    terminal.enter("create sequence s;")
+    terminal.wait("CREATE")
+    terminal.enter("select nextval('s') as n, 'same' as t \\watch 0.2")
+    terminal.wait("Ctrl-C ends it")
+    terminal.wait("|   4 |")
+    terminal.type("\x03")
+    terminal.prompt()
+    assert b"\x1b[7m  3\x1b[0m | same" in terminal.written
+    assert terminal.screen().count("Ctrl-C ends it") == 1
+    terminal.child.close(force=True)
