@@ -41,13 +41,15 @@ class Batch:
     would put its values under the wrong names.
     """
 
-    __slots__ = ("_body", "_count", "_rows", "number", "width")
+    __slots__ = ("_body", "_count", "_rows", "number", "size", "width")
 
     def __init__(
         self, width: int, *, body: Body = b"", rows: Rows | None = None, number: int = 0, count: int | None = None
     ) -> None:
         self.width = width
         self.number = number
+        self.size = len(body)
+        """The bytes of the answer that the rows came in."""
         self._count = count
         self._body = body
         self._rows = rows

@@ -22,21 +22,22 @@ async def copy(result: Result, writer: Writer, sink: Sink) -> Summary:
 
     The sink stays open. Raises OutputError, and what reading the batches raises; the rows before an error are written.
     """
-    rows = 0
+    rows = size = 0
     coming = _Coming(result.batches, writer, sink)
     try:
         await _put(sink, writer.begin(result.columns))
         while (batch := await coming.next()) is not None:
+            size += batch.size
             chunks = writer.write(batch)
             rows += len(batch.rows) if batch.announced is None else batch.announced
             # Whoever feeds an endless result must not find us waiting for whoever reads it.
             await _put(sink, chunks, apart=result.endless is not None)
         await _put(sink, writer.end(Summary(rows, True)))
         await _finish(sink)
-        return Summary(rows, True)
+        return Summary(rows, True, size)
     except Closed:
         await _finish(sink)
-        return Summary(rows, False)
+        return Summary(rows, False, size)
     except Exception:
         # Whoever reads in a pager goes on reading what came before the error.
         await _finish(sink)

@@ -29,10 +29,11 @@ class WriterOptions:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What was written: `complete` is False when the reader left before the last row."""
+    """What was written: `complete` is False when the reader left before the last row; `size` is the bytes that came."""
 
     rows: int
     complete: bool
+    size: int = 0
 
 
 class Writer(Protocol):

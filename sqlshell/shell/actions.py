@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlshell.client.watch import Submission
@@ -46,7 +47,13 @@ async def perform(shell: Shell, effect: Effect, item: Command) -> None:
             text = _text(shell, item)
             if reads:
                 _refuse_writing(text, item.name)
-            await shell.statement(text, consumer, expanded=expanded, output=output, background=background)
+            if item.statement is None and shell.last_local:
+                show = consumer or partial(shell.outlet.show, expanded=expanded, output=output)
+                # The result itself: what it was made from has another name by now.
+                async with shell.past.opened() as result:
+                    await shell.interruptible(_awaited(show, result), item.name)
+            else:
+                await shell.statement(text, consumer, expanded=expanded, output=output, background=background)
             following = then() if then is not None else None
             if following is not None:
                 await perform(shell, following, item)
@@ -109,9 +116,10 @@ async def _local(shell: Shell, sql: str) -> None:
     local = shell.local
     sql = shell.variables.fill(sql.strip().removesuffix(";"))[0]
     await shell.interruptible(local.prepare(sql, shell.past), "local")
-    shell.last_text = sql
+    shell.last_text, shell.last_local = sql, True
     before, shell.foreground = shell.foreground, local.foreground
-    limit = shell.session.options.rowlimit or None if shell.session.interactive and not shell.outlet.exporting else None
+    seen = shell.session.interactive and not shell.outlet.exporting
+    limit = (shell.session.options.rowlimit or None) if seen else None
     try:
         show = shell.past.noting(shell.outlet.show, local.service.statements, local.own, limit)
         await local.foreground.run(Submission(sql, [], limit), local.own.context, show)

@@ -11,11 +11,16 @@ from sqlshell.client.resources import TYPES
 from sqlshell.errors import ShellError
 from sqlshell.output.formats import FORMATS
 from sqlshell.shell.port import Port
+from sqlshell.shell.queries import Queries
 from sqlshell.shell.session import Options
 from sqlshell.sql.catalog import Names
 from sqlshell.sql.suggest import Suggestion
 
-FILES = frozenset({"i", "o", "e", "g", "gx", "attach", "include", "out"})
+FILES = frozenset(
+    {"i", "ir", "o", "once", "tee", "log", "e", "g", "gx", "w", "cd", "attach", "include", "out"}
+    | {"include_relative", "edit", "write", "transcript", "replay"}
+)
+RELATIONS = frozenset(name + plus for name in ("d", "dt", "dv", "dm", "dn", "l") for plus in ("", "+"))
 SHOWN = 200
 """Suggestions of one list: nobody reads more."""
 
@@ -34,12 +39,23 @@ def arguments(port: Port, name: str, typed: str) -> list[Suggestion]:
 def _known(port: Port, name: str) -> Iterable[tuple[str, str]]:
     if name in STATEMENTS:
         return [(entry.id, f"{entry.state} {entry.sql[:40]}") for entry in port.journal.recent(50)]
+    if name in RELATIONS:
+        return [(known, "") for known in sorted(set(port.hooks.names()))]
     match name:
         case "?" | "help":
             return [(item.name, item.summary) for item in dict.fromkeys(port.commands.values())]
         case "context":
             return [*((word, "") for word in ("set", "reset")), *port.session.context.parts()]
-        case "format":
+        case "set" | "unset":
+            return sorted(port.variables.items())
+        case "n" | "n-" if port.hooks.queries is not None:
+            try:
+                return [(query, text[:60]) for query, text in Queries(port.hooks.queries).all().items()]
+            except ShellError:
+                return []
+        case "chart":
+            return [(kind, "") for kind in ("bar", "line", "scatter", "hist", "heat")]
+        case "format" | "clip":
             return [(item.name, item.summary) for item in FORMATS]
         case "theme":
             try:

@@ -7,6 +7,7 @@ running there; what is said is what the service said.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
@@ -22,7 +23,10 @@ from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.port import Consumer
 from sqlshell.shell.session import Running, Session
-from sqlshell.shell.words import duration
+from sqlshell.shell.words import amount, duration
+
+_COUNTED = re.compile(r"[A-Z ]+ (\d+)")
+"""What a service says of rows that were changed: `INSERT 5`."""
 
 ENDING_SECONDS = 10.0
 """How long a script that was interrupted waits for the service to end its statement."""
@@ -170,12 +174,14 @@ class Foreground:
     async def _show(self, result: Result, running: Running, show: Consumer, *, quiet: bool) -> None:
         self.progress.hide()
         running.endless = result.endless
-        rows, complete = None, True
+        rows, complete, size = None, True, 0
         if result.columns:
             self._session.columns_seen(column.name for column in result.columns)
             summary = await show(result)
-            rows, complete = summary.rows, summary.complete
+            rows, complete, size = summary.rows, summary.complete, summary.size
             self._session.rows = rows
+        elif counted := _COUNTED.fullmatch(result.message):
+            self._session.rows = int(counted[1])
         seconds = time.monotonic() - running.began
         if result.endless is None:
             self._journal.ended(result.statement_id, result.sql_state, result.message, rows if complete else None)
@@ -187,13 +193,19 @@ class Foreground:
             await self._after_endless(result.endless, result, seconds, own=running.own)
         elif quiet:
             return
-        elif self._session.interactive:
-            said = _said(result, rows, complete)
-            self._diagnostics.say(f"{said} ({duration(seconds)})" if self._session.options.timing else said)
         else:
-            said = result.message if rows is None else f"{rows} rows"
-            label = f"{result.label}: " if result.label else ""
-            self._diagnostics.detail(f"statement {result.statement_id}: {label}{said or 'done'} ({duration(seconds)})")
+            self._tell(result, rows, complete, size, seconds)
+
+    def _tell(self, result: Result, rows: int | None, complete: bool, size: int, seconds: float) -> None:
+        """Rows, bytes and time: to a person always, of a script with -v."""
+        said = _said(result, rows, complete)
+        if size:
+            said += f", {amount(size)}"
+        if not self._session.interactive:
+            self._diagnostics.detail(f"statement {result.statement_id}: {said} ({duration(seconds)})")
+            return
+        named = f", statement {result.statement_id}" if self._diagnostics.verbose else ""
+        self._diagnostics.say(f"{said} ({duration(seconds)}){named}" if self._session.options.timing else said + named)
 
     async def _after_endless(self, endless: Endless, result: Result, seconds: float, *, own: bool) -> None:
         """Say how many rows came, and what becomes of the query."""

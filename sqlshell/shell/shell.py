@@ -81,6 +81,8 @@ class Shell:
         self.past = Past()
         self.last_text = ""
         """The statement that was run last, as it was written."""
+        self.last_local = False
+        """Whether it was run on the results of this shell."""
         self.prefill = ""
         """What the next prompt begins with."""
         self.outlet = outlet

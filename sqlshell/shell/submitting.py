@@ -54,7 +54,7 @@ async def _one(shell: Shell, asked: Asked) -> None:
     shown = not asked.output and not shell.outlet.exporting and asked.consumer is None
     if shell.session.embedded and shell.session.interactive and shown and not asked.background:
         limit = options.rowlimit or None
-    shell.last_text = sql
+    shell.last_text, shell.last_local = sql, False
     await shell.policy.check(sql, shell.hooks.ask)
     sql, files = shell.attachments.of(sql, own=asked.own)
     # To the embedded service nothing is sent twice: it cannot be out of reach.

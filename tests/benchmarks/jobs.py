@@ -14,6 +14,7 @@ from sqlshell.sql.scanner import Scanner
 from tests.benchmarks.client_jobs import connector, faults, polling, stream
 from tests.benchmarks.measure import Row, paired, run, service
 from tests.benchmarks.prompt_jobs import prompt_jobs
+from tests.benchmarks.result_jobs import result_jobs
 from tests.benchmarks.service_jobs import kills, service_jobs
 
 SHELL = [sys.executable, "-m", "sqlshell", "-q"]
@@ -152,4 +153,5 @@ JOBS: dict[str, Callable[[], Iterator[Row]]] = {
     "connector": connector,
     "stream": stream,
     "interactive": prompt_jobs,
+    "results": result_jobs,
 }

@@ -89,6 +89,20 @@ def test_sql_on_a_remote_result(program: Program, served: Served) -> None:
     assert done.out == "n,m\n25000,24999\n", done.err
 
 
+def test_the_result_of_local_sql_is_a_result(program: Program, tmp_path: Path) -> None:
+    script = "select i as a from range(5) t(i) \\g /dev/null\n\\local select sum(a)::int as s from _\n"
+    script += "\\g out.json\n\\gset\n\\echo :s\n\\chart bar s s\n"
+    done = program("-q", stdin=script)
+    assert json.loads((tmp_path / "out.json").read_text()) == [{"s": 10}]
+    assert "\n10\n" in done.out
+    assert "█" in done.out
+
+
+def test_rows_that_were_changed_are_counted(program: Program) -> None:
+    script = "create table t (a int); insert into t select range from range(5);\n\\echo :ROW_COUNT\n"
+    assert program("-q", stdin=script).out == "5\n"
+
+
 def test_names_that_differ_in_case_alone(program: Program) -> None:
     done = program("-q", "--format", "csv", stdin='select 1 as a, 2 as "A", 3 as a;\n\\local select * from _\n')
     assert done.out.splitlines()[-1] == "1,2,3", done.err

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from sqlshell.result import Batch, Result
 
-MOST_ROWS = 40_000
+MOST_ROWS = 25_000
 """Rows that are kept, where more than two partitions make so many."""
 MOST_SEQUENTIAL = 200_000
 """Rows of a result that can only be read from its beginning."""
