@@ -133,7 +133,9 @@ def _client(
     transport: Transport, reached: Reached, session: Session, settings: Settings, diagnostics: Diagnostics
 ) -> Client:
     waits = settings["wait"] or None
-    if settings["api"] == "legacy":
+    # The service inside speaks the current interface, whatever others do.
+    api = settings["api"] if reached.dial is None else "v2"
+    if api == "legacy":
         from sqlshell.client.legacy import Legacy
 
         return Legacy(transport, waits)
@@ -143,7 +145,7 @@ def _client(
         return Rules(options.max_rows or None, options.stream_for or None, session.interactive or options.allow_gaps)
 
     statements = Statements(transport, Results(transport, reached.dial, rules), waits)
-    if settings["api"] == "auto":
+    if api == "auto":
         from sqlshell.client.api import Auto
         from sqlshell.client.legacy import Legacy
 

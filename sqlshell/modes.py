@@ -277,8 +277,10 @@ def _interactive(opened: Any, asked: Start, settings: Settings, target: str) -> 
             if not asked.no_rc and rc.is_file():
                 from sqlshell.shell.scripts import read_script
 
+                # It is the person's own, whatever is forbidden to others.
+                offered, shell.offer_commands = shell.offer_commands, True
                 await shell.run_script(read_script(str(rc)), str(rc), stop=False)
-                shell.exit = Exit.DONE
+                shell.exit, shell.offer_commands = Exit.DONE, offered
             return int(
                 await interact(
                     shell,

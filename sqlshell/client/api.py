@@ -93,6 +93,10 @@ class Auto:
         await (await self.chosen()).terminate(query_id, context)
 
     @property
+    def keeps(self) -> bool:
+        return self._chosen is None or self._chosen.keeps
+
+    @property
     def can_end(self) -> bool:
         return self._chosen is None or self._chosen.can_end
 

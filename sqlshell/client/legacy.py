@@ -104,6 +104,7 @@ class Legacy:
             pass
 
     can_end = False
+    keeps = False
 
     async def is_legacy(self) -> bool:
         return True

@@ -126,6 +126,7 @@ class Statements:
             pass
 
     can_end = True
+    keeps = True
 
     async def is_legacy(self) -> bool:
         return False

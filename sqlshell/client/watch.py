@@ -63,6 +63,10 @@ class Client(Protocol):
     async def terminate(self, query_id: str, context: SessionContext) -> None: ...
 
     @property
+    def keeps(self) -> bool:
+        """Whether the result of a statement can be asked for again, by fetch()."""
+
+    @property
     def can_end(self) -> bool:
         """Whether a statement that runs can be named to the service, so that it may end it."""
 

@@ -153,7 +153,7 @@ def moved(value: str, zone: ZoneInfo) -> str:
     except (ValueError, OverflowError):
         return value
     shift = moment.strftime("%z")
-    told = f"{shift[:3]}:{shift[3:5]}" if shift[3:5] != "00" or len(offset) > 3 else shift[:3]
+    told = f"{shift[:3]}:{shift[3:5]}" if shift[3:5] != "00" or len(offset) != 3 else shift[:3]
     time = moment.strftime("%H:%M:%S" if clock.count(":") == 2 else "%H:%M")
     return f"{moment.date().isoformat()}{between}{time}{fraction or ''}{told}"
 

@@ -88,8 +88,8 @@ async def perform(shell: Shell, effect: Effect, item: Command) -> None:
                 await _go_on(shell, item.statement.text)
         case Say(text, own):
             shell.diagnostics.say(text, own=own)
-        case Print(text, with_results):
-            shell.outlet.print(text, with_results=with_results)
+        case Print(text, with_results, own):
+            shell.outlet.print(text, with_results=with_results, own=own)
         case Many(effects):
             for each in effects:
                 await perform(shell, each, item)

@@ -133,6 +133,7 @@ async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader) -> Exi
                 with _uncollected():
                     text = await prompt.prompt_async(default=prefill)
             except KeyboardInterrupt:
+                shell.forget_conditions()
                 if time.monotonic() - shell.foreground.left_at < THIRD_SECONDS:
                     # The third in a row: the first asked for the statement's end, the second left it.
                     return Exit.INTERRUPTED

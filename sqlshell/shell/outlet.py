@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlshell.diagnostics import Diagnostics
+from sqlshell.output.cells import printable
 from sqlshell.output.copy import copy, warn_of_names
 from sqlshell.output.formats import Format, Role, Summary, Writer, WriterOptions, format_for_path, format_named
 from sqlshell.output.sink import FileSink, LogSink, PipeSink, Sink, StreamSink
@@ -100,13 +101,13 @@ class Outlet:
         self._tell_shortened(shaped)
         return summary
 
-    def print(self, text: str, *, with_results: bool = False) -> None:
-        """Write a text on stdout, or where results go. Raises OutputError."""
-        data = text.encode("utf-8", "replace")
-        if with_results and self._redirected is not None:
-            self._redirected.write(data)
-        else:
-            StreamSink(sys.stdout.buffer).write(data)
+    def print(self, text: str, *, with_results: bool = False, own: bool = False) -> None:
+        """Write a text on stdout, or where results go; only `own` text may steer a terminal. Raises OutputError."""
+        screen = StreamSink(sys.stdout.buffer)
+        redirected = self._redirected if with_results else None
+        if redirected is None and not own and sys.stdout.isatty():
+            text = printable(text, "\n\t")
+        (redirected or screen).write(text.encode("utf-8", "replace"))
 
     def screen_for(self, result: Result) -> Sink:
         """Where a result would be shown."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlshell.client.watch import Client, Watch
 from sqlshell.errors import UsageError
-from sqlshell.result import Result
+from sqlshell.result import Column, Result, Rows
 from sqlshell.shell.session import Session
 
 if TYPE_CHECKING:
@@ -17,17 +18,23 @@ if TYPE_CHECKING:
     from sqlshell.shell.port import Consumer
 
 KEPT = 10
+MOST_ROWS = 200_000
+"""Rows that are kept here of a result that its service does not keep."""
 NAMES = ("_", *(f"_{number}" for number in range(1, KEPT)))
 """`_` is the last result, `_1` the one before it."""
 
 
 class Entry(NamedTuple):
-    """One result: its statementID, the service that has it, the context to ask in, and whether rows were left out."""
+    """One result: its statementID, the service that has it, the context to ask in, and whether rows were left out.
+
+    `kept` is the result itself, where its service does not keep it.
+    """
 
     key: str
     client: Client
     session: Session
     limit: int | None
+    kept: tuple[list[Column], Rows] | None = None
 
 
 class Past:
@@ -35,11 +42,14 @@ class Past:
 
     def __init__(self) -> None:
         self._known: deque[Entry] = deque(maxlen=KEPT)
+        self._copies = 0
 
     def noting(self, show: Consumer, client: Client, session: Session, limit: int | None = None) -> Consumer:
         """The same consumer, whose results are remembered: `client` has them, `limit` rows were asked for."""
 
         async def shown(result: Result) -> Summary:
+            if not client.keeps:
+                return await self._copied(result, show, client, session)
             summary = await show(result)
             if result.columns and result.endless is None and result.statement_id:
                 short = limit if limit is not None and result.row_count == limit else None
@@ -48,6 +58,19 @@ class Past:
             return summary
 
         return shown
+
+    async def _copied(self, result: Result, show: Consumer, client: Client, session: Session) -> Summary:
+        """Show it, and keep its rows: nobody else does."""
+        from sqlshell.shell.rows import Kept
+
+        kept = Kept(result.batches, MOST_ROWS)
+        summary = await show(replace(result, batches=kept))
+        if result.columns:
+            self._copies += 1
+            limit = None if summary.complete and kept.whole else len(kept.rows)
+            columns = [Column(column.name, column.type) for column in result.columns]
+            self._known.appendleft(Entry(f"kept {self._copies}", client, session, limit, (columns, kept.rows)))
+        return summary
 
     def keys(self) -> frozenset[str]:
         """What tells the results that are remembered from others."""
@@ -61,6 +84,12 @@ class Past:
     async def opened(self, name: str = "_") -> AsyncIterator[Result]:
         """A result, from its first row. Raises UsageError where there is none, and what fetching it raises."""
         entry = self.entry(name)
+        if entry.kept is not None:
+            from sqlshell.shell.rows import table_of
+
+            columns, rows = entry.kept
+            yield table_of([(column.name, column.type) for column in columns], rows)
+            return
         fetched = entry.client.fetch(entry.key, entry.session.context, Watch())
         try:
             async for result in fetched:

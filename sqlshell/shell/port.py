@@ -171,10 +171,11 @@ class Log(Struct, frozen=True):
 
 
 class Print(Struct, frozen=True):
-    """Write a text on stdout, or where results go."""
+    """Write a text on stdout, or where results go; `own` text has nothing from elsewhere in it that could steer."""
 
     text: str
     with_results: bool = False
+    own: bool = False
 
 
 Effect = (

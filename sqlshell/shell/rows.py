@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlshell.output.formats import Summary
-from sqlshell.result import Batch, Column, Result, Rows
+from sqlshell.result import Batch, Column, Partitions, Result, Rows
 
 
 class _Known:
@@ -49,3 +49,26 @@ async def collect(result: Result, most: int) -> tuple[Summary, Rows]:
     finally:
         await result.batches.aclose()
     return Summary(len(rows), complete), rows
+
+
+class Kept:
+    """Batches whose rows stay, `most` of them, when they have been read."""
+
+    def __init__(self, batches: Partitions, most: int) -> None:
+        self._batches = batches
+        self._most = most
+        self.rows: Rows = []
+        self.whole = True
+
+    def __aiter__(self) -> Kept:
+        return self
+
+    async def __anext__(self) -> Batch:
+        batch = await anext(self._batches)
+        left = self._most - len(self.rows)
+        self.rows += batch.rows[:left]
+        self.whole = self.whole and len(batch.rows) <= left
+        return batch
+
+    async def aclose(self) -> None:
+        await self._batches.aclose()

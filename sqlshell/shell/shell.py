@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -213,6 +214,8 @@ class Shell:
         if isinstance(item, Statement):
             if self.flow.active:
                 await self.statement(item.text, background=item.background)
+            elif self.session.interactive and not any(self.including):
+                self.diagnostics.say("passed over: \\endif or Ctrl-C ends the \\if")
             return
         if not self.offer_commands:
             raise UsageError(f"\\{item.name}: backslash commands are off", "--no-commands forbids them")
@@ -246,6 +249,12 @@ class Shell:
             if self.session.running is not None:
                 self.session.running = None
                 self.foreground.progress.hide()
+
+    def forget_conditions(self) -> None:
+        """Ctrl-C at the prompt: what is entered next runs."""
+        with contextlib.suppress(UsageError):
+            self.flow.close(0)
+        self.session.skipping = False
 
     def leave(self) -> None:
         """Have the shell end after this."""

@@ -87,7 +87,7 @@ def test_ctrl_c_ends_the_running_statement(opened: Open) -> None:
     terminal = opened("-q")
     terminal.wait(">")
     terminal.enter(LONG)
-    terminal.wait(" s")
+    terminal.wait("is running")
     terminal.type("\x03")
     shown = terminal.wait("57000")
     assert "cancelled" in shown

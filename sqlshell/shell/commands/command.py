@@ -104,6 +104,9 @@ def parse(name: str, usage: str, text: str, values: Mapping[str, str]) -> Args:
     if len(given) > len(wanted) and not (last.endswith("...") and last != "FILE..."):
         extra = given[len(wanted)]
         raise UsageError(f"\\{name} does not take {extra!r}", hint)
+    if given and given[-1].endswith(";") and not last.endswith("..."):
+        # A ; that hands are used to type.
+        given = [word for word in [*given[:-1], given[-1].rstrip(";")] if word]
     required = [word for word in wanted if not word.startswith("[")]
     if len(given) < len(required):
         raise UsageError(f"\\{name} needs {required[len(given)].removesuffix('...')}", hint)

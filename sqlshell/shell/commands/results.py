@@ -3,6 +3,7 @@ statement and works on its own."""
 
 from __future__ import annotations
 
+import os
 import shutil
 
 from sqlshell.errors import UsageError
@@ -88,7 +89,7 @@ async def draw(port: Port, args: Args) -> Use:
         else:
             colours = port.session.interactive and port.session.paint is not None
             size = shutil.get_terminal_size((80, 24))
-            made.append(Print(drawn(figure, min(size.columns, 120), size.lines - 4, colours=colours), True))
+            made.append(Print(drawn(figure, min(size.columns, 120), size.lines - 4, colours=colours), True, own=True))
         made.extend(map(Say, figure.said))
         return summary
 
@@ -100,8 +101,10 @@ async def browse(port: Port, args: Args) -> Use:
     """Walk through a result on the whole screen: search, sort, filter, copy, values in full; ? lists the keys.
 
     Its partitions are fetched when they are looked at, so that large results open at once."""
-    if not port.session.interactive or port.hooks.browse is None:
-        raise UsageError("\\browse is for a person at a terminal", "\\g FILE writes a result to a file")
+    if not port.session.interactive or port.hooks.browse is None or os.environ.get("TERM", "dumb") == "dumb":
+        raise UsageError(
+            "\\browse is for a person at a terminal that can be drawn on", "\\g FILE writes a result to a file"
+        )
     return Use(port.hooks.browse)
 
 

@@ -24,6 +24,7 @@ MOST_BARS = 50
 MOST_SERIES = 6
 MOST_POINTS = 2_000
 """Points of a line; more lie upon each other."""
+MOST_BINS = 30
 MOST_CELLS = 60
 """Values along one side of a heat map."""
 LONGEST_LABEL = 30
@@ -146,21 +147,33 @@ def _histogram(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> 
     edges, counts = bins(values)
     middles = [(low + high) / 2 for low, high in pairwise(edges)]
     name = _label(columns[at].name)
-    labels = [f"{low:.6g} – {high:.6g}" for low, high in pairwise(edges)]
+    labels = [bin_label(low, high) for low, high in pairwise(edges)]
     dropped = len(rows) - len(values)
     said = [f"{dropped:,} values are NULL or no numbers, and not counted"] if dropped else []
     return Chart("hist", name, [Series("rows", middles, [float(count) for count in counts])], labels, said=said)
 
 
 def bins(values: Sequence[float]) -> tuple[list[float], list[int]]:
-    """The edges of bins of one width, and how many values are in each: as many as Sturges says."""
+    """The edges of bins of one width, and how many values are in each: as many as Sturges says.
+
+    Whole numbers that are few have a bin each, around them.
+    """
     low, high = min(values), max(values)
-    many = 1 if low == high else min(30, math.ceil(math.log2(len(values)) + 1))
-    width = (high - low) / many or 1.0
+    if high - low < MOST_BINS and all(value == int(value) for value in values):
+        low, many, width = low - 0.5, int(high - low) + 1, 1.0
+    else:
+        many = min(MOST_BINS, math.ceil(math.log2(len(values)) + 1)) if low < high else 1
+        width = (high - low) / many or 1.0
     counts = [0] * many
     for value in values:
         counts[min(many - 1, int((value - low) / width))] += 1
     return [low + width * number for number in range(many + 1)], counts
+
+
+def bin_label(low: float, high: float) -> str:
+    """A bin in words; the number itself where it is around one."""
+    middle = (low + high) / 2
+    return f"{middle:.0f}" if high - low == 1.0 and middle == int(middle) else f"{low:.6g} – {high:.6g}"
 
 
 def _heat(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart:

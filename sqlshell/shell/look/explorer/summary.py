@@ -6,11 +6,12 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sqlshell.output.cells import printable
 from sqlshell.output.shape import indented
 from sqlshell.result import Column
-from sqlshell.shell.look.charts import bins
+from sqlshell.shell.look.charts import bin_label, bins
 
 BAR = 30
 MOST_COMMON = 10
@@ -81,7 +82,9 @@ def _number(value: str) -> float | None:
 def _histogram(numbers: Sequence[float]) -> list[str]:
     edges, counts = bins(numbers)
     most = max(counts) or 1
+    labels = [bin_label(low, high) for low, high in pairwise(edges)]
+    side = max(map(len, labels))
     return [
-        f"{low:>12.6g}  {'█' * round(BAR * count / most)} {count:,}"
-        for low, count in zip(edges[:-1], counts, strict=True)
+        f"{label.rjust(side)}  {'█' * round(BAR * count / most)} {count:,}"
+        for label, count in zip(labels, counts, strict=True)
     ]

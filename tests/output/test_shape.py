@@ -1,0 +1,145 @@
+"""What formats for people do to values, and tables that fit the screen."""
+
+from __future__ import annotations
+
+import json
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sqlshell.output.cells import cells
+from sqlshell.output.fitting import AutoWriter, FoldWriter, drawn_width
+from sqlshell.output.formats import Summary, Writer, WriterOptions, format_named
+from sqlshell.output.shape import Shape, Shaped, grouped, indented, moved
+from sqlshell.result import Batch, Column, Rows
+
+
+def written(writer: Writer, columns: list[Column], *batches: Rows) -> str:
+    chunks = list(writer.begin(columns))
+    for rows in batches:
+        chunks += writer.write(Batch(len(columns), rows=rows))
+    chunks += writer.end(Summary(sum(map(len, batches)), True))
+    return b"".join(chunks).decode()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("1", "1"),
+        ("999", "999"),
+        ("1000", "1,000"),
+        ("-1234567", "-1,234,567"),
+        ("1234567.891", "1,234,567.891"),
+        ("12345678901234567890123456789", "12,345,678,901,234,567,890,123,456,789"),
+        ("1e30", "1e30"),
+        ("1234.5e-3", "1,234.5e-3"),
+        ("NaN", "NaN"),
+        ("Infinity", "Infinity"),
+        ("", ""),
+        (".5", ".5"),
+    ],
+)
+def test_numbers_are_grouped(value: str, expected: str) -> None:
+    assert grouped(value, ",", ".") == expected
+
+
+def test_a_locale_s_separators() -> None:
+    assert grouped("1234567.5", ".", ",") == "1.234.567,5"
+    assert grouped("1234567.5", "\u202f", ",") == "1\u202f234\u202f567,5"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2024-01-01 00:30:00Z", "2024-01-01 01:30:00+01:00"),
+        ("2024-07-01T00:30:00.123456789Z", "2024-07-01T02:30:00.123456789+02:00"),
+        ("2023-12-31 23:30:00+00", "2024-01-01 00:30:00+01"),
+        ("2024-01-01 00:30:00+05:30", "2023-12-31 20:00:00+01:00"),
+        ("2024-01-01 00:30:00", "2024-01-01 00:30:00"),
+        ("infinity", "infinity"),
+        ("2024-13-01 00:30:00Z", "2024-13-01 00:30:00Z"),
+        ("9999-12-31 23:59:59Z", "9999-12-31 23:59:59Z"),
+    ],
+)
+def test_instants_in_a_zone(value: str, expected: str) -> None:
+    assert moved(value, ZoneInfo("Europe/Berlin")) == expected
+
+
+def test_nested_values_are_laid_out() -> None:
+    value = '{"a": 1.50, "b": [1, 2, 3], "long": {"c": "a text that goes on and on", "d": []}, "n": null, "big": 1e400}'
+    text = indented(value)
+    assert "\n  " in text
+    assert '"a": 1.50' in text
+    assert "1e400" in text
+    assert indented('{"a": 1}') == '{"a": 1}'
+    assert indented("[not json" + " " * 60) == "[not json" + " " * 60
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_laid_out_values_are_the_same(value: object) -> None:
+    assert json.loads(indented(json.dumps(value))) == value
+
+
+def test_long_cells_are_shortened_and_counted() -> None:
+    writer = Shaped(format_named("table").factory(WriterOptions()), Shape(width=6))
+    columns = [Column("t"), Column("n", "BIGINT"), Column("w", display_hint="nowrap"), Column("m")]
+    text = written(
+        writer, columns, [["a long text", "123456789", "a long text", "x\na long line"], [None, None, None, ""]]
+    )
+    assert "a lon…" in text
+    assert "123456789" in text
+    assert "a long text |" in text
+    assert "a lon…" in text.splitlines()[4]
+    assert writer.shortened == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["日本語日本語日本語", "e\u0301" * 20, "👩‍👩‍👧‍👦" * 6, "שלום עולם שלום עולם", "a\u0300\u0301b" * 9]
+)
+def test_shortened_cells_stay_aligned(text: str) -> None:
+    writer = Shaped(format_named("table").factory(WriterOptions()), Shape(width=8))
+    lines = written(writer, [Column("t"), Column("u")], [[text, "x"], ["short", "y"]]).splitlines()
+    assert len({cells(line) for line in lines}) == 1
+    assert cells(lines[3].split("|")[1].strip()) <= 8
+
+
+def test_records_where_a_table_is_too_wide() -> None:
+    columns = [Column("a"), Column("b")]
+    narrow = written(AutoWriter(WriterOptions(), 80), columns, [["x", "y"]])
+    wide = written(AutoWriter(WriterOptions(), 20), columns, [["x" * 20, "y"], [None, "z"]])
+    assert narrow == written(format_named("table").factory(WriterOptions()), columns, [["x", "y"]])
+    assert wide == written(format_named("vertical").factory(WriterOptions()), columns, [["x" * 20, "y"], [None, "z"]])
+    assert written(AutoWriter(WriterOptions(), 20), columns) == written(
+        format_named("table").factory(WriterOptions()), columns
+    )
+
+
+def test_the_choice_is_made_once() -> None:
+    writer = AutoWriter(WriterOptions(), 30)
+    columns = [Column("a")]
+    first: Rows = [["x"]] * 1_200
+    text = written(writer, columns, first, [["y" * 100]])
+    assert "RECORD" not in text
+    assert text.count("\n") == 3 + 1_201 + 1
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=12), st.integers(12, 60), st.integers(0, 3))
+def test_blocks_fit_and_lose_nothing(widths: list[int], screen: int, count: int) -> None:
+    columns = [Column(f"c{number}") for number in range(len(widths))]
+    rows: Rows = [["x" * width for width in widths] for _ in range(count)]
+    text = written(FoldWriter(WriterOptions(), screen), columns, rows)
+    alone = [drawn_width(WriterOptions(), [column], [[row[at]] for row in rows]) for at, column in enumerate(columns)]
+    for line in text.splitlines():
+        assert len(line) <= max(screen, *alone)
+    for column in columns:
+        assert f" {column.name} " in text
+    assert text.count("x") == sum(widths) * count
