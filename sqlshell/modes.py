@@ -23,7 +23,6 @@ from sqlshell.places import Local, Place, context_of, find_place, read_token, so
 from sqlshell.reach import kept_name, label, local_results, reached_service
 from sqlshell.shell.background import chosen
 from sqlshell.shell.batch import run_batch
-from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.session import PROMPT_MAXWIDTH, Options, Session
@@ -31,6 +30,8 @@ from sqlshell.shell.shell import Shell
 from sqlshell.shell.templates import checked
 
 if TYPE_CHECKING:
+    from sqlshell.shell.commands import Command
+
     pass
 
 NOT_CARRIED = frozenset(
@@ -84,7 +85,7 @@ def start(asked: Start) -> int:
                 outlet,
                 diagnostics,
                 journal_of(place, state_folder(asked.environ), session, diagnostics),
-                table(BUILTIN),
+                _commands,
                 lambda: _themes(asked.config),
                 settings["attach"],
                 offline_of(place, settings) if settings["offline"] else None,
@@ -253,6 +254,12 @@ def _screen(session: Session, settings: Settings) -> Any:
         return ScreenSink(sys.stdout.buffer, settings["pager"] or os.environ.get("PAGER", ""))
 
     return screen
+
+
+def _commands() -> Mapping[str, Command]:
+    from sqlshell.shell.commands import BUILTIN, table
+
+    return table(BUILTIN)
 
 
 def _themes(config: Config) -> Sequence[str]:

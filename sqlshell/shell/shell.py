@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,9 +20,7 @@ from sqlshell.errors import (
     ShellError,
     UsageError,
 )
-from sqlshell.shell.actions import perform
 from sqlshell.shell.background import Background
-from sqlshell.shell.commands.command import Command, find
 from sqlshell.shell.failures import Told, tell
 from sqlshell.shell.flow import NAMES as FLOW
 from sqlshell.shell.flow import Flow
@@ -41,6 +40,7 @@ from sqlshell.sql.scanner import Command as CommandText
 from sqlshell.sql.scanner import Item, Scanner, Statement
 
 if TYPE_CHECKING:
+    from sqlshell.shell.commands.command import Command
     from sqlshell.shell.look.local import Local
     from sqlshell.shell.transcript import Transcript
 
@@ -52,7 +52,7 @@ DEEPEST_INCLUDE = 50
 
 
 class Shell:
-    """Runs text. `commands` are the backslash commands by name, `themes` gives the names of the themes."""
+    """Runs text. `commands` gives the backslash commands by name, `themes` gives the names of the themes."""
 
     def __init__(
         self,
@@ -61,14 +61,14 @@ class Shell:
         outlet: Outlet,
         diagnostics: Diagnostics,
         journal: Journal,
-        commands: Mapping[str, Command],
+        commands: Callable[[], Mapping[str, Command]],
         themes: Callable[[], Sequence[str]],
         attached: Sequence[str] = (),
         offline: Offline | None = None,
         policy: Policy | None = None,
     ) -> None:
         self.session = session
-        self.commands = commands
+        self._known_commands = commands
         self.diagnostics = diagnostics
         self.exit = Exit.DONE
         self.service = service
@@ -97,6 +97,11 @@ class Shell:
         self.local: Local | None = None
         self._going = True
         self._command_task: asyncio.Task[Any] | None = None
+
+    @functools.cached_property
+    def commands(self) -> Mapping[str, Command]:
+        """The backslash commands by name: made when the first is asked for, for many a script has none."""
+        return self._known_commands()
 
     @property
     def busy(self) -> bool:
@@ -221,6 +226,8 @@ class Shell:
             raise UsageError(f"\\{item.name}: backslash commands are off", "--no-commands forbids them")
         if not self.flow.active and item.name not in FLOW:
             return
+        from sqlshell.shell.commands.command import find
+
         found = find(self.commands, item.name)
         if item.statement is not None and not found.submits:
             if found.name in FLOW:
@@ -232,6 +239,8 @@ class Shell:
         effect = await self.interruptible(found.run(self, item.args, item.name), item.name)
         self.session.skipping = not self.flow.active
         if effect is not None:
+            from sqlshell.shell.actions import perform
+
             await perform(self, effect, item)
 
     async def interruptible(self, work: Coroutine[Any, Any, Given], name: str) -> Given:
