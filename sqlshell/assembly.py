@@ -6,8 +6,9 @@ import asyncio
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from sqlshell.client.network import Dial
 from sqlshell.client.options import Network
@@ -28,13 +29,15 @@ from sqlshell.shell.policy import Policy
 from sqlshell.shell.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(Struct, frozen=True):
     """A service that runs: its address, a token for it, and how to dial it where that is not TCP."""
 
     target: Target
-    token: str = field(default="", repr=False)
+    token: str = ""
     dial: Dial | None = None
+
+    def __repr__(self) -> str:
+        return f"Reached({self.target!r})"
 
 
 def network_of(settings: Settings) -> Network:

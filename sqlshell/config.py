@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.settings import BY_NAME, DEFAULT_PROFILE, SETTINGS, Setting
@@ -15,14 +16,12 @@ from sqlshell.settings import BY_NAME, DEFAULT_PROFILE, SETTINGS, Setting
 Source = Literal["flag", "environment", "profile", "default"]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     value: Any
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Every setting with its value and where it came from; `profile` is the profile's name, "" without one."""
 
     values: Mapping[str, Value]
@@ -35,8 +34,7 @@ class Settings:
         return self.values[name].source
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True):
     """config.toml: profiles by name. `path` may not exist."""
 
     path: Path

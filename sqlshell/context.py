@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
 
 
-@dataclass(frozen=True, slots=True)
-class SessionContext:
+class SessionContext(Struct, frozen=True):
     """What a statement runs in; "" is "not set".
 
     `organization` is a name or a uuid. The echo of an answer is the truth for the first six parts; `timezone` (IANA
@@ -56,8 +57,8 @@ class SessionContext:
 
     def parts(self) -> Iterator[tuple[str, str]]:
         """The eight parts as (name, value), in the order in which they are shown."""
-        for field in fields(self):
-            yield field.name, getattr(self, field.name)
+        for name in self.__struct_fields__:
+            yield name, getattr(self, name)
 
 
 def _kept(echoed: str | None, had: str) -> str:

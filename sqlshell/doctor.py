@@ -13,8 +13,9 @@ import ssl
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sqlshell import __version__
 from sqlshell.assembly import network_of
@@ -33,8 +34,7 @@ SLOW_SECONDS = 1.0
 CLOCK_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """One line: `good` is False for what needs a person, who is told `advice`."""
 
     what: str

@@ -18,7 +18,8 @@ ShellError                 a message, a hint, an exit code
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class Exit(enum.IntEnum):
@@ -32,8 +33,7 @@ class Exit(enum.IntEnum):
     INTERRUPTED = 130
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Struct, frozen=True):
     """What an error is about.
 
     `sql_state` is the five-character code of the service, `statement_id` the uuid that the service gave the statement,

@@ -9,9 +9,10 @@ import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from sqlshell.assembly import journal_of, offline_of, policy_of, redactor_of, service_of
 from sqlshell.config import Config, Settings, state_folder
@@ -40,8 +41,7 @@ NOT_CARRIED = frozenset(
 """Flags that belong to the target of the command line alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """What the command line asked for: `scripts` are ("command", SQL) and ("file", path) in the order given."""
 
     target: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from sqlshell.client.target import Target, is_url, parse
 from sqlshell.config import Config, Settings, resolve
@@ -20,29 +21,29 @@ PACKED_ENDINGS = (".gz", ".zst")
 LOOKS_LIKE_PATH = ("/", "\\", ".", "~")
 
 
-@dataclass(frozen=True, slots=True)
-class Remote:
+class Remote(Struct, frozen=True):
     """A service elsewhere; `token` is "" where none is known, `parts` are context settings that its DSN gave.
 
     `token_command` makes the token, and makes another when the service no longer takes it.
     """
 
     target: Target
-    token: str = field(default="", repr=False)
+    token: str = ""
     parts: Mapping[str, str] = field(default_factory=dict)
     token_command: str = ""
 
+    def __repr__(self) -> str:
+        return f"Remote({self.target!r})"
 
-@dataclass(frozen=True, slots=True)
-class Local:
+
+class Local(Struct, frozen=True):
     """The embedded service on a database file (None: transient), with a view for each data file."""
 
     database: Path | None = None
     views: Mapping[str, Path] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     settings: Settings
     where: Remote | Local
 

@@ -6,9 +6,10 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from sqlshell.assembly import Reached, service_of
 from sqlshell.client.target import Target

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct
 
 from sqlshell.errors import ProtocolError
 from sqlshell.interface.models import ContextEcho, Rows, StatementData
@@ -20,8 +20,7 @@ Body = bytes | bytearray
 _DATA = msgspec.json.Decoder(StatementData)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column of a result set: `type` is the interface's text, such as `DECIMAL(10,2)`; the hint is taken off it."""
 
     name: str
@@ -118,8 +117,7 @@ class Endless(Protocol):
         """End it here, after the rows that have come."""
 
 
-@dataclass(slots=True)
-class Result:
+class Result(Struct):
     """What one statement gave.
 
     `columns` is empty for a statement without rows. `row_counts` has the rows of each partition where the service tells
@@ -134,12 +132,15 @@ class Result:
     message: str = ""
     context: ContextEcho | None = None
     row_counts: list[int] | None = None
-    partition: Callable[[int], Awaitable[Batch]] | None = field(default=None, repr=False)
-    endless: Endless | None = field(default=None, repr=False)
+    partition: Callable[[int], Awaitable[Batch]] | None = None
+    endless: Endless | None = None
     label: str = ""
     """Action and target, where the legacy interface tells them."""
-    secret: str = field(default="", repr=False)
+    secret: str = ""
     """What the service shows once: never kept, logged or written anywhere but to the person."""
+
+    def __repr__(self) -> str:
+        return f"Result({self.statement_id!r}, {self.sql_state!r})"
 
     @property
     def row_count(self) -> int | None:

@@ -7,8 +7,9 @@ the default.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 Kind = Literal["text", "flag", "count", "integer", "seconds", "choice", "many"]
 
@@ -16,8 +17,7 @@ PREFIX = "SQLSHELL_"
 DEFAULT_PROFILE = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting. `flags` is empty where there is no flag, `profile` says whether config.toml may hold it."""
 
     name: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 from sqlshell.client.protocol import read_lookup, unreadable
 from sqlshell.client.transport import Answer, Transport
@@ -49,8 +49,7 @@ async def has_v2(transport: Transport) -> bool:
     )
 
 
-@dataclass(slots=True)
-class Auto:
+class Auto(Struct):
     """A service whose interface is found out when it is first used."""
 
     transport: Transport

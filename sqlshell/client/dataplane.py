@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
 
 from sqlshell.client.target import Target
 from sqlshell.errors import ProtocolError, ServiceError
@@ -23,8 +24,7 @@ _PLAIN = {"ws": "http", "wss": "https"}
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
-@dataclass(frozen=True, slots=True)
-class Plane:
+class Plane(Struct, frozen=True):
     """A data plane: `path` is that of the statement or the stream there, `same` whether it is the API's own origin."""
 
     target: Target

@@ -10,10 +10,10 @@ import asyncio
 import re
 import secrets
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from sqlshell.client.protocol import read_submission, unreadable
 from sqlshell.client.statements import UNCERTAIN, upload_of
@@ -51,8 +51,7 @@ _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
 
 
-@dataclass(slots=True)
-class Legacy:
+class Legacy(Struct):
     """A service by its legacy interface. `wait_limit` is in seconds; past it WaitTimeout is raised."""
 
     transport: Transport

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sqlshell.errors import UsageError
 
@@ -11,8 +12,7 @@ ANSWER_LIMIT = 1 << 30
 """Bytes of one answer after inflating: more than this is not a partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(Struct, frozen=True):
     """Times are in seconds. `timeout` bounds one request with all its repetitions, `retries` is how many there may be.
 
     `ca_file` replaces the machine's authorities; `client_cert` and `client_key` are PEM files, the key may be in the

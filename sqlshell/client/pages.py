@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from sqlshell.client.protocol import poll_wait, read_partition
 from sqlshell.client.transport import Answer, Transport
@@ -21,8 +22,7 @@ def statement_path(statement_id: str) -> str:
     return f"/v2/statements/{quote(statement_id, safe='')}"
 
 
-@dataclass(slots=True)
-class Pages:
+class Pages(Struct):
     """Reads partitions by number. `query` goes with every request.
 
     `refresh` gives a new transport when the token is no longer taken, for those of a data plane are short-lived.

@@ -13,9 +13,9 @@ import html
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from sqlshell.errors import (
     NotAuthenticated,
@@ -52,29 +52,25 @@ _ERROR = msgspec.json.Decoder(ErrorBody)
 _REQUEST = msgspec.json.Encoder()
 
 
-@dataclass(frozen=True, slots=True)
-class Poll:
+class Poll(Struct, frozen=True):
     statement_id: str
     share: float | None
     message: str
     context: ContextEcho | None
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     head: StatementHead
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
-class Follow:
+class Follow(Struct, frozen=True):
     statement_ids: tuple[str, ...]
     head: StatementHead
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(Struct, frozen=True):
     error: ShellError
     again: bool = False
     context: ContextEcho | None = None

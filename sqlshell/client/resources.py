@@ -8,9 +8,10 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from sqlshell.client.http import httpx
 from sqlshell.client.protocol import read_lookup
@@ -27,8 +28,7 @@ _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 Progress = Callable[[float | None, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Downloaded:
+class Downloaded(Struct, frozen=True):
     path: Path
     size: int
     sha256: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from sqlshell.client.network import Dial
 from sqlshell.client.pages import Pages, statement_path
@@ -34,8 +35,7 @@ Explain = Callable[[str], Awaitable[str]]
 Query = Mapping[str, str | int]
 
 
-@dataclass(slots=True)
-class Results:
+class Results(Struct):
     """Makes results. `dial` reaches the embedded service, `rules` says how an endless result ends."""
 
     transport: Transport

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sqlshell.client.transport import Transport
 from sqlshell.client.watch import Client, Submission, Watch
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 
 
-@dataclass(slots=True)
-class Service:
+class Service(Struct):
     """What is reached by one transport."""
 
     transport: Transport

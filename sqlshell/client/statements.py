@@ -7,7 +7,8 @@ import secrets
 import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from sqlshell.client.pages import statement_path
 from sqlshell.client.protocol import (
@@ -52,8 +53,7 @@ HISTORY_SECONDS = 5.0
 _REQUEST_PART = 'Content-Disposition: form-data; name="request"\r\nContent-Type: application/json'
 
 
-@dataclass(slots=True)
-class Statements:
+class Statements(Struct):
     """The statements of one session at one service, over `/v2`.
 
     `wait_limit` is how many seconds one statement is waited for (None: without end); past it WaitTimeout is raised and

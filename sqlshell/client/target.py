@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
 
@@ -25,8 +27,7 @@ DSN_PARTS = {
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """One service: an origin (scheme, host, port) and the path before `/v2`.
 
     `token` and `parts` (setting name -> value) come from a DSN and are empty otherwise. `uds` is the path of the unix
@@ -37,9 +38,12 @@ class Target:
     host: str
     port: int
     path: str = ""
-    token: str = field(default="", repr=False)
+    token: str = ""
     parts: Mapping[str, str] = field(default_factory=dict)
     uds: str = ""
+
+    def __repr__(self) -> str:
+        return f"Target({self.base!r})"
 
     @property
     def origin(self) -> tuple[str, str, int]:

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from sqlshell import __version__
 from sqlshell.client.http import httpx
@@ -41,8 +42,7 @@ def _ignore(text: str) -> None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """One HTTP answer with its whole body."""
 
     status: int

@@ -6,17 +6,17 @@ import hashlib
 import os
 import stat
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError
 
 PIECE = 1 << 18
 
 
-@dataclass(slots=True)
-class Attachment:
+class Attachment(Struct):
     """A file that goes with a statement. `name` is the base name that the SQL knows it by, `size` is in bytes."""
 
     path: Path
@@ -54,8 +54,7 @@ def attachment(text: str) -> Attachment:
     return Attachment(path, name, found.st_size)
 
 
-@dataclass(slots=True)
-class Upload:
+class Upload(Struct):
     """A multipart body: `parts` are (headers, content), files come after them as `field`.
 
     It can be sent more than once. `sent` is told of the bytes that are on their way.
@@ -66,7 +65,8 @@ class Upload:
     files: Sequence[Attachment]
     field_name: str
     sent: Callable[[int], None] | None = None
-    head: bytes = field(init=False, repr=False)
+    head: bytes = b""
+    """Made of the parts."""
 
     def __post_init__(self) -> None:
         opening = f"--{self.boundary}\r\n"

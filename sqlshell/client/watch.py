@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from sqlshell.client.upload import Attachment
 from sqlshell.context import SessionContext
@@ -17,8 +18,7 @@ def _ignore(*_: object) -> None:
     return None
 
 
-@dataclass(slots=True)
-class Watch:
+class Watch(Struct):
     """Who is told what while a statement is waited for. `progress` is a share (0 to 1, or None) and a text."""
 
     statement_id: Callable[[str], None] = _ignore
@@ -28,8 +28,7 @@ class Watch:
     say: Callable[[str], None] = _ignore
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(Struct, frozen=True):
     """One statement to run. `reads_only` says that it does no harm to be received twice."""
 
     sql: str
@@ -38,8 +37,7 @@ class Submission:
     reads_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """How an endless result ends: after `max_rows` rows or `seconds` (None: never); whether it may go on over a gap."""
 
     max_rows: int | None = None

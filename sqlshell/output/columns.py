@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from sqlshell.output.cells import cells, even, hostile, lines_of, printable, told_from_null
 
 Align = Literal["left", "right"]
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(Struct, frozen=True):
     """Printable texts, one a row; `even` when each character takes one cell; `tall` numbers those with line breaks."""
 
     texts: Sequence[str]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.result import Batch, Column
@@ -12,8 +13,7 @@ from sqlshell.result import Batch, Column
 Role = Literal["header", "null", "changed"]
 
 
-@dataclass(frozen=True, slots=True)
-class WriterOptions:
+class WriterOptions(Struct, frozen=True):
     """`null` is the text for NULL (None: the format's own), `table_style` the looks of tables.
 
     `paint` puts escape sequences around a text that a format for people draws in that role; None draws without colour.
@@ -27,8 +27,7 @@ class WriterOptions:
     changed: frozenset[tuple[int, int]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """What was written: `complete` is False when the reader left before the last row; `size` is the bytes that came."""
 
     rows: int
@@ -57,8 +56,7 @@ class Writer(Protocol):
     def end(self, summary: Summary) -> Iterable[bytes]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """One format: `concatenates` is whether a second result may share the stream, `holds` what precedes a byte."""
 
     name: str

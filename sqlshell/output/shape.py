@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from sqlshell.interface.types import Kind, base
 from sqlshell.output.cells import cells
@@ -26,8 +27,7 @@ _INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d(?::\d\d)?)(\.\d
 Change = Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """`width` is the most cells of a value, 0 for no bound; `grouping` the separators of thousands and fractions.
 
     `zone` is the IANA name of a time zone, "" to leave times as they came; `indent` lays nested values out.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct
 
 from sqlshell.errors import UsageError
 
@@ -12,8 +13,7 @@ Edge = tuple[str, str, str]
 Line = tuple[str, str, str, str] | Callable[[list[int], list[str]], str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Struct, frozen=True):
     """Lines are (begin, fill, separator, end), rows (begin, separator, end); `minimum` widens columns past headers.
 
     `above`, `below_header`, `between` and `below` may be None for no line; `hidden` are those of `lineabove`,

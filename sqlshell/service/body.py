@@ -6,11 +6,11 @@ import os
 import tempfile
 import zoneinfo
 from collections.abc import AsyncIterator, Collection
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+from msgspec import Struct, field
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from sqlshell.interface.models import StatementRequest
@@ -36,16 +36,14 @@ class BadRequest(Exception):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
+class Attachment(Struct, frozen=True):
     """A file that came with a request: its base name, and where it is until the request is done."""
 
     name: str
     path: Path
 
 
-@dataclass(slots=True)
-class Form:
+class Form(Struct):
     """The fields of a form by name, and its files. close() removes the files."""
 
     fields: dict[str, bytes] = field(default_factory=dict)
@@ -57,8 +55,7 @@ class Form:
         self.attachments.clear()
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """`statement` counts characters, `attachment` bytes of all files together, `attachments` files."""
 
     statement: int

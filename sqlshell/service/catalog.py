@@ -10,8 +10,9 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure, Rights
@@ -43,8 +44,7 @@ MISSING = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Who sent a request: the token's id, the organization that it is bound to ("" is all of them), and its roles, of
     which the first is where it begins."""
 
@@ -56,8 +56,7 @@ class Caller:
         return self.organization in {"", organization}
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(Struct, frozen=True):
     """A store, pool, database, stream or resource; `detail` is what its kind needs."""
 
     kind: str

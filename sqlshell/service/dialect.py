@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure
@@ -56,21 +57,18 @@ READ_LENGTH = 1 << 20
 """Characters; a longer statement is the engine's, but for applications and streams."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     kind: str
     names: Names
 
 
-@dataclass(frozen=True, slots=True)
-class List:
+class List(Struct, frozen=True):
     what: str
     place: str = ""
     names: Names = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(Struct, frozen=True):
     kind: str
     names: Names
     options: Mapping[str, str] = field(default_factory=dict)
@@ -79,46 +77,39 @@ class Create:
     columns: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Struct, frozen=True):
     kind: str
     names: Names
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(Struct, frozen=True):
     kind: str
     names: Names
     store: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeQuery:
+class DescribeQuery(Struct, frozen=True):
     statement_id: str
     part: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Terminate:
+class Terminate(Struct, frozen=True):
     statement_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class StartPool:
+class StartPool(Struct, frozen=True):
     name: str
     start: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Print:
+class Print(Struct, frozen=True):
     names: Names
     store: str = ""
     from_beginning: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
+class Application(Struct, frozen=True):
     name: str
     statements: tuple[str, ...]
 

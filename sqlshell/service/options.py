@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from sqlshell.service.engines.duckdb import Limits
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """Sizes are bytes, times are seconds.
 
     `row_limits` is whether a request's `parameters.rowLimit` counts, as it does when embedded. `data_plane` is off,

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure
@@ -16,8 +17,7 @@ DEFAULT = "default"
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Struct, frozen=True):
     """What a pool admits. `timeout` is seconds, 0 for none."""
 
     concurrency: int = 16

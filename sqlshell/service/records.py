@@ -8,10 +8,10 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
@@ -25,8 +25,7 @@ RECENT = 1000
 STOPPED = "the service stopped while it ran; it may have taken effect"
 
 
-@dataclass(slots=True, eq=False)
-class Record:
+class Record(Struct, eq=False):
     """One statement. `state` is its sqlState: 03000 until it is done.
 
     `feed` is set while an endless SELECT goes on: to its sender it is done, for it has all that it will get by the

@@ -7,8 +7,9 @@ import hashlib
 import re
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.body import Attachment
@@ -70,8 +71,7 @@ def path_of(organization: Organization, found: Object) -> Path:
     return organization.folder("resources") / str(found.detail["stored"])
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Bytes `start` to before `end`."""
 
     start: int

@@ -9,11 +9,11 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import uvicorn
+from msgspec import Struct
 from starlette.types import ASGIApp
 
 from sqlshell.errors import ServiceError, UsageError
@@ -30,8 +30,7 @@ KEEP_ALIVE_SECONDS = 80
 """Idle connections live longer here than with any client, so that a POST never meets a closing one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where a service listens: at a port of `host`, or at a unix socket. `names` are more hosts that it answers to."""
 
     host: str = "127.0.0.1"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
@@ -17,8 +18,7 @@ IDLE_SECONDS = 1800.0
 """How long a session without statements lives."""
 
 
-@dataclass(slots=True, eq=False)
-class Session:
+class Session(Struct, eq=False):
     """Statements take turns by `turn`; everything else is changed by the statement that has it."""
 
     caller: Caller

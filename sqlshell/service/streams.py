@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from sqlshell.service.engines.engine import Engine, Failure, Feed, Relation
 
@@ -21,8 +22,7 @@ SHARED = 64
 """Segments that are kept for others at the same position."""
 
 
-@dataclass(slots=True, eq=False)
-class Query:
+class Query(Struct, eq=False):
     """One endless SELECT: where it began, who reads it, and how it ended ("" while it goes on)."""
 
     query_id: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import fields
 from pathlib import Path
 
 from sqlshell.client.resources import TYPES
@@ -63,7 +62,7 @@ def _known(port: Port, name: str) -> Iterable[tuple[str, str]]:
             except ShellError:
                 return []
         case "pset":
-            return [(field.name, str(getattr(port.session.options, field.name))) for field in fields(Options)]
+            return [(option, str(getattr(port.session.options, option))) for option in Options.__struct_fields__]
         case "download":
             return [(kind, "") for kind in TYPES]
     usage = port.commands[name].usage if name in port.commands else ""

@@ -10,7 +10,9 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sqlshell.client.statements import fresh_session_id
 from sqlshell.client.watch import Client, Submission, Watch
@@ -28,8 +30,7 @@ LOOKED_UP = 20
 """Statements of earlier shells that are asked for at once."""
 
 
-@dataclass(slots=True)
-class Job:
+class Job(Struct):
     """A statement in the background; `number` is the shell's own."""
 
     number: int

@@ -11,10 +11,10 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from sqlshell.client.statements import fresh_session_id
 from sqlshell.client.watch import Client

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sqlshell.errors import UsageError
 
 NAMES = frozenset({"if", "elif", "else", "endif"})
 
 
-@dataclass(slots=True)
-class _Branch:
+class _Branch(Struct):
     taking: bool
     """Whether this part runs."""
     taken: bool

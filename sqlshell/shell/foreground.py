@@ -10,8 +10,9 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from sqlshell.client.watch import Client, Submission, Watch
 from sqlshell.context import SessionContext

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.output.formats import Summary
@@ -34,8 +35,7 @@ async def _nowhere(text: str) -> None:
     raise UsageError("this shell has one target", "start another")
 
 
-@dataclass(slots=True)
-class Hooks:
+class Hooks(Struct):
     """Each does nothing until somebody who can sets it."""
 
     themes: Callable[[], Sequence[str]] = tuple

@@ -12,9 +12,10 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sqlshell.context import SessionContext
 from sqlshell.interface import sqlstate
@@ -39,8 +40,7 @@ CREATE INDEX IF NOT EXISTS by_time ON statements (began);
 _COLUMNS = "id, target, profile, context, sql, began, ended, sql_state, message, rows, query_id"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One statement: times in seconds since 1970, `rows` where all of them were read here."""
 
     id: str

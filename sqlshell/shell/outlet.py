@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.output.cells import printable

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from sqlshell.client.watch import Client, Watch
 from sqlshell.errors import UsageError

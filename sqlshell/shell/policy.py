@@ -6,8 +6,9 @@ It keeps a person from a slip of the hand. What may be done is the service's to 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.words import one_line
@@ -22,8 +23,7 @@ Ask = Callable[[str], Awaitable[str]]
 """Puts a question to the person: the answer, "" for none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """`name` is what is typed for confirm = "type-name": the profile's, or the target's. `yes` answers everything."""
 
     read_only: bool = False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from sqlshell.context import SessionContext
 from sqlshell.interface.models import ContextEcho
@@ -24,8 +25,7 @@ def _none() -> int:
     return 0
 
 
-@dataclass(slots=True)
-class Options:
+class Options(Struct):
     """How results are shown and scripts are run; each is a `\\pset` name, most are settings too (see settings.py)."""
 
     format: str = "table"
@@ -58,8 +58,7 @@ class Options:
     notify: float = 0.0
 
 
-@dataclass(slots=True)
-class Running:
+class Running(Struct):
     """The statement that is being waited for: what a spinner shows."""
 
     began: float = field(default_factory=time.monotonic)
@@ -75,8 +74,7 @@ class Running:
     """Whether its rows are being read, so that there is nothing left for the service to end."""
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """One shell's state. `target` is how people know the service: a URL without secrets, a profile, or a file."""
 
     context: SessionContext

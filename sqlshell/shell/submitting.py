@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlshell.client.watch import Submission
 from sqlshell.errors import ShellError
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
     from sqlshell.shell.shell import Shell
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A statement, and what becomes of its result: `consumer` takes it in the place of whoever shows results.
 
     `own` says that the person wrote its text, so that files it names may be sent and variables be filled in.

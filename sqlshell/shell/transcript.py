@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from sqlshell.context import SessionContext
 from sqlshell.errors import OutputError, ShellError, UsageError

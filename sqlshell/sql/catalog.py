@@ -6,9 +6,9 @@ import bisect
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct, field
 
 MOST = 200
 """Suggestions of one kind: nobody reads more."""
@@ -94,8 +94,7 @@ class _Block:
             yield self._first + bisect.bisect_right(self._starts, match.start()) - 1
 
 
-@dataclass(slots=True)
-class Catalog:
+class Catalog(Struct):
     """Everything that is known of a service now; `seen` are names of columns in results."""
 
     contents: Contents = field(default_factory=Contents)

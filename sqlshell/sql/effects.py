@@ -6,8 +6,9 @@ By tokens, never by substrings. What is not known writes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from sqlshell.sql.kinds import reads, verb_of
 from sqlshell.sql.tokens import Token, tokens
@@ -24,8 +25,7 @@ _OBJECTS: Final = frozenset(
 _TWO_WORDS: Final = frozenset({"MATERIALIZED", "METRICS", "SECURITY", "FOREIGN"})
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(Struct, frozen=True):
     """`names` are what a statement is called, from the general to the special: `DROP`, `DROP TABLE`."""
 
     writes: bool

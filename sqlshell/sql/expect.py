@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from sqlshell.sql import grammar, words
 from sqlshell.sql.scopes import Group, Scope, grouped, path_to, scope_at, segment
@@ -16,8 +17,7 @@ LONGEST = 60_000
 NOWHERE: Final = Scope()
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """`kinds` of names and `keywords` that may come; `prefix` is what is typed of it, from `start` on.
 
     `qualifier` are the names before it, as in `schema.`; `within` is what else the kind depends on: the relation whose

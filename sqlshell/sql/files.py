@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePath
+
+from msgspec import Struct
 
 from sqlshell.sql.tokens import tokens
 
 
-@dataclass(frozen=True, slots=True)
-class WithFiles:
+class WithFiles(Struct, frozen=True):
     """`sql` names the files by their base names alone; `paths` are those that the text named with `@`."""
 
     sql: str

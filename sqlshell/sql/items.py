@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class State(enum.Enum):
@@ -22,8 +23,7 @@ class State(enum.Enum):
     COMMAND = "\\"
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One SQL statement.
 
     `text` runs from the first token to the last character before the closing `;` that is not blank, as written, but for
@@ -39,8 +39,7 @@ class Statement:
     background: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One backslash command.
 
     `name` comes without the backslash, `args` is the rest of its line up to the next command outside quotes, as written

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from sqlshell.sql import patterns
 from sqlshell.sql.bodies import Body

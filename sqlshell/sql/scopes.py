@@ -6,8 +6,9 @@ Works on text that is not finished: brackets that are not closed end with the te
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from sqlshell.sql.tokens import Token
 
@@ -84,8 +85,7 @@ _CLAUSES: Final = frozenset(
 )
 
 
-@dataclass(slots=True)
-class Group:
+class Group(Struct):
     """The items between a pair of brackets, or of the whole statement: tokens and groups, from `start` to `end`."""
 
     start: int
@@ -93,8 +93,7 @@ class Group:
     items: list[Token | Group] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One relation in scope: `name` is its parts as written, without quotes; `columns` are known of a subquery."""
 
     alias: str
@@ -102,8 +101,7 @@ class Source:
     columns: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """Sources from the innermost SELECT outwards; `ctes` are the common table expressions, by name."""
 
     sources: tuple[Source, ...] = ()

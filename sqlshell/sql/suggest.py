@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from sqlshell.sql import words
 from sqlshell.sql.catalog import Catalog, Column, Names
@@ -103,8 +104,7 @@ ORDER: Final = {"common": 0, "column": 0, "alias": 1, "relation": 2, "function":
 """What comes first where names of several kinds match as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(Struct, frozen=True):
     """`text` replaces what is typed, `kind` and `detail` stand beside it."""
 
     text: str
@@ -112,8 +112,7 @@ class Suggestion:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where the completion is asked for: the context, and what else the shell knows by kind."""
 
     catalog: Catalog

@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from sqlshell.sql.patterns import IN_TAG, IN_WORD, LETTER
 
 Kind = Literal["word", "string", "name", "number", "sign"]
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """`text` as written, from `start` to `end` (characters in the statement)."""
 
     kind: Kind

@@ -6,10 +6,10 @@ import hashlib
 import json
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.interface import sqlstate
@@ -32,8 +32,7 @@ SESSION_SETTINGS = ("TimeZone", "enable_progress_bar", "enable_progress_bar_prin
 """What a session may set when the instance's configuration is locked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What one instance may take: threads (0: one per core) and memory ("" is DuckDB's own, 80 % of the machine's)."""
 
     threads: int = 0

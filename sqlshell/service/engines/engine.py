@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from sqlshell.interface.models import ColumnInfo
 
@@ -38,8 +39,7 @@ class Sink(Protocol):
         """Where the engine may write the whole result in its own form, for read() to read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What a statement gave beside its rows.
 
     `zoned` are the columns whose values are instants, rendered in UTC. `filed` is the number of rows in the sink's
@@ -54,8 +54,7 @@ class Outcome:
     secret: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """How a statement is run: IANA zone, rows of a partition, the row at which a SELECT stops (None: never), rights."""
 
     timezone: str = "UTC"
@@ -68,8 +67,7 @@ Relation = tuple[str, str, str]
 """Database, schema and name, as the engine has them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Feed:
+class Feed(Struct, frozen=True):
     """An endless SELECT over one stream: what the engine evaluates over new rows, and the columns that come of it."""
 
     stream: Relation

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.port import Effect, Port
@@ -27,8 +28,7 @@ class Args(list[str]):
 Body = Callable[[Port, Args], Awaitable[Effect | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     name: str
     usage: str
     help: str

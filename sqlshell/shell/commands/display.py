@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 from sqlshell.errors import UsageError
 from sqlshell.output.formats import FORMATS, format_named
 from sqlshell.shell.commands.command import Args, command
@@ -102,7 +100,7 @@ async def pset(port: Port, args: Args) -> Say:
     return Say(f"{name} is {_shown(getattr(options, name))}.")
 
 
-NAMES = tuple(field.name for field in fields(Options) if field.name != "format_chosen")
+NAMES = tuple(name for name in Options.__struct_fields__ if name != "format_chosen")
 WORDS = {
     "expanded": ("off", "on", "auto"),
     "wide": ("scroll", "fold"),

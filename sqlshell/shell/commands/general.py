@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError

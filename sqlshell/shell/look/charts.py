@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 from typing import Final
+
+from msgspec import Struct, field
 
 from sqlshell.errors import UsageError
 from sqlshell.interface.types import Kind
@@ -31,8 +32,7 @@ LONGEST_LABEL = 30
 TIMES = frozenset({Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """The points of one column; a histogram has its bins in `xs`."""
 
     name: str
@@ -40,8 +40,7 @@ class Series:
     ys: Sequence[float]
 
 
-@dataclass(slots=True)
-class Chart:
+class Chart(Struct):
     """`labels` name the places 0, 1, … of an axis of texts, `moments` says that x is seconds since 1970.
 
     `rows` are the labels down the side of a heat map, whose series are its lines. `said` is what was left out.

@@ -7,8 +7,9 @@ database holds is in a folder that goes with the shell; how much memory it takes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from sqlshell.client.service import Service
 from sqlshell.client.statements import fresh_session_id

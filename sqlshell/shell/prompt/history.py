@@ -10,9 +10,9 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from prompt_toolkit.history import History
 
 from sqlshell.sql.secrets import redacted
@@ -21,8 +21,7 @@ LONGEST = 10_000
 """Entries that are loaded; the file is cut down to them when it has twice as many."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """What was entered, and when: seconds since 1970."""
 
     time: float

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sqlshell.errors import UsageError
 
@@ -49,8 +50,7 @@ _LOOK = r"(?:(?:bg:)?#[0-9a-fA-F]{6}|bold|italic|underline)"
 _STYLE = re.compile(rf"{_LOOK}(?: {_LOOK})*")
 
 
-@dataclass(frozen=True, slots=True)
-class Theme:
+class Theme(Struct, frozen=True):
     """One theme. `canvas` is the background that its colours are made for, `#rrggbb`."""
 
     name: str

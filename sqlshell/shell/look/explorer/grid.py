@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sqlshell.output.cells import cells, printable
 from sqlshell.result import Column
@@ -18,8 +19,7 @@ SAMPLED = 200
 Fragments = list[tuple[str, str]]
 
 
-@dataclass(slots=True)
-class Shown:
+class Shown(Struct):
     """One column: `at` is its place in the result."""
 
     at: int
