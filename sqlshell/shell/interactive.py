@@ -249,6 +249,12 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
     def toolbar() -> StyleAndTextTuples:
         return [*toolbar_text(shell.session, prompt.app.output.get_size().columns)]
 
+    def wide() -> bool:
+        # Without lines to wrap prompt_toolkit need not work out the height of each, twice for every key.
+        taken = sum(len(text) for _, text in prompt_text(shell.session)) + 1
+        room = prompt.app.output.get_size().columns - taken
+        return any(len(line) > room or not line.isascii() for line in prompt.default_buffer.document.lines)
+
     prompt: PromptSession[str] = PromptSession(
         message,
         multiline=True,
@@ -263,6 +269,7 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
         completer=completer,
         complete_while_typing=Condition(lambda: shell.session.options.completion or completer.searching),
         complete_in_thread=True,
+        wrap_lines=Condition(wide),
         input_processors=[HighlightMatchingBracketProcessor()],
         enable_open_in_editor=True,
         key_bindings=bindings(shell.session.options, completer, lambda text: _told(prompt, shell, text), whole),
