@@ -150,20 +150,17 @@ def test_the_prompt_is_there_before_the_service_has_answered(tmp_path: Path) -> 
 def test_a_theme_is_shown_before_it_is_chosen(terminal: Terminal) -> None:
     def ground() -> object:
         rows = terminal.screen().split("\n")
-        return terminal.cells(next(number for number, row in enumerate(rows) if "│" in row))[1].bg
+        return terminal.cells(next((number for number, row in enumerate(rows) if "│" in row), 0))[1].bg
 
     terminal.enter("\\theme")
     assert 'from "Orders"' in terminal.wait("paper")
     terminal.prompt()
+    terminal.wait("│")
     before = ground()
     terminal.type("\\theme paper")
-    terminal.wait("\\theme paper")
-    terminal.screen_after(0.5)
-    assert ground() != before
+    terminal.wait(lambda _: ground() not in {before, "default"})
     terminal.type("\x15")
-    terminal.prompt()
-    terminal.screen_after(0.5)
-    assert ground() == before
+    terminal.wait(lambda _: ground() == before)
 
 
 def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
