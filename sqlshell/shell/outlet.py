@@ -12,7 +12,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.output.cells import printable
 from sqlshell.output.copy import copy, warn_of_names
 from sqlshell.output.formats import Format, Role, Summary, Writer, WriterOptions, format_for_path, format_named
-from sqlshell.output.sink import FileSink, LogSink, PipeSink, Sink, StreamSink
+from sqlshell.output.sink import Closed, FileSink, LogSink, PipeSink, Sink, StreamSink
 from sqlshell.result import Batch, Column, Result, Rows
 from sqlshell.shell.session import Session
 
@@ -102,13 +102,20 @@ class Outlet:
         self._tell_shortened(shaped)
         return summary
 
-    def print(self, text: str, *, with_results: bool = False, own: bool = False) -> None:
-        """Write a text on stdout, or where results go; only `own` text may steer a terminal. Raises OutputError."""
+    def print(self, text: str, *, with_results: bool = False, own: bool = False) -> bool:
+        """Write a text on stdout, or where results go; only `own` text may steer a terminal. Raises OutputError.
+
+        False where nobody reads it any more.
+        """
         screen = StreamSink(sys.stdout.buffer)
         redirected = self._redirected if with_results else None
         if redirected is None and not own and sys.stdout.isatty():
             text = printable(text, "\n\t")
-        (redirected or screen).write(text.encode("utf-8", "replace"))
+        try:
+            (redirected or screen).write(text.encode("utf-8", "replace"))
+        except Closed:
+            return False
+        return True
 
     def screen_for(self, result: Result) -> Sink:
         """Where a result would be shown."""

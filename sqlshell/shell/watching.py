@@ -31,7 +31,7 @@ async def again(shell: Shell, sql: str, asked: Again) -> None:
         began = time.monotonic()
         await shell.statement(sql, view.show if asked.redraw else None)
         done += 1
-        if (asked.times and done >= asked.times) or (asked.redraw and view.rows < asked.least):
+        if (asked.times and done >= asked.times) or (asked.redraw and view.rows < asked.least) or view.alone:
             return
         try:
             left = asked.seconds - (time.monotonic() - began)
@@ -53,6 +53,8 @@ class _View:
         self._before: Rows = []
         self._lines = 0
         self.rows = 0
+        self.alone = False
+        """Whether whoever read the results has left."""
 
     async def show(self, result: Result) -> Summary:
         summary, rows = await collect(result, MOST_ROWS)
@@ -60,8 +62,9 @@ class _View:
         screen = self._shell.outlet.screen_for(result)
         heading = f"{time.strftime('%c')} (every {self._asked.seconds:g}s)"
         if not live(self._shell.session, screen):
-            self._shell.outlet.print(f"{heading}\n", with_results=True)
-            await self._shell.outlet.show(table_of([(c.name, c.type) for c in result.columns], rows))
+            read = self._shell.outlet.print(f"{heading}\n", with_results=True)
+            shown = await self._shell.outlet.show(table_of([(c.name, c.type) for c in result.columns], rows))
+            self.alone = not (read and shown.complete)
             return summary
         changed = _changes(self._before, rows)
         self._before = rows

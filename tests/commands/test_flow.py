@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Program
+from tests.conftest import Program, clean_environment
 
 CASES: dict[str, tuple[str, str]] = {
     "a value as it is, as a string, as a name": (
@@ -167,6 +169,29 @@ def test_watch_in_a_script(program: Program) -> None:
     assert done.out.endswith("b\n2\n")
     done = program("-q", "--format", "csv", stdin="select 1 as a where false \\watch i=0.01 m=1\n")
     assert done.out.count("every") == 1
+
+
+def test_watch_ends_with_its_reader(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m sqlshell -q --format csv | head -4"
+    done = subprocess.run(
+        command,
+        shell=True,
+        input=b"select 1 as a \\watch i=0.05\n",
+        capture_output=True,
+        env=clean_environment(tmp_path, {}),
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.count(b"every 0.05s") == 2
+    assert done.stderr == b""
+
+
+def test_words_for_nobody(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m sqlshell -q -c '\\echo a' -c '\\echo b' | true"
+    env = clean_environment(tmp_path, {})
+    done = subprocess.run(command, shell=True, capture_output=True, env=env, cwd=tmp_path, timeout=60, check=False)
+    assert done.stderr == b""
 
 
 def test_buffers_and_files(program: Program) -> None:

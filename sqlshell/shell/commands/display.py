@@ -93,7 +93,7 @@ async def pset(port: Port, args: Args) -> Say:
         import difflib
 
         near = difflib.get_close_matches(name, NAMES, 1)
-        hint = f"did you mean {near[0]}?" if near else f"options: {', '.join(NAMES)}"
+        hint = f"did you mean {near[0]}?" if near else "\\pset lists the options"
         raise UsageError(f"there is no option {args[0]!r}", hint)
     if len(args) > 1:
         setattr(options, name, _read(port, name, args[1]))
