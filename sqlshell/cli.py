@@ -127,7 +127,7 @@ def subcommand(name: str) -> click.Command:
         case "replay":
             own = [click.Argument(["transcript"], metavar="FILE"), target, output]
             text = (
-                "Run the statements of a transcript (\\\\transcript FILE) again, here or on another target, and tell "
+                "Run the statements of a transcript (\\transcript FILE) again, here or on another target, and tell "
             )
             text += "every difference; with one the exit code is 1."
             callback = _replay

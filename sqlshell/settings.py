@@ -188,7 +188,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "set",
-        "give a variable its value, as \\\\set does; repeatable",
+        "give a variable its value, as \\set does; repeatable",
         SCRIPTS,
         "many",
         flags=("--set",),
