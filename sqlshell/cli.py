@@ -126,9 +126,7 @@ def subcommand(name: str) -> click.Command:
             callback: Callable[..., int] = _fetch
         case "replay":
             own = [click.Argument(["transcript"], metavar="FILE"), target, output]
-            text = (
-                "Run the statements of a transcript (\\transcript FILE) again, here or on another target, and tell "
-            )
+            text = "Run the statements of a transcript (\\transcript FILE) again, here or on another target, and tell "
             text += "every difference; with one the exit code is 1."
             callback = _replay
         case "download":

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.conftest import Program, Served
+from tests.conftest import Program, Served, serve, stop
 
 SALES = (
     "select 'c' || (i % 3) as city, 'q' || (i % 2) as quarter, sum(i) as n from range(12) t(i)"
@@ -87,6 +87,18 @@ def test_sql_on_a_remote_result(program: Program, served: Served) -> None:
     script = "select i as i from range(25000) t(i) \\g /dev/null\n\\local select count(*) as n, max(i) as m from _\n"
     done = program("-q", "--format", "csv", stdin=script, env=env)
     assert done.out == "n,m\n25000,24999\n", done.err
+
+
+def test_a_service_that_keeps_no_results(program: Program, tmp_path: Path) -> None:
+    running = serve(tmp_path, "--legacy")
+    try:
+        env = {"SQLSHELL_URL": running.url, "SQLSHELL_TOKEN": running.token}
+        script = "select i as i from range(50) t(i) \\g /dev/null\n"
+        script += "\\local select count(*) as n from _\n\\local select n from _\n"
+        done = program("-q", "--api", "legacy", "--format", "csv", stdin=script, env=env)
+    finally:
+        stop(running)
+    assert done.out == "n\n50\nn\n50\n", done.err
 
 
 def test_the_result_of_local_sql_is_a_result(program: Program, tmp_path: Path) -> None:

@@ -1,0 +1,100 @@
+"""The arguments of backslash commands, and the types of results as DuckDB's."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.lexing import words
+from sqlshell.shell.look.types import duckdb_type
+
+VALUES = {"x": "5", "two": "a b", "quote": "it's", "empty": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("  a   b ", ["a", "b"]),
+        ("'a b' c", ["a b", "c"]),
+        ("'it''s'", ["it's"]),
+        (r"'a\tb\n\x41\101\\\''", ["a\tb\nAA\\'"]),
+        ('"a b"', ["a b"]),
+        ("a'b c'd", ["ab cd"]),
+        ("''", [""]),
+        (":x :two", ["5", "a b"]),
+        (":'two' :\"two\"", ["'a b'", '"a b"']),
+        (":'quote'", ["'it''s'"]),
+        (":{?x} :{?nope}", ["TRUE", "FALSE"]),
+        (":nope ':x' \":x\"", [":nope", ":x", ":x"]),
+        ("a:x:two", ["a5a b"]),
+        (":empty", [""]),
+        ("http://h:80/p", ["http://h:80/p"]),
+        ("::x", [":5"]),
+        ("`printf 'a b'` c", ["a b", "c"]),
+        ("`printf %s :'quote'`", ["it's"]),
+        ("{database}.{schema}>", ["{database}.{schema}>"]),
+        ("é 日本", ["é", "日本"]),
+    ],
+)
+def test_words(text: str, expected: list[str]) -> None:
+    assert words(text, VALUES) == expected
+
+
+@pytest.mark.parametrize("text", ["'a", '"a', "`a", "a 'b"])
+def test_quotes_that_are_not_closed(text: str) -> None:
+    with pytest.raises(UsageError, match="not closed"):
+        words(text, VALUES)
+
+
+@given(st.text(alphabet=st.characters(blacklist_categories=["Cs"])))
+def test_a_quoted_word_comes_back(text: str) -> None:
+    quoted = "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+    assert words(quoted, VALUES) == [text]
+
+
+@given(st.text(alphabet="ab :'\"\\x{?}", max_size=30))
+def test_any_text_is_words_or_an_error(text: str) -> None:
+    try:
+        assert isinstance(words(text, VALUES), list)
+    except UsageError:
+        assert any(quote in text for quote in "'\"")
+
+
+@pytest.mark.parametrize(
+    ("given_type", "expected"),
+    [
+        ("INTEGER", "INTEGER"),
+        ("INTEGER NOT NULL", "INTEGER"),
+        ("VARCHAR;nowrap", "VARCHAR"),
+        ("DECIMAL(10,2)", "DECIMAL(10,2)"),
+        ("DECIMAL(39,0)", "HUGEINT"),
+        ("DECIMAL(60,20)", "DOUBLE"),
+        ("DECIMAL", "DECIMAL(38,9)"),
+        ("TIMESTAMP(3)", "TIMESTAMP"),
+        ("TIMESTAMP_LTZ(6)", "TIMESTAMPTZ"),
+        ("ARRAY<INTEGER>", "INTEGER[]"),
+        ("ARRAY<ARRAY<DECIMAL(4,1)>>", "DECIMAL(4,1)[][]"),
+        ("MAP<VARCHAR, ARRAY<BIGINT>>", "MAP(VARCHAR, BIGINT[])"),
+        ("STRUCT<a INTEGER, b c ARRAY<VARCHAR>>", 'STRUCT("a" INTEGER, "b c" VARCHAR[])'),
+        ("ROW<`a b` INT NOT NULL, `d` DATE>", 'STRUCT("a b" INTEGER, "d" DATE)'),
+        ("ARRAY", "JSON"),
+        ("STRUCT<", "JSON"),
+        ("VARBINARY", "VARCHAR"),
+        ("NONSENSE", "VARCHAR"),
+        ("", "VARCHAR"),
+    ],
+)
+def test_types(given_type: str, expected: str) -> None:
+    found = duckdb_type(given_type)
+    assert found == expected
+    with duckdb.connect() as database:
+        database.execute(f"select cast(null as {found})").fetchall()
+
+
+@given(st.text(alphabet='ARYSTUCMP<>(),"` ab1', max_size=40))
+def test_any_text_is_a_type(text: str) -> None:
+    assert duckdb_type(text)
