@@ -114,10 +114,23 @@ FORMATS: tuple[Format, ...] = (
 )
 
 
+ELSEWHERE = {
+    "aligned": "table",
+    "column": "table",
+    "box": "table",
+    "line": "vertical",
+    "expanded": "vertical",
+    "tabs": "tsv",
+    "ndjson": "jsonl",
+}
+"""What psql, sqlite, duckdb and others call the same."""
+
+
 def format_named(name: str) -> Format:
-    """The format of that name, in any case. Raises UsageError with the nearest, or all."""
+    """The format of that name, in any case, here or elsewhere. Raises UsageError with the nearest, or all."""
+    wanted = ELSEWHERE.get(name.lower(), name.lower())
     for item in FORMATS:
-        if item.name == name.lower():
+        if item.name == wanted:
             return item
     import difflib
 

@@ -65,6 +65,8 @@ def test_help_of_each(program: Program) -> None:
         (".tables", ""),
         (".databases", ""),
         (".mode csv", "Format is csv"),
+        (".mode line", "Format is vertical"),
+        ("\\pset format aligned", "format is table"),
         (".headers off", "off"),
         (".timer on", "Timing is on"),
         (".show", "rowlimit"),

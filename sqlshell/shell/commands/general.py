@@ -90,7 +90,7 @@ async def refresh(port: Port, args: Args) -> Say:
     return Say("loading the names that the service has")
 
 
-@command("history", "[PATTERN]")
+@command("history", "[PATTERN]", aliases=("s",))
 async def history(port: Port, args: Args) -> Say:
     """Show what was entered, with its time; PATTERN's letters in order choose. \\history clear forgets it."""
     if args == ["clear"]:
