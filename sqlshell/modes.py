@@ -108,7 +108,8 @@ def start(asked: Start) -> int:
                 if asked.output:
                     outlet.redirect(asked.output)
                 yield shell
-                if shell.exit == Exit.DONE:
+                # At a prompt a statement that failed says nothing of what was written before it.
+                if shell.exit == Exit.DONE or session.interactive:
                     outlet.close()
             finally:
                 outlet.abort()

@@ -35,6 +35,7 @@ from sqlshell.shell.port import (
     Use,
 )
 from sqlshell.sql.items import Command
+from sqlshell.sql.scanner import split
 
 if TYPE_CHECKING:
     from sqlshell.shell.shell import Shell
@@ -79,6 +80,8 @@ async def perform(shell: Shell, effect: Effect, item: Command) -> None:
         case Again():
             from sqlshell.shell.watching import again
 
+            if item.statement is None and shell.last_local:
+                raise UsageError(f"\\{item.name} runs a statement of the service, and the last one was \\local")
             await again(shell, _text(shell, item), effect)
         case Keep(tell=tell):
             following = tell(item.statement.text if item.statement is not None else shell.last_text)
@@ -114,7 +117,9 @@ async def _local(shell: Shell, sql: str) -> None:
     if shell.local is None:
         shell.local = await shell.hooks.local()
     local = shell.local
-    sql = shell.variables.fill(sql.strip().removesuffix(";"))[0]
+    sql, own = shell.variables.fill(sql.strip().removesuffix(";"))
+    if not own and len(split(sql, commands=False)) > 1:
+        raise UsageError("a value that came from a service holds several statements", "\\local runs one")
     await shell.interruptible(local.prepare(sql, shell.past), "local")
     shell.last_text, shell.last_local = sql, True
     before, shell.foreground = shell.foreground, local.foreground

@@ -35,6 +35,19 @@ class Flow:
         """Whether what comes now runs."""
         return all(branch.taking for branch in self._open)
 
+    def asks(self, name: str) -> bool:
+        """Whether the condition of \\if or \\elif counts now; where it does not, nobody looks at it."""
+        if name == "elif":
+            return not self._open or not self._open[-1].taken
+        return name != "if" or self.active
+
+    def refuse(self, name: str) -> None:
+        """A condition of \\if or \\elif that cannot even be read is false, so that what follows does not run."""
+        if name == "if":
+            self.begin(lambda: False)
+        elif name == "elif" and self._open:
+            self._open[-1].taking = False
+
     def begin(self, condition: Callable[[], bool]) -> None:
         """\\if. A condition that cannot be told counts as false, and its error is raised."""
         active = self.active

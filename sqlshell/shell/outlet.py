@@ -141,6 +141,10 @@ class Outlet:
 
     def abort(self) -> None:
         """Leave a redirected file as it was before, unless rows of an endless result would be lost."""
+        copied = self._copies.pop("tee", None)
+        if copied is not None:
+            copied[0].close() if self._partial else copied[0].abort()
+        self._end_copy("log")
         if self._partial:
             self.close()
             return

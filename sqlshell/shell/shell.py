@@ -236,8 +236,16 @@ class Shell:
         await self._command(found, item)
 
     async def _command(self, found: Command, item: CommandText) -> None:
-        effect = await self.interruptible(found.run(self, item.args, item.name), item.name)
-        self.session.skipping = not self.flow.active
+        args = item.args if self.flow.asks(found.name) else "false"
+        depth = self.flow.depth
+        try:
+            effect = await self.interruptible(found.run(self, args, item.name), item.name)
+        except ShellError:
+            if self.flow.depth == depth:
+                self.flow.refuse(found.name)
+            raise
+        finally:
+            self.session.skipping = not self.flow.active
         if effect is not None:
             from sqlshell.shell.actions import perform
 

@@ -162,6 +162,33 @@ def test_a_policy_holds_for_what_a_service_gave(program: Program) -> None:
         assert "read only" in done.err
 
 
+def test_conditions_that_do_not_count_are_not_looked_at(program: Program, tmp_path: Path) -> None:
+    script = "\\if 1\n\\elif `touch a`\n\\elif 'open\n\\endif\n\\if 0\n\\if `touch b`\n\\endif\n\\endif\n\\echo end\n"
+    done = program("-q", stdin=script)
+    assert (done.code, done.out) == (0, "end\n"), done.err
+    assert not (tmp_path / "a").exists()
+    assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("condition", ["`exit 1`", "'open", "maybe", ""])
+def test_a_condition_that_fails_runs_nothing(program: Program, condition: str) -> None:
+    for script in (
+        f"\\if {condition}\n\\echo a\n\\else\n\\echo b\n\\endif\n\\echo end\n",
+        f"\\if 0\n\\elif {condition}\n\\echo a\n\\else\n\\echo b\n\\endif\n\\echo end\n",
+    ):
+        done = program("-q", "--on-error", "continue", stdin=script)
+        assert (done.code, done.out) == (2, "b\nend\n"), done.err
+        assert done.err.count("error") == 1
+
+
+def test_a_value_of_a_service_is_one_local_statement(program: Program, tmp_path: Path) -> None:
+    script = "select '1; copy (select 1) to ''hacked.csv'';' as x \\gset\nselect 1 as a;\n\\local select :x from _\n"
+    done = program("-q", stdin=script)
+    assert done.code == 2
+    assert "several statements" in done.err
+    assert not (tmp_path / "hacked.csv").exists()
+
+
 def test_watch_in_a_script(program: Program) -> None:
     done = program("-q", "--format", "csv", stdin="select 1 as a \\watch i=0.01 c=3\nselect 2 as b;\n")
     assert done.out.count("every 0.01s") == 3

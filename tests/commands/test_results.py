@@ -166,6 +166,12 @@ def test_results_in_two_places(program: Program, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "once.json").read_text()) == [{"b": 2}]
 
 
+def test_a_script_that_failed_leaves_no_copy(program: Program, tmp_path: Path) -> None:
+    program("-q", stdin="\\tee copy.csv\nselect 1 as a;\nselect nope;\n")
+    assert not list(tmp_path.glob("*copy.csv*"))
+    assert not list(tmp_path.glob(".*copy.csv*"))
+
+
 def test_a_log_goes_on(program: Program, tmp_path: Path) -> None:
     for number in (1, 2):
         program("-q", "--on-error", "continue", stdin=f"\\log log.txt\nselect {number} as a;\nselect 1/;\n")

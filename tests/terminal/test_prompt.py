@@ -163,6 +163,19 @@ def test_a_theme_is_shown_before_it_is_chosen(terminal: Terminal) -> None:
     terminal.wait(lambda _: ground() == before)
 
 
+def test_files_are_written_though_a_statement_failed(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", "work.duckdb")
+    terminal.prompt()
+    for line, seen in (("\\tee two.csv", "two.csv"), ("select 1 as a;", "1 row"), ("select nope;", "42703")):
+        terminal.enter(line)
+        terminal.wait(seen)
+        terminal.prompt()
+    terminal.enter("\\q")
+    assert terminal.end() == 0
+    assert (tmp_path / "two.csv").read_text() == "a\n1\n"
+    assert not list(tmp_path.glob(".two.csv*"))
+
+
 def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
     config = tmp_path / ".config" / "sqlshell"
     config.mkdir(parents=True)
