@@ -285,6 +285,8 @@ def test_ctrl_c_while_stdin_is_waited_for(tmp_path: Path, served: Served) -> Non
     process.stdin.flush()
     assert process.stdout.readline() == "a\n"
     assert process.stdout.readline() == "1\n"
+    # Its rows are there before the statement is through: only then is stdin waited for.
+    time.sleep(1)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     assert "Traceback" not in process.communicate()[1]
