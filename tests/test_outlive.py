@@ -155,6 +155,37 @@ def test_the_background(program: Program, kept: Served) -> None:
     assert program("fetch", entry["id"], "--format", "csv", env=to(kept)).out == "a\n42\n"
 
 
+def test_jobs_by_their_numbers(program: Program, kept: Served) -> None:
+    script = (
+        f"select 'one' as a;&\nselect 'two' as b;&\n{LONG};&\n\\wait 2\n\\wait [1]\n\\fetch 2\n\\fetch 1\n\\cancel 3\n"
+        "\\jobs\n\\fetch 4\n"
+    )
+    found = program("--format", "csv", stdin=script, env=to(kept))
+    assert found.out.startswith("b\ntwo\na\none\njob,id,state,"), found.out
+    assert "is cancelled" in found.err
+    listed = [line.split(",") for line in found.out.splitlines()[5:8]]
+    assert {line[0]: (line[2], line[-1]) for line in listed} == {
+        "1": ("finished", "select 'one' as a"),
+        "2": ("finished", "select 'two' as b"),
+        "3": ("cancelled", ' range(1000) b"'),
+    }
+    assert "no statement begins with '4'" in found.err
+    assert program("-c", "\\wait [7]", env=to(kept)).code == 2
+
+
+def test_the_last_statement_in_the_background_or_not(program: Program, kept: Served, tmp_path: Path) -> None:
+    script = "select 1 as a;\nselect 2 as b;&\n\\fetch\nselect 3 as c;\n\\fetch\n"
+    assert program("--format", "csv", stdin=script, env=to(kept)).out == "a\n1\nb\n2\nc\n3\nc\n3\n"
+    found = program("-c", f"select 1; {LONG};&", "-c", "\\cancel", env=to(kept))
+    assert (found.code, "is cancelled" in found.err) == (0, True), found.err
+    failed = program("-c", "select nonsense;&", "-c", "\\fetch", env=to(kept))
+    assert (failed.code, "nonsense" in failed.err) == (1, True)
+    # Another shell's last statement, and one of the connection before, are not this connection's.
+    assert "there is no statement yet" in program("-c", "\\cancel", env=to(kept)).err
+    moved = program("-c", "select 1;", "-c", f"\\c {tmp_path}/other.duckdb", "-c", "\\fetch", env=to(kept))
+    assert (moved.code, "there is no statement yet" in moved.err) == (2, True)
+
+
 def test_the_background_is_left_at_the_end_and_said(program: Program, kept: Served) -> None:
     found = program("-c", f"{LONG};&", env=to(kept))
     assert found.code == 0

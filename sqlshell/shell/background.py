@@ -76,6 +76,16 @@ class Background:
                     await job.named.wait()
         return [job for job in self.jobs if job.running]
 
+    async def id_of(self, number: int) -> str:
+        """The statementID of a job, once the service has named it. Raises UsageError, or the error that ended it."""
+        job = next((job for job in self.jobs if job.number == number), None)
+        if job is None:
+            raise UsageError(f"there is no job [{number}]", "\\jobs lists them")
+        await job.named.wait()
+        if not job.statement_id:
+            raise job.error or UsageError(f"the service gave [{number}] no id")
+        return job.statement_id
+
     async def finished(self) -> None:
         """Until none runs."""
         for job in self.jobs:

@@ -131,6 +131,8 @@ class Foreground:
     ) -> None:
         running = self._session.running = Running(own=bool(sql))
         self._session.changed.clear()
+        if sql:
+            self._session.last_id, self._session.last_job = "", 0
         self._presses = 0
         self.progress.show()
         given = results(self._watch(running, sql, context))
@@ -241,7 +243,7 @@ class Foreground:
                 return
             first = not running.statement_id
             running.statement_id = statement_id
-            self._session.last_id = statement_id
+            self._session.last_id, self._session.last_job = statement_id, 0
             if sql:
                 self._journal.began(statement_id, sql, context, time.monotonic() - running.began)
             if first and self._presses == 1:

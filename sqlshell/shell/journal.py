@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -87,6 +88,8 @@ class Journal:
         self._profile = profile
         self._warn = warn
         self._database: sqlite3.Connection | None = None
+        self._lock = threading.RLock()
+        """Completion reads in a thread of its own."""
         self._told = False
 
     def began(self, statement_id: str, sql: str, context: SessionContext, ago: float) -> None:
@@ -128,18 +131,20 @@ class Journal:
 
     def _write(self, sql: str, *values: object) -> None:
         """What nobody else can see is written when it is asked for: most shells never do."""
-        if self._path is None and self._database is None:
-            self._waiting.append((sql, values))
-            return
+        with self._lock:
+            if self._path is None and self._database is None:
+                self._waiting.append((sql, values))
+                return
         with self._working() as database:
             database.execute(sql, values)
 
-    def recent(self, most: int) -> list[Entry]:
-        """The latest statements of every target, those that run first."""
+    def recent(self, most: int, *, here: bool = False) -> list[Entry]:
+        """The latest statements of every target, those that run first; `here` is this target's by time alone."""
+        chosen = "WHERE target = ? ORDER BY began DESC" if here else "ORDER BY sql_state = ? DESC, began DESC"
         with self._working() as database:
             rows = database.execute(
-                f"SELECT {_COLUMNS} FROM statements ORDER BY sql_state = ? DESC, began DESC LIMIT ?",
-                (sqlstate.RUNNING, most),
+                f"SELECT {_COLUMNS} FROM statements {chosen} LIMIT ?",
+                (self._target if here else sqlstate.RUNNING, most),
             ).fetchall()
             return [Entry(*row) for row in rows]
         return []
@@ -161,24 +166,26 @@ class Journal:
     def close(self) -> None:
         import sqlite3
 
-        if self._database is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._database.close()
-            self._database = None
+        with self._lock:
+            if self._database is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    self._database.close()
+                self._database = None
 
     @contextlib.contextmanager
     def _working(self) -> Iterator[sqlite3.Connection]:
         import sqlite3
 
-        if self._database is None:
-            self._database = self._opened()
-            while self._waiting:
-                self._database.execute(*self._waiting.popleft())
-        try:
-            with self._database:
-                yield self._database
-        except sqlite3.Error as error:
-            self._tell(error)
+        with self._lock:
+            try:
+                if self._database is None:
+                    self._database = self._opened()
+                    while self._waiting:
+                        self._database.execute(*self._waiting.popleft())
+                with self._database:
+                    yield self._database
+            except sqlite3.Error as error:
+                self._tell(error)
 
     def _opened(self) -> sqlite3.Connection:
         import sqlite3
@@ -188,7 +195,7 @@ class Journal:
                 return _ready(_file(self._path))
             except (sqlite3.Error, OSError) as error:
                 self._tell(error)
-        return _ready(sqlite3.connect(":memory:"))
+        return _ready(sqlite3.connect(":memory:", check_same_thread=False))
 
     def _tell(self, error: Exception) -> None:
         if not self._told:
@@ -201,7 +208,7 @@ def _file(path: Path) -> sqlite3.Connection:
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    database = sqlite3.connect(path, timeout=2)
+    database = sqlite3.connect(path, timeout=2, check_same_thread=False)
     try:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")

@@ -96,7 +96,9 @@ class Session(Struct):
     columns_seen: Callable[[Iterable[str]], None] = _ignore
     """Told of the columns of each result that is shown."""
     last_id: str = ""
-    """The statementID of the last statement."""
+    """The statementID of the last statement on this connection that was waited for, "" without one."""
+    last_job: int = 0
+    """The number of the last statement where it was sent to the background; 0 where it was waited for."""
     skipping: bool = False
     """Whether what is entered is passed over, up to \\else or \\endif."""
     rows: int | None = None

@@ -204,6 +204,7 @@ class Shell:
         self.foreground = Foreground(service.statements, self.session, self.outlet, self.diagnostics, journal)
         self.foreground.progress = progress
         self.past = Past()
+        self.session.last_id, self.session.last_job = "", 0
         self.hooks.moved(name)
 
     async def aclose(self) -> None:

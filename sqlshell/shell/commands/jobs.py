@@ -21,6 +21,7 @@ SHOWN = 10
 NAMED_SECONDS = 1.0
 """How long a list waits for the ids of statements that were just sent."""
 COLUMNS = (
+    ("job", "INTEGER"),
     ("id", "VARCHAR"),
     ("state", "VARCHAR"),
     ("rows", "BIGINT"),
@@ -35,14 +36,16 @@ COLUMNS = (
 async def jobs(port: Port, args: Args) -> Show:
     """List the statements that run and the latest that ran, of this shell and of others; 10 of them, or COUNT.
 
-    How those stand that were running is asked of the service."""
+    job is the number that ;& gave a statement of this shell: \\fetch, \\wait and \\cancel take it in place of the id.
+    The service is asked for the state of those that were running."""
     most = _count(args)
     await port.background.named(NAMED_SECONDS)
     entries = port.journal.recent(most)
     if any(entry.running for entry in entries):
         await port.background.refresh(entries, port.session.context)
         entries = port.journal.recent(most)
-    rows = [_row(entry) for entry in entries]
+    numbers = {job.statement_id: str(job.number) for job in port.background.jobs if job.statement_id}
+    rows = [_row(entry, numbers.get(entry.id)) for entry in entries]
     if port.session.interactive and all(port.journal.here(entry) for entry in entries):
         at = [name for name, _ in COLUMNS].index("target")
         return Show(table_of(_without(COLUMNS, at), [_without(row, at) for row in rows]))
@@ -53,20 +56,24 @@ async def jobs(port: Port, args: Args) -> Show:
 async def fetch(port: Port, args: Args) -> Fetch:
     """Show the result of an earlier statement, of this shell or another, while the service still has it.
 
-    The id may be shortened where \\jobs knows it; without one it is the last statement's."""
-    return Fetch(_known(port, args).id)
+    ID may be shortened where \\jobs knows it, or be the number that ;& gave. Without one it is the last statement of
+    this connection, in the background or not; before the first one, the last that the journal knows here."""
+    latest = next((entry.id for entry in port.journal.recent(1, here=True)), "") if not args else ""
+    return Fetch((await _known(port, args, latest)).id)
 
 
 @command("wait", "[ID]")
 async def wait(port: Port, args: Args) -> Say | None:
-    """Wait until a statement has ended; without an id, until nothing of this shell runs in the background."""
+    """Wait until a statement has ended; without an id, until nothing of this shell runs in the background.
+
+    ID is that of \\jobs, shortened or not, or the number that ;& gave."""
     if not args:
         await port.background.finished()
         failed = next((job.error for job in port.background.jobs if job.error is not None), None)
         if failed is not None and not port.session.interactive:
             raise StatementError("a statement in the background failed", where=failed.where)
         return None
-    entry = _known(port, args)
+    entry = await _known(port, args)
     state, said = await port.background.wait(entry.id, port.session.context)
     if sqlstate.failed(state):
         raise StatementError(said or "the statement failed", where=Where(state, entry.id))
@@ -75,8 +82,11 @@ async def wait(port: Port, args: Args) -> Say | None:
 
 @command("cancel", "[ID]", aliases=("!abort",))
 async def cancel(port: Port, args: Args) -> Say:
-    """Ask the service to end a statement, and say how it stands then; without an id it is the last statement."""
-    entry = _known(port, args)
+    """Ask the service to end a statement, and say how it stands then.
+
+    ID is that of \\jobs, shortened or not, or the number that ;& gave. Without one it is the last statement of this
+    connection, in the background or not."""
+    entry = await _known(port, args)
     try:
         state, said = await port.background.cancel(entry.id, entry.query_id, port.session.context)
     except StatementError as error:
@@ -98,11 +108,23 @@ def _count(args: Args) -> int:
     return int(args[0])
 
 
-def _known(port: Port, args: Args) -> Entry:
-    """The statement that is meant: one of the journal by the start of its id, or any other by its whole id."""
-    named = args[0].lower() if args else port.session.last_id or _latest(port)
+async def _known(port: Port, args: Args, otherwise: str = "") -> Entry:
+    """The statement that is meant: by its number, by the start of its id, or by the whole id where it is a stranger's.
+
+    Without arguments it is the last one, or `otherwise` where this connection has had none."""
+    named = args[0].lower() if args else port.session.last_id or otherwise
+    number = port.session.last_job
+    if args and _number(named) is not None:
+        number = _number(named) or 0
+        known = any(job.number == number for job in port.background.jobs)
+        # Digits may also begin an id.
+        number = number if known or named.startswith("[") else 0
+    elif args:
+        number = 0
+    if number:
+        named = await port.background.id_of(number)
     if not named:
-        raise UsageError("there is no statement yet", "\\jobs lists those of earlier shells")
+        raise UsageError("there is no statement yet on this connection", "\\jobs lists those of earlier shells")
     entry = chosen(port.journal, named)
     if entry is None:
         if len(named) < 32:
@@ -113,19 +135,21 @@ def _known(port: Port, args: Args) -> Entry:
     return entry
 
 
-def _latest(port: Port) -> str:
-    return next((entry.id for entry in port.journal.recent(1)), "")
+def _number(text: str) -> int | None:
+    """What is written as the number of a job: `2` or `[2]`; None for anything else."""
+    digits = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 8 else None
 
 
 def _without(items: Sequence[Item], at: int) -> list[Item]:
     return [*items[:at], *items[at + 1 :]]
 
 
-def _row(entry: Entry) -> list[str | None]:
+def _row(entry: Entry, number: str | None) -> list[str | None]:
     started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.began))
     seconds = (entry.ended or time.time()) - entry.began
     rows = str(entry.rows) if entry.rows is not None else None
-    return [entry.id, entry.state, rows, started, f"{seconds:.3f}", entry.target, one_line(entry.sql, 60)]
+    return [number, entry.id, entry.state, rows, started, f"{seconds:.3f}", entry.target, one_line(entry.sql, 60)]
 
 
 COMMANDS = (jobs, fetch, wait, cancel)
