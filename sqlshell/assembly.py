@@ -21,9 +21,10 @@ from sqlshell.client.transport import Transport
 from sqlshell.client.watch import Client, Rules, Submission
 from sqlshell.config import Settings
 from sqlshell.context import SessionContext
+from sqlshell.credentials import run_token_command
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
-from sqlshell.places import Place, Remote, run_token_command
+from sqlshell.places import Place, Remote
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.policy import Policy
 from sqlshell.shell.session import Session

@@ -99,11 +99,13 @@ def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config
     if not chosen and DEFAULT_PROFILE in config.profiles:
         chosen = DEFAULT_PROFILE
     table = config.profiles.get(chosen, {})
+    # Who names a profile on the command line means its service.
+    beside = bool(profile or flags.get("profile")) and "url" in table
     values: dict[str, Value] = {}
     for setting in SETTINGS:
         if setting.name in flags:
             values[setting.name] = Value(_read(setting, flags[setting.name], setting.flags[-1]), "flag")
-        elif setting.environment and environ.get(setting.variable):
+        elif setting.environment and environ.get(setting.variable) and not (setting.name == "url" and beside):
             given = environ[setting.variable]
             values[setting.name] = Value(_read(setting, given, setting.variable), "environment")
         elif setting.name in table:

@@ -24,6 +24,7 @@ from sqlshell.client.proxies import proxy_for
 from sqlshell.client.target import Target
 from sqlshell.client.transport import Transport
 from sqlshell.config import state_folder
+from sqlshell.credentials import run_token_command
 from sqlshell.errors import ShellError
 from sqlshell.output.cells import printable
 from sqlshell.places import Place, Remote
@@ -157,7 +158,11 @@ async def _certificate(target: Target, network: Network) -> Found:
 async def _answers(where: Remote, network: Network) -> list[Found]:
     """The service itself: its version twice (a new connection, a kept one), its clock, the token, a statement."""
     found: list[Found] = []
-    transport = Transport(where.target, where.token, network=network)
+
+    async def renew() -> str:
+        return await asyncio.to_thread(run_token_command, where.token_command)
+
+    transport = Transport(where.target, where.token, network=network, renew=renew if where.token_command else None)
     try:
         for what in ("first answer", "second answer"):
             began = time.perf_counter()

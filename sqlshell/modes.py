@@ -16,11 +16,12 @@ from msgspec import Struct
 
 from sqlshell.assembly import journal_of, offline_of, policy_of, redactor_of, service_of
 from sqlshell.config import Config, Settings, state_folder
+from sqlshell.credentials import read_token
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, UsageError
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Sink, StreamSink
-from sqlshell.places import Local, Place, context_of, find_place, read_token, sources_of
+from sqlshell.places import Local, Place, context_of, find_place, sources_of
 from sqlshell.reach import kept_name, label, local_results, reached_service
 from sqlshell.shell.background import chosen
 from sqlshell.shell.batch import run_batch
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     pass
 
 NOT_CARRIED = frozenset(
-    {"profile", "token_file", "organization", "role", "database", "schema", "store", "compute_pool", "session_id"}
+    {"profile", "organization", "role", "database", "schema", "store", "compute_pool", "session_id"}
 )
 """Flags that belong to the target of the command line alone."""
 
@@ -64,7 +65,9 @@ def start(asked: Start) -> int:
     if not scripts and not sys.stdin.isatty():
         scripts = [("file", "-")]
     diagnostics = Diagnostics(sys.stderr, quiet=bool(asked.flags.get("quiet")), verbose=asked.flags.get("verbose", 0))
-    place = find_place(_target(asked, diagnostics), asked.flags, asked.environ, asked.config, diagnostics.warn)
+    place = find_place(
+        _target(asked, diagnostics), asked.flags, asked.environ, asked.config, diagnostics.warn, asked.target
+    )
     settings = place.settings
     diagnostics.quiet, diagnostics.verbose = settings["quiet"], settings["verbose"]
     options = _options(settings, asked.output)
@@ -132,7 +135,7 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
 
     async def connect(text: str) -> None:
         session, diagnostics = shell.session, shell.diagnostics
-        place = find_place(text, flags, asked.environ, asked.config, diagnostics.warn)
+        place = find_place(text, flags, asked.environ, asked.config, diagnostics.warn, asked.target)
         reached = services.enter_context(reached_service(place, diagnostics))
         service = service_of(place, reached, session, diagnostics)
         session.context = session.began_with = context_of(place)

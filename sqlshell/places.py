@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -49,22 +48,37 @@ class Place(Struct, frozen=True):
 
 
 def find_place(
-    text: str, flags: Mapping[str, Any], environ: Mapping[str, str], config: Config, warn: Callable[[str], None]
+    text: str,
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    config: Config,
+    warn: Callable[[str], None],
+    command_line: str | None = None,
 ) -> Place:
-    """What `text`, the TARGET of the command line or "", means. Raises UsageError."""
-    if not text:
-        settings = resolve(flags, environ, config)
-        return Place(settings, _configured(settings, environ, config, warn))
+    """What `text`, a TARGET or "", means. Raises UsageError.
+
+    `command_line` is the TARGET of the command line where `text` comes from elsewhere: tokens of the command line and
+    the environment may belong to its URL, and never to one that the journal or the prompt gave.
+    """
+    from sqlshell.credentials import Given, token_for
+
+    given = text if command_line is None else command_line
+    named = text if text and not is_url(text) and text in config.profiles else ""
+    settings = resolve(flags, environ, config, named)
+
+    def remote(target: Target) -> Remote:
+        table = config.profiles.get(settings.profile, {})
+        token, command = token_for(target, Given(given, flags, environ, settings.profile, table), warn)
+        return Remote(target, token, target.parts, command)
+
     if is_url(text):
-        settings = resolve(flags, environ, config)
         target = parse(text)
-        if target.token:
+        if target.token and text == given:
             warn("a token on the command line can be read by others on this machine: use SQLSHELL_URL or a profile")
-        return Place(settings, _remote(target, settings, environ, config, warn))
-    if text in config.profiles:
-        settings = resolve(flags, environ, config, text)
-        return Place(settings, _configured(settings, environ, config, warn))
-    return Place(resolve(flags, environ, config), _file(text, config))
+        return Place(settings, remote(target))
+    if text and not named:
+        return Place(settings, _file(text, config))
+    return Place(settings, remote(_parsed(settings)) if settings["url"] else Local())
 
 
 def context_of(place: Place) -> SessionContext:
@@ -126,75 +140,6 @@ def machine_timezone(environ: Mapping[str, str]) -> str:
     return "UTC" if not zone or zone == "local" else str(zone)
 
 
-def read_token(path: str, warn: Callable[[str], None]) -> str:
-    """The token in a file: its one line. Raises UsageError."""
-    file = Path(path).expanduser()
-    try:
-        text = file.read_text(encoding="utf-8").strip()
-        mode = file.stat().st_mode
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UsageError(f"the token file {path} cannot be read: {reason}") from None
-    if not text or len(text.split()) != 1:
-        raise UsageError(f"the token file {path} does not hold one token", "it has one line, the token")
-    if os.name == "posix" and mode & (stat.S_IRGRP | stat.S_IROTH):
-        warn(f"the token file {path} can be read by others: chmod 600 {path}")
-    return text
-
-
-def _configured(
-    settings: Settings, environ: Mapping[str, str], config: Config, warn: Callable[[str], None]
-) -> Remote | Local:
-    if not settings["url"]:
-        return Local()
-    target = _parsed(settings)
-    return _remote(target, settings, environ, config, warn)
-
-
-def _remote(
-    target: Target, settings: Settings, environ: Mapping[str, str], config: Config, warn: Callable[[str], None]
-) -> Remote:
-    token, command = _token(target, settings, environ, config, warn)
-    return Remote(target, token, target.parts, command)
-
-
-def keyring_token(named: str) -> str:
-    """The token that the system's keyring has for SERVICE/USER. Raises UsageError."""
-    service, _, user = named.partition("/")
-    if not service or not user:
-        raise UsageError(f"token_keyring: {named!r} is not SERVICE/USER")
-    try:
-        import keyring
-    except ImportError:
-        raise UsageError("token_keyring needs the package keyring", "pip install keyring") from None
-    try:
-        token = keyring.get_password(service, user)
-    except Exception as error:
-        # Every backend has errors of its own.
-        raise UsageError(f"the keyring did not give a token: {error}") from None
-    if not token:
-        raise UsageError(f"the keyring has no token {named}", f"keyring set {service} {user} puts one there")
-    return str(token)
-
-
-def run_token_command(command: str) -> str:
-    """The token that a command of the person's own prints. Raises UsageError."""
-    import subprocess
-
-    try:
-        done = subprocess.run(
-            command, shell=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=120, check=False
-        )
-        text = done.stdout.decode().strip()
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
-        raise UsageError(f"token_command did not give a token: {type(error).__name__}") from None
-    if done.returncode:
-        raise UsageError(f"token_command ended with code {done.returncode}", "run it by hand to see why")
-    if not text or len(text.split()) != 1:
-        raise UsageError("token_command did not print one token", "its output is one line, the token")
-    return text
-
-
 def _parsed(settings: Settings) -> Target:
     source = {"environment": "SQLSHELL_URL", "profile": f"profile {settings.profile}"}.get(
         settings.source("url"), "url"
@@ -203,49 +148,6 @@ def _parsed(settings: Settings) -> Target:
         return parse(settings["url"])
     except UsageError as error:
         raise UsageError(f"{source}: {error.message}", error.hint) from None
-
-
-def _token(
-    target: Target, settings: Settings, environ: Mapping[str, str], config: Config, warn: Callable[[str], None]
-) -> tuple[str, str]:
-    """The token for exactly this target, or the command that makes it.
-
-    A token of the environment or of a profile belongs to the origin that the same place names, and goes nowhere else.
-    """
-    if settings.source("token_file") == "flag":
-        return read_token(settings["token_file"], warn), ""
-    if target.token:
-        return target.token, ""
-    for source, url in (
-        ("environment", environ.get("SQLSHELL_URL", "")),
-        ("profile", str(config.profiles.get(settings.profile, {}).get("url", ""))),
-    ):
-        names = [
-            name
-            for name in ("token", "token_file", "token_keyring", "token_command")
-            if settings.source(name) == source
-        ]
-        if not names and not url:
-            continue
-        owner = parse(url) if is_url(url) else None
-        if owner is not None and owner.origin != target.origin:
-            if names:
-                warn(f"the {source}'s token belongs to {owner.base} and is not sent to {target.base}")
-            continue
-        if source == "profile" and owner is None:
-            warn(f"profile {settings.profile} has a token but no url, so that it is sent nowhere")
-            continue
-        if names:
-            if "token" in names:
-                return str(settings["token"]), ""
-            if "token_file" in names:
-                return read_token(settings["token_file"], warn), ""
-            if "token_keyring" in names:
-                return keyring_token(str(settings["token_keyring"])), ""
-            return "", str(settings["token_command"])
-        if owner is not None and owner.token:
-            return owner.token, ""
-    return "", ""
 
 
 def _file(text: str, config: Config) -> Local:

@@ -46,7 +46,7 @@ def jobs(program: Program, env: Mapping[str, str], *more: str) -> list[dict[str,
     return [json.loads(line) for line in found.out.splitlines()]
 
 
-def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served) -> None:
+def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tmp_path: Path) -> None:
     ran = program("-v", "-c", "select range as i from range(3000)", "--format", "csv", env=to(kept))
     assert ran.code == 0
     entry = jobs(program, to(kept))[0]
@@ -59,8 +59,9 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served) ->
     ):
         again = program(*argv, "--format", "csv", env=to(kept))
         assert (again.code, again.out) == (0, ran.out), argv
-    # Without a URL the journal knows where it ran.
-    again = program("fetch", entry["id"], "--format", "csv", env={"SQLSHELL_TOKEN": kept.token})
+    # Without a URL the journal knows where it ran, and the profile has the token.
+    (tmp_path / "config.toml").write_text(f'[profiles.default]\nurl = "{kept.url}"\ntoken = "{kept.token}"\n')
+    again = program("fetch", entry["id"], "--format", "csv", env={"SQLSHELL_CONFIG_DIR": str(tmp_path)})
     assert again.out == ran.out
     written = program("fetch", entry["id"], "-o", "rows.jsonl", env=to(kept))
     assert written.code == 0
