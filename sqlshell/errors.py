@@ -2,6 +2,7 @@
 
 ShellError                 a message, a hint, an exit code
 ├── UsageError             2   the command line, a setting or a backslash command is wrong
+│   └── Unreadable         2   nobody knows where the script goes on: it ends, whatever is set for errors
 ├── StatementError         1   the service ran the statement and it failed (sqlState)
 ├── OutputError            1   the rows could not be written (disk full, no permission)
 ├── ServiceError           3   the service did not do its part
@@ -61,6 +62,10 @@ class ShellError(Exception):
 
 class UsageError(ShellError):
     exit = Exit.USAGE
+
+
+class Unreadable(UsageError):
+    pass
 
 
 class StatementError(ShellError):

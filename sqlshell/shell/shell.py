@@ -18,6 +18,7 @@ from sqlshell.errors import (
     Interrupted,
     NotAuthenticated,
     ShellError,
+    Unreadable,
     UsageError,
 )
 from sqlshell.shell.background import Background
@@ -152,7 +153,7 @@ class Shell:
                     await self._item(item)
                 except ShellError as error:
                     self._tell(error, name, item)
-                    lost = isinstance(error, ConnectionFailed | NotAuthenticated | Interrupted)
+                    lost = isinstance(error, ConnectionFailed | NotAuthenticated | Interrupted | Unreadable)
                     if lost or (self.stops if stop is None else stop):
                         return self._going and not (isinstance(error, Interrupted) and not self.session.interactive)
                 if not self._going:

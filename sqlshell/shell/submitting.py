@@ -9,10 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.client.watch import Submission
-from sqlshell.errors import ShellError
+from sqlshell.errors import ShellError, StatementError, Unreadable, Where
+from sqlshell.interface import sqlstate
 from sqlshell.shell.port import Consumer
 from sqlshell.sql.kinds import reads_only
-from sqlshell.sql.scanner import Statement, split
+from sqlshell.sql.scanner import Statement, copies_in, split
 
 if TYPE_CHECKING:
     from sqlshell.shell.shell import Shell
@@ -39,6 +40,11 @@ async def submit(shell: Shell, asked: Asked) -> None:
         if filled is not asked.sql:
             # What came from elsewhere is never a command.
             parts = [item.text for item in split(filled, commands=False) if isinstance(item, Statement)]
+            if any(map(copies_in, parts)) and not copies_in(asked.sql):
+                raise Unreadable(
+                    "a variable makes this COPY … FROM STDIN, so its data cannot be told from statements",
+                    "write FROM STDIN in the statement itself; the script ends here",
+                )
             for part in parts[:-1]:
                 await _one(shell, Asked(part, own=own))
             for part in parts[-1:]:
@@ -51,6 +57,12 @@ async def _one(shell: Shell, asked: Asked) -> None:
     options, sql = shell.session.options, asked.sql
     if options.echo:
         shell.diagnostics.say(sql)
+    if copies_in(sql):
+        raise StatementError(
+            "COPY … FROM STDIN is not supported; its data lines were skipped, not run",
+            "write the rows as INSERT statements, or have the service read a file: COPY … FROM 'file.csv'",
+            Where(sqlstate.UNSUPPORTED),
+        )
     limit = None
     shown = not asked.output and not shell.outlet.exporting and asked.consumer is None
     if shell.session.embedded and shell.session.interactive and shown and not asked.background:

@@ -1,4 +1,5 @@
-"""Which statements have semicolons inside: BEGIN APPLICATION …, and functions whose body is BEGIN ATOMIC … END.
+"""Which statements have semicolons inside: BEGIN APPLICATION …, and functions whose body is BEGIN ATOMIC … END; and
+which one has data behind it: COPY … FROM STDIN.
 
 As in psql, a function's statement is one by its first words, and BEGIN and CASE in it, outside parentheses, wait for
 their END.
@@ -18,11 +19,13 @@ class _Kind(enum.Enum):
     """The words so far may begin any of the others."""
     FUNCTION = enum.auto()
     APPLICATION = enum.auto()
+    COPY = enum.auto()
 
 
 _HEADS: Final = {
     "begin": _Kind.HEAD,
     "begin application": _Kind.APPLICATION,
+    "copy": _Kind.COPY,
     "create": _Kind.HEAD,
     "create or": _Kind.HEAD,
     "create or replace": _Kind.HEAD,
@@ -41,6 +44,9 @@ class Body:
         self._head = ""
         self._open = 0
         self._ending = False
+        self._from = False
+        self.copies_in = False
+        """Whether the words so far are those of COPY … FROM STDIN."""
 
     @property
     def watching(self) -> bool:
@@ -60,6 +66,9 @@ class Body:
         if self._kind is _Kind.HEAD:
             self._head = f"{self._head} {word}".lstrip()
             self._kind = _HEADS.get(self._head, _Kind.PLAIN)
+        elif self._kind is _Kind.COPY:
+            self.copies_in = self.copies_in or (self._from and word == "stdin")
+            self._from = word == "from" and not depth
         elif self._kind is _Kind.FUNCTION and not depth:
             if word == "begin" or (word == "case" and self._open):
                 self._open += 1
@@ -77,6 +86,6 @@ class Body:
 
     def other(self) -> None:
         """Anything that is neither a word nor blank nor a comment."""
-        self._ending = False
+        self._ending = self._from = False
         if self._kind is _Kind.HEAD:
             self._kind = _Kind.PLAIN

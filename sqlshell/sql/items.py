@@ -21,6 +21,7 @@ class State(enum.Enum):
     APPLICATION = "a"
     ATOMIC = "b"
     COMMAND = "\\"
+    COPY_DATA = ">"
 
 
 class Statement(Struct, frozen=True):

@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 from sqlshell.sql import patterns
 from sqlshell.sql.bodies import Body
+from sqlshell.sql.copydata import CopyData
 from sqlshell.sql.items import Command, Item, State, Statement
 from sqlshell.sql.spans import BlockComment, DollarString, EscapeString, LineComment, Quote, Span
 
-__all__ = ["Command", "Item", "Scanner", "State", "Statement", "complete", "split"]
+__all__ = ["Command", "Item", "Scanner", "State", "Statement", "complete", "copies_in", "split"]
 
 _LONGEST_WORD: Final = len("application") + 1
 _BYTE_ORDER_MARK: Final = "\ufeff"
@@ -50,6 +51,8 @@ class Scanner:
         self._word = ""  # the start of a word that the last piece ended in
         self._parts: list[str] = []  # the statement's text from earlier pieces
         self._last: Statement | None = None  # a statement whose `;` ended the last piece: a `&` may yet follow
+        self._copies = 0  # statements whose data come behind the present line, or have begun
+        self._data: CopyData | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -64,6 +67,8 @@ class Scanner:
     @property
     def state(self) -> State:
         """What the text so far ends inside of; READY when nothing is pending but blanks and comments."""
+        if self._data is not None:
+            return State.COPY_DATA
         if self._in_command:
             return State.COMMAND
         if self._span and self._span.state:
@@ -81,26 +86,63 @@ class Scanner:
 
     def feed(self, chunk: str) -> list[Item]:
         """The statements and commands that are complete with this piece of the script, in order. Raises nothing."""
-        if not chunk:
-            return []
-        if self._in_command and "\n" not in chunk:
-            self._held.append(chunk)
-            return []
-        text = self._text = "".join([*self._held, chunk])
+        items: list[Item] = []
+        position = 0
+        while position < len(chunk):
+            if self._data is not None:
+                position = self._skip_data(chunk, position)
+            elif self._copies:
+                position = self._line_before_data(chunk, position, items)
+            else:
+                position = self._scan(chunk, position, items)
+        return items
+
+    def _skip_data(self, text: str, position: int) -> int:
+        assert self._data is not None
+        stop, closed = self._data.skip(text, position)
+        self._line += text.count("\n", position, stop)
+        self._base += stop - position
+        if closed:
+            self._copies -= 1
+            self._data = CopyData() if self._copies else None
+        return stop
+
+    def _line_before_data(self, text: str, position: int, items: list[Item]) -> int:
+        """The rest of a line on which a COPY ended: its data begin with the next one, whatever else began on this."""
+        end = text.find("\n", position) + 1
+        line = text[position : end or len(text)]
+        start = 0
+        while start < len(line):
+            start = self._scan(line, start, items)
+        if end:
+            self._data = CopyData()
+        return end or len(text)
+
+    def _scan(self, chunk: str, start: int, items: list[Item]) -> int:
+        """Read SQL and commands from `start`, as far as behind a COPY whose data follow; gives back where that is."""
+        if self._in_command and "\n" not in chunk[start:]:
+            self._held.append(chunk[start:])
+            return len(chunk)
+        text = self._text = "".join([*self._held, chunk[start:]]) if self._held else chunk
+        before = len(text) - len(chunk)
+        position = 0 if self._held else start
         self._held.clear()
         self._in_command = False
-        self._counted = self._taken = 0
-        items: list[Item] = []
-        position = 1 if self._base == 0 and text.startswith(_BYTE_ORDER_MARK) else 0
+        self._counted = self._taken = position
+        self._base -= position
+        copies = self._copies
+        if self._base + position == 0 and text.startswith(_BYTE_ORDER_MARK):
+            position = 1
         if self._last is not None:
             items.append(self._last)
             self._last = None
-            position = self._terminated(text, 0, items)
+            position = self._terminated(text, position, items)
+        consumed = len(text)
         while position < len(text):
             if not self._started and not self._span:
                 position = _end(patterns.BETWEEN, text, position)
                 whole = patterns.WHOLE_STATEMENT.match(text, position)
-                if whole and text[position] not in ".!" and not _may_have_body(whole[1]):
+                if whole and text[position] not in ".!" and not _unusual(whole[1]):
                     start, stop = whole.span(1)
                     written = text[start:stop].rstrip(patterns.BLANKS)
                     items.append(Statement(written, self._line_at(start), self._base + start, True))
@@ -111,19 +153,23 @@ class Scanner:
                 self._held.append(text[position:])
                 break
             position = gone_to
+            if self._copies > copies:
+                consumed = position
+                break
         self._line_at(position)
         if self._started:
             self._parts.append(text[self._taken : position])
         self._base += position
         self._text = ""
-        return items
+        return consumed - before
 
     def close(self) -> list[Item]:
         """What the end of the script completes: the last statement needs no `;`. The scanner is done with after it."""
         items = self.feed("\n")
         if self._started:
             items.append(self._statement("", terminated=False))
-        self._span = None
+        self._span = self._data = None
+        self._copies = 0
         self._word = ""
         self._held.clear()
         return items
@@ -160,6 +206,7 @@ class Scanner:
     def _statement(self, rest: str, *, terminated: bool) -> Statement:
         text = "".join([*self._parts, rest]).rstrip(patterns.BLANKS)
         statement = Statement(text, self._start_line, self._start_offset, terminated)
+        self._copies += self._body.copies_in and terminated
         self._clear()
         return statement
 
@@ -273,6 +320,8 @@ class Scanner:
         name, stop = named[1], named.end()
         # Another shell reads the rest of that line, and its backslashes are its own.
         end = line_end if name == "!" else _end(patterns.ARGUMENTS, text, stop)
+        if name == "copy":
+            self._copies += copies_in(f"copy {text[stop:end]}")
         items.append(
             Command(name, text[stop:end].strip(patterns.BLANKS), self._line_at(start), statement, self._base + start)
         )
@@ -287,8 +336,13 @@ class Scanner:
         return line_end
 
 
-def _may_have_body(statement: str) -> bool:
-    return patterns.FUNCTION.match(statement) is not None and "begin" in statement.lower()
+def _unusual(statement: str) -> bool:
+    """Whether it may have semicolons in a body, or data behind it."""
+    if statement[0] not in "cC":
+        return False
+    if patterns.FUNCTION.match(statement):
+        return "begin" in statement.lower()
+    return statement[:4].lower() == "copy" and "stdin" in statement.lower()
 
 
 def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
@@ -300,6 +354,15 @@ def split(text: str, *, commands: bool = True) -> list[Item]:
     """Everything in a whole script, in order."""
     scanner = Scanner(commands=commands)
     return [*scanner.feed(text), *scanner.close()]
+
+
+def copies_in(statement: str) -> bool:
+    """Whether a statement is COPY … FROM STDIN, whose data come from where it was written."""
+    if "stdin" not in statement.lower():
+        return False
+    scanner = Scanner(commands=False)
+    scanner.feed(f"{statement}\n;\n")
+    return scanner.state is State.COPY_DATA
 
 
 def complete(text: str) -> bool:

@@ -1,0 +1,44 @@
+"""The data of COPY … FROM STDIN, which stand in the script behind their statement and are no SQL."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_END: Final = "\\."
+_LONGEST_END: Final = "\\.\r"
+
+
+class CopyData:
+    """From the line behind a COPY … FROM STDIN to the line that is `\\.` alone, which belongs to the data.
+
+    Pieces of text may end anywhere: what the current line begins with is kept for as long as it may become the last.
+    """
+
+    def __init__(self) -> None:
+        self._line: str | None = ""
+
+    def skip(self, text: str, position: int) -> tuple[int, bool]:
+        """Where the data end in `text`, and whether they are complete there."""
+        end = text.find("\n", position)
+        if end < 0:
+            self._note(text, position)
+            return len(text), False
+        self._note(text, position, end)
+        if self._line in (_END, _LONGEST_END):
+            return end + 1, True
+        while (found := text.find("\n" + _END, end)) >= 0:
+            start, end = found + 1, text.find("\n", found + 1)
+            if end < 0:
+                break
+            if text[start:end] in (_END, _LONGEST_END):
+                return end + 1, True
+        self._line = ""
+        self._note(text, text.rfind("\n") + 1)
+        return len(text), False
+
+    def _note(self, text: str, position: int, end: int | None = None) -> None:
+        """Add a stretch to the current line; None once that is known to be data."""
+        if self._line is not None:
+            stop = position + len(_LONGEST_END) + 1
+            line = self._line + text[position : stop if end is None else min(end, stop)]
+            self._line = line if _LONGEST_END.startswith(line) else None
