@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from tests.conftest import Program, Served
+from sqlshell.descriptors import Descriptor, descriptor
+from tests.conftest import Program, Served, clean_environment
 
 DUMP = """create table t (i int, s text);
 insert into t values (7, 'kept');
@@ -46,3 +52,136 @@ def test_unknown_commands_have_no_data_that_runs(program: Program) -> None:
     script = "create table t (i int);\n\\copy t from stdin\n1;drop table t;\n\\.\nfrom t;"
     done = program("-q", "--format", "csv", "--on-error", "continue", stdin=script)
     assert (done.code, done.out) == (2, "i\n")
+
+
+@pytest.mark.parametrize("target", ("stdout", "'/dev/stdout'", "'/dev/fd/1'", "'/proc/self/fd/1'", "'link'", '"link"'))
+def test_copy_to_stdout_is_rows_in_their_order(program: Program, tmp_path: Path, target: str) -> None:
+    tmp_path.joinpath("link").symlink_to("/dev/stdout")
+    script = f"select 1 as a; copy (select 'x;y' as b) to {target}; select 3 as c;"
+    done = program("-q", "--format", "csv", stdin=script)
+    assert (done.code, done.out, done.err) == (0, "a\n1\nb\nx;y\nc\n3\n", "")
+
+
+def test_a_table_and_its_columns(program: Program) -> None:
+    script = (
+        'create table t (a int, "b)" int); insert into t values (1, 2); copy t to stdout; copy main.t ("b)") to stdout'
+    )
+    done = program("-q", "--format", "csv", stdin=script)
+    assert (done.code, done.out, done.err) == (0, "a,b)\n1,2\nb)\n2\n", "")
+
+
+def test_options_that_are_not_used_are_told(program: Program) -> None:
+    done = program("-q", "--format", "csv", "-c", "copy (select 1 as a) to stdout (format json)")
+    assert (done.code, done.out) == (0, "a\n1\n")
+    assert "warning: the options of COPY are not used" in done.err
+
+
+def test_rows_of_others_services(program: Program, served: Served) -> None:
+    done = program(
+        *("-q", "--format", "csv", "-c", "copy (select 1 as a) to stdout"),
+        env={"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token},
+    )
+    assert (done.code, done.out, done.err) == (0, "a\n1\n", "")
+
+
+@pytest.mark.parametrize("mode", ("w", "a"))
+@pytest.mark.parametrize(
+    "statement",
+    (
+        "copy (select 'rows' as r) to '/dev/stdout'",
+        "copy (select 'rows' as r) to '/dev/fd/2'",
+        "copy (select 'rows' as r) to '{link}' (format csv)",
+        "copy (select 'rows' as r) to '{other}'",
+        "explain analyze copy (select 'rows' as r) to stdout",
+        "set profiling_output = '/dev/stderr'",
+    ),
+)
+def test_redirected_files_are_never_truncated(tmp_path: Path, mode: str, statement: str) -> None:
+    link, other = tmp_path / "link", tmp_path / "other"
+    link.symlink_to("/dev/stdout")
+    other.symlink_to("/proc/self/fd/2")
+    script = f"select 'before' as a; {statement.format(link=link, other=other)}; select 'after' as z;"
+    log = tmp_path / "log"
+    log.write_text("older\n")
+    with log.open(mode) as file:
+        subprocess.run(
+            [sys.executable, "-m", "sqlshell", "-q", "--format", "csv", "--on-error", "continue", "-c", script],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            env=clean_environment(tmp_path),
+            cwd=tmp_path,
+            timeout=60,
+            check=False,
+        )
+    told = log.read_text()
+    assert told.startswith("older\na\nbefore\n" if mode == "a" else "a\nbefore\n")
+    assert told.endswith("z\nafter\n")
+    assert "r\nrows\n" in told or "error 0A000" in told
+
+
+@pytest.mark.parametrize(
+    "statement",
+    (
+        "from read_csv('/dev/stdin')",
+        "from read_csv(['/dev/fd/0', '/dev/fd/0'])",
+        "create table x as from 'link.csv'",
+        "create table x (a int); copy x from '/dev/stdin'",
+        "prepare p as copy (select 1) to '/dev/stdout'",
+        "attach '/proc/self/fd/0' as x",
+        "from read_text('li*.csv')",
+    ),
+)
+def test_nothing_reads_the_descriptors(program: Program, tmp_path: Path, statement: str) -> None:
+    tmp_path.joinpath("link.csv").symlink_to("/dev/stdin")
+    done = program("-q", "-f", "-", "-c", "select 1", "--format", "csv", stdin=f"{statement};\nselect 2 as b;")
+    assert (done.code, done.out) == (1, "")
+    assert "error 0A000" in done.err
+
+
+def test_strings_are_only_strings(program: Program) -> None:
+    script = "create table t as select '/dev/stdin' as a; insert into t values ('/dev/stdout'); from t;"
+    done = program("-q", "--format", "csv", "-c", script)
+    assert (done.code, done.out) == (0, "a\n/dev/stdin\n/dev/stdout\n")
+
+
+def test_a_link_to_stdout_is_no_file_to_replace(tmp_path: Path) -> None:
+    link, out = tmp_path / "link", tmp_path / "out"
+    link.symlink_to("/dev/stdout")
+    with out.open("w") as file:
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "sqlshell",
+                "-q",
+                "--format",
+                "csv",
+                "-o",
+                str(link),
+                "-c",
+                "select 1 as a; \\echo b",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            env=clean_environment(tmp_path),
+            timeout=60,
+            check=True,
+        )
+        file.write("last\n")
+    assert out.read_text() == "a\n1\nb\nlast\n"
+
+
+def test_the_way_of_a_path(tmp_path: Path) -> None:
+    tmp_path.joinpath("circle").symlink_to("circle")
+    tmp_path.joinpath("process").symlink_to("/proc/self")
+    tmp_path.joinpath("far").symlink_to("process/fd/7")
+    found = {path: descriptor(path) for path in ("/dev/stdin", f"{tmp_path}/far", f"/proc/{os.getpid()}/fd/3")}
+    assert found == {
+        "/dev/stdin": Descriptor(0, True),
+        f"{tmp_path}/far": Descriptor(7, True),
+        f"/proc/{os.getpid()}/fd/3": Descriptor(3, True),
+    }
+    assert descriptor("/proc/1/fd/3") == Descriptor(3, False)
+    for path in (f"{tmp_path}/circle", f"{tmp_path}/process", "/dev/null", "/dev/fd", "", "a", "/dev/stdout/x", "a\0b"):
+        assert descriptor(path) is None

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from pathlib import Path
 from typing import BinaryIO
 
+from sqlshell.descriptors import descriptor
 from sqlshell.errors import OutputError
 from sqlshell.output.command import Closed
 
-_DESCRIPTOR = re.compile(r"/dev/(?:std(?P<name>out|err)|fd/(?P<number>\d+))|/proc/self/fd/(?P<other>\d+)")
 LONGEST_STEM = 60
 """Characters of a file's name that its temporary file repeats: names have at most 255 bytes."""
 
@@ -19,8 +18,8 @@ LONGEST_STEM = 60
 class FileSink:
     """Writes beside its place and moves the file there in close(); links are followed, an existing file's mode is kept.
 
-    What is no regular file (`/dev/stdout`, a FIFO, a device) is written directly. After a failed write close() leaves
-    what was there. Raises OutputError when it cannot be opened.
+    A descriptor (`/dev/stdout`, or a link to it) and what is no regular file (a FIFO, a device) are written directly.
+    After a failed write close() leaves what was there. Raises OutputError when it cannot be opened.
     """
 
     blocking = False
@@ -71,11 +70,9 @@ class FileSink:
         self._remove()
 
     def _open(self) -> BinaryIO:
-        given = _DESCRIPTOR.fullmatch(str(self._place))
+        given = open_descriptor(self._place)
         if given is not None:
-            # Not by its name: that would open a redirected file once more, at its start.
-            number = {"out": 1, "err": 2}.get(given["name"] or "") or int(given["number"] or given["other"])
-            return os.fdopen(os.dup(number), "wb", buffering=0)
+            return given
         if self._place.is_dir() or self._name.endswith("/"):
             raise OutputError(f"{self._name} is a folder", "name a file in it")
         there = self._place.stat() if self._place.exists() else None
@@ -102,6 +99,15 @@ class FileSink:
 
     def _failed(self, error: Exception) -> OutputError:
         return failed(self._name, error, "what was there before is kept" if self._temporary is not None else "")
+
+
+def open_descriptor(path: Path) -> BinaryIO | None:
+    """The descriptor of this process that a path leads to, opened for writing; None for other paths. Raises OSError."""
+    found = descriptor(str(path))
+    if found is None or not found.own:
+        return None
+    # Not by its name: that would open a redirected file once more, at its start.
+    return os.fdopen(os.dup(found.number), "wb", buffering=0)
 
 
 def failed(name: str, error: Exception, hint: str = "") -> OutputError:

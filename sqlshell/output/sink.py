@@ -12,7 +12,7 @@ from typing import BinaryIO, Protocol, cast
 
 from sqlshell.errors import OutputError
 from sqlshell.output.command import Closed, Command
-from sqlshell.output.file import FileSink, failed
+from sqlshell.output.file import FileSink, failed, open_descriptor
 
 __all__ = ["Closed", "FileSink", "PipeSink", "Sink", "StreamSink"]
 
@@ -101,7 +101,8 @@ class LogSink(StreamSink):
 
     def __init__(self, path: str) -> None:
         try:
-            file = Path(path).expanduser().open("ab", buffering=0)
+            place = Path(path).expanduser()
+            file = open_descriptor(place) or place.open("ab", buffering=0)
         except (OSError, RuntimeError, ValueError) as error:
             raise failed(path, error) from error
         super().__init__(cast(BinaryIO, file), path)

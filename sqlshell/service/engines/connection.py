@@ -8,9 +8,11 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import duckdb
+from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.copying import OPTIONS_UNUSED, check_files, copied_out
 from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome, Relation, Rights, Sink
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.feeds import make_feed
@@ -52,7 +54,13 @@ class DuckdbConnection:
             if trusted:
                 self._prepare(options)
                 return self._select(sql, options, sink)
-            return self._run(sql, options, sink)
+            copied = copied_out(sql, paths=self._gate is None)
+            if copied is None:
+                return self._run(sql, options, sink)
+            outcome = self._run(copied.sql, options, sink)
+            if copied.options and outcome.sql_state == sqlstate.DONE:
+                return replace(outcome, message=OPTIONS_UNUSED, sql_state=sqlstate.WARNING)
+            return outcome
         except (duckdb.Error, RuntimeError) as error:
             raise self._explained(failure(error)) from error
         except Failure as error:
@@ -143,7 +151,9 @@ class DuckdbConnection:
 
     def _allowed(self, sql: str, options: Options) -> Any:
         """The parsed statement, if it is one and may run."""
-        if self._gate is not None:
+        if self._gate is None:
+            check_files(sql)
+        else:
             self._gate.before(sql)
         parsed = self._connection.extract_statements(sql)
         if len(parsed) != 1:
