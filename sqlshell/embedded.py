@@ -19,6 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from sqlshell.loops import expect_imports
 from sqlshell.service.app import make_app
 from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.engines.engine import Engine
@@ -46,6 +47,7 @@ class Embedded:
         self._opening: Future[Statements] = Future()
         self._state = ServerState()
         self._loop = asyncio.new_event_loop()
+        expect_imports(self._loop)
         self._thread = threading.Thread(target=self._run, name="service", daemon=True)
         self._thread.start()
 
@@ -100,9 +102,10 @@ class Embedded:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
+        storage = Storage()
         try:
             try:
-                statements = make_statements(Storage(), self._options, engine=self._opened())
+                statements = make_statements(storage, self._options, engine=self._opened())
                 self._configure(statements)
             except BaseException as error:
                 self._opening.set_exception(error)
@@ -112,6 +115,7 @@ class Embedded:
         finally:
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
+            storage.close()
 
 
 def _websocket(**given: Any) -> asyncio.Protocol:

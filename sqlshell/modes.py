@@ -19,6 +19,7 @@ from sqlshell.config import Config, Settings, state_folder
 from sqlshell.credentials import read_token
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, UsageError
+from sqlshell.loops import expect_imports
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Sink, StreamSink
 from sqlshell.places import Local, Place, context_of, find_place, sources_of
@@ -278,6 +279,7 @@ def _interactive(opened: Any, asked: Start, settings: Settings, target: str) -> 
     from sqlshell.shell.prompt.themes import LIGHT
 
     async def run() -> int:
+        expect_imports(asyncio.get_running_loop())
         async with opened() as shell:
             if (
                 settings.source("theme") == "default"

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,19 +53,32 @@ def nothing_stays_behind() -> Iterator[None]:
             process.stdout.close()
 
 
-def serve(folder: Path, *options: str) -> Served:
+def serve(folder: Path, *options: str, python: Sequence[str] = (), stderr: Path | None = None) -> Served:
+    """Start the service with options of its own and of Python's; `stderr` is a file for what it writes there."""
     token = "test-token-0123456789"
     token_file = folder / "token"
     token_file.write_text(token)
     token_file.chmod(0o600)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "serve", "--port", "0", "--token-file", str(token_file), *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=clean_environment(folder),
-        cwd=folder,
-    )
+    with (stderr or Path(os.devnull)).open("wb") as said:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                *python,
+                "-m",
+                "sqlshell",
+                "serve",
+                "--port",
+                "0",
+                "--token-file",
+                str(token_file),
+                *options,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            env=clean_environment(folder),
+            cwd=folder,
+        )
     _STARTED.append(process)
     assert process.stdout is not None
     line = process.stdout.readline()

@@ -17,6 +17,7 @@ from msgspec import Struct
 from starlette.types import ASGIApp
 
 from sqlshell.errors import ServiceError, UsageError
+from sqlshell.loops import expect_imports
 from sqlshell.service.app import make_app
 from sqlshell.service.catalog import Catalog
 from sqlshell.service.deadlines import Deadlines
@@ -45,8 +46,7 @@ def serve(address: Address, data: Path | None, token: str, options: Options, on_
     Raises UsageError when the address or the folder cannot be used, ServiceError when another service has the folder.
     """
     os.umask(0o077)
-    storage = open_storage(data)
-    with locked(data):
+    with contextlib.closing(open_storage(data)) as storage, locked(data):
         listener = _unix(address.uds) if address.uds else _tcp(address.host, address.port)
         try:
             statements = make_statements(storage, options, data)
@@ -60,7 +60,6 @@ def serve(address: Address, data: Path | None, token: str, options: Options, on_
             raise ServiceError(failure.message) from None
         finally:
             listener.close()
-            storage.close()
             if address.uds is not None:
                 with contextlib.suppress(OSError):
                     address.uds.unlink()
@@ -72,15 +71,13 @@ def new_token(data: Path, organization: str, roles: Sequence[str]) -> str:
     Raises UsageError.
     """
     os.umask(0o077)
-    storage = open_storage(data)
-    try:
-        catalog = Catalog(storage)
-        wanted = catalog.organization(organization) if organization else catalog.organizations()[0][0]
-        return catalog.new_token(wanted, roles)
-    except Failure as failure:
-        raise UsageError(failure.message) from None
-    finally:
-        storage.close()
+    with contextlib.closing(open_storage(data)) as storage:
+        try:
+            catalog = Catalog(storage)
+            wanted = catalog.organization(organization) if organization else catalog.organizations()[0][0]
+            return catalog.new_token(wanted, roles)
+        except Failure as failure:
+            raise UsageError(failure.message) from None
 
 
 def _hosts(address: Address, port: int, options: Options) -> set[str]:
@@ -112,6 +109,7 @@ async def _serve(
     config.load()
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[listener])
+    expect_imports(asyncio.get_running_loop())
     stop, now = asyncio.Event(), asyncio.Event()
 
     def asked() -> None:

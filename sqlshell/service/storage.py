@@ -37,10 +37,14 @@ class Storage:
         self._connection = sqlite3.connect(
             str(path) if path else ":memory:", timeout=10, isolation_level=None, check_same_thread=False
         )
-        if path is not None:
-            self._connection.execute("PRAGMA journal_mode = wal")
-            self._connection.execute("PRAGMA synchronous = normal")
-        self._connection.executescript(SCHEMA)
+        try:
+            if path is not None:
+                self._connection.execute("PRAGMA journal_mode = wal")
+                self._connection.execute("PRAGMA synchronous = normal")
+            self._connection.executescript(SCHEMA)
+        except sqlite3.Error:
+            self._connection.close()
+            raise
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock:

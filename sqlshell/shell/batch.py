@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from types import FrameType
 
 from sqlshell.errors import Exit
+from sqlshell.loops import expect_imports
 from sqlshell.shell.scripts import read_script
 from sqlshell.shell.shell import Shell
 
@@ -37,6 +38,7 @@ def run_batch(opened: Callable[[], AbstractAsyncContextManager[Shell]], scripts:
         raise SystemExit(128 + number)
 
     async def work() -> Exit:
+        expect_imports(asyncio.get_running_loop())
         async with opened() as shell:
             running.append((asyncio.get_running_loop(), shell))
             for kind, text in scripts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,21 @@ from tests.conftest import clean_environment
 class Terminal:
     """`screen()` is what a person sees; wait() looks until it holds, and shows the screen when it never does."""
 
-    def __init__(self, home: Path, *argv: str, env: Mapping[str, str] = {}, rows: int = 24, columns: int = 80) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *argv: str,
+        env: Mapping[str, str] = {},
+        rows: int = 24,
+        columns: int = 80,
+        python: Sequence[str] = (),
+    ) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self.written = b""
         self.child = pexpect.spawn(
             sys.executable,
-            ["-m", "sqlshell", *argv],
+            [*python, "-m", "sqlshell", *argv],
             env=clean_environment(home, env),
             cwd=str(home),
             dimensions=(rows, columns),
