@@ -13,9 +13,11 @@ import html
 import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlshell.errors import (
     NotAuthenticated,
@@ -27,7 +29,7 @@ from sqlshell.errors import (
     Where,
 )
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho, ErrorBody, Model, StatementHead, StatementRequest
+from sqlshell.interface.models import ContextEcho, ErrorBody, Metadata, Model, StatementHead, StatementRequest
 from sqlshell.result import Body, Column
 
 POLL_SHORTEST = 0.003
@@ -223,10 +225,62 @@ def _wrong_metadata(head: StatementHead) -> str:
     return ""
 
 
+def agreed(head: StatementHead, body: Body, plane: str) -> StatementHead:
+    """The head of a result whose rows are on a data plane: what the service left out is taken from the plane's answer.
+
+    `body` is the plane's answer with partition 0, `plane` its address. Raises ProtocolError where the two tell
+    different columns or partitions, or the plane's answer is not to be read.
+    """
+    where = Where(statement_id=head.statement_id or "")
+    try:
+        told = _HEAD.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"{plane}: partition 0 is no result: {unreadable(error)}", where=where) from None
+    if wrong := _wrong_metadata(told):
+        raise ProtocolError(f"{plane} {wrong}", where=where)
+    ours, theirs = head.metadata or Metadata(), told.metadata or Metadata()
+    for what, same in (
+        ("partitions", _same(_counts(ours), _counts(theirs))),
+        ("columns", _same(_described(ours), _described(theirs))),
+    ):
+        if not same:
+            raise ProtocolError(
+                f"the data plane {plane} and the service tell different {what} of the same result",
+                "the result would not be whole: run the statement again",
+                where,
+            )
+    metadata = replace(
+        ours,
+        partition_info=ours.partition_info or theirs.partition_info,
+        columns=ours.columns or theirs.columns,
+    )
+    return replace(head, metadata=metadata)
+
+
+def _counts(metadata: Metadata) -> list[int]:
+    return [part.row_count for part in metadata.partition_info or ()]
+
+
+def _described(metadata: Metadata) -> list[tuple[str | None, str | None]]:
+    return [
+        (column.name, column.type.partition(";")[0].strip().upper() if column.type else None)
+        for column in metadata.columns or ()
+    ]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two tell the same: what one of them leaves out, at any depth, says nothing."""
+    if one is None or other is None or one == other:
+        return True
+    if isinstance(one, list):
+        return not one or not other or (len(one) == len(other) and all(map(_same, one, other)))
+    return isinstance(one, tuple) and all(map(_same, one, other))
+
+
 def columns_of(head: StatementHead, width: int) -> list[Column]:
     """The columns of a result. Where the service leaves them out they are `column1`… of VARCHAR, as many as `width`."""
     given = head.metadata.columns if head.metadata else None
-    if given is None:
+    if not given:
         return [Column(f"column{number}") for number in range(1, width + 1)]
     columns = []
     for number, info in enumerate(given, 1):

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from sqlshell.client.network import Dial
 from sqlshell.client.pages import Pages, statement_path
 from sqlshell.client.partitions import PartitionReader
-from sqlshell.client.protocol import Done, check_count, columns_of, count_rows
+from sqlshell.client.protocol import Done, agreed, check_count, columns_of, count_rows
 from sqlshell.client.transport import Transport
 from sqlshell.client.watch import Rules, Watch
 from sqlshell.errors import ProtocolError, Where
@@ -58,23 +58,22 @@ class Results(Struct):
             if request.request_type == STREAMING:
                 return await self._stream(done, request, query, again, explain, watch)
             return await self._from_plane(done, request, query, again)
-        pages = self._pages(done, query)
-        first, columns = _first_batch(done, pages.counts, self.transport.target.base)
-        if first is None:
-            # Other rows than announced: once more, for the answer may have been damaged.
-            first = Batch(len(columns), body=await pages.body(0), count=pages.counts[0] if pages.counts else None)
-        return self._made(done, columns, pages, first)
+        return await self._paged(done, self._pages(done, query))
 
     async def aclose(self) -> None:
         planes, self._planes = self._planes, []
         for plane in planes:
             await plane.aclose()
 
+    async def _paged(self, done: Done, pages: Pages) -> Result:
+        first, columns = _first_batch(done, pages.counts, pages.transport.target.base)
+        if first is None:
+            # Other rows than announced: once more, for the answer may have been damaged.
+            first = Batch(len(columns), body=await pages.body(0), count=pages.counts[0] if pages.counts else None)
+        return self._made(done, columns, pages, first)
+
     def _pages(self, done: Done, query: Query) -> Pages:
-        metadata = done.head.metadata
-        counts = None
-        if metadata is not None and metadata.partition_info is not None:
-            counts = [part.row_count for part in metadata.partition_info]
+        counts = _counts(done)
         statement_id = done.head.statement_id or ""
         if not statement_id and counts is not None and len(counts) > 1:
             raise ProtocolError(f"{self.transport.target.base} announced further partitions but gave no statementID")
@@ -114,14 +113,9 @@ class Results(Struct):
 
         pages.refresh = refresh
         body = await pages.body(0)
-        metadata = done.head.metadata
-        count = pages.counts[0] if pages.counts else None
-        if metadata is not None and metadata.columns is not None:
-            columns = columns_of(done.head, 0)
-            return self._made(done, columns, pages, Batch(len(columns), body=body, count=count))
-        rows = Batch.decode(body, 0)
-        columns = columns_of(done.head, max(map(len, rows), default=0))
-        return self._made(done, columns, pages, Batch(len(columns), rows=rows))
+        done = Done(agreed(done.head, body, plane.target.base), body)
+        pages.counts = _counts(done)
+        return await self._paged(done, pages)
 
     def _plane(self, done: Done, request: DataplaneRequest) -> Plane:
         from sqlshell.client.dataplane import plane_of
@@ -212,21 +206,24 @@ class Results(Struct):
         )
 
 
+def _counts(done: Done) -> list[int] | None:
+    """The rows of each partition, None where nobody tells."""
+    told = done.head.metadata.partition_info if done.head.metadata is not None else None
+    return None if told is None else [part.row_count for part in told]
+
+
 def _first_batch(done: Done, counts: list[int] | None, base: str) -> tuple[Batch | None, list[Column]]:
     """The partition inside a finished answer (None: it has other rows than announced, and can be asked for again), and
-    the columns: named by its first row where the service names none."""
+    the columns: as many as the widest row has where the service names none."""
     head = done.head
     count = counts[0] if counts else None
-    if head.metadata is not None and head.metadata.columns is not None:
-        columns = columns_of(head, 0)
-        if count is not None and count_rows(done.body) != count:
-            if not head.statement_id:
-                check_count(count_rows(done.body), count, 0, base, "")
-            return None, columns
-        return Batch(len(columns), body=done.body, count=count), columns
-    rows = Batch.decode(done.body, 0)
-    columns = columns_of(head, max(map(len, rows), default=0))
-    if count is not None and len(rows) != count and head.statement_id:
+    if head.metadata is not None and head.metadata.columns:
+        rows, columns = count_rows(done.body) if count is not None else None, columns_of(head, 0)
+    else:
+        found = Batch.decode(done.body, 0)
+        rows, columns = len(found), columns_of(head, max(map(len, found), default=0))
+    if count is not None and rows != count:
+        if not head.statement_id:
+            check_count(rows or 0, count, 0, base, "")
         return None, columns
-    check_count(len(rows), count, 0, base, "")
-    return Batch(len(columns), rows=rows), columns
+    return Batch(len(columns), body=done.body, count=count), columns

@@ -17,7 +17,7 @@ from sqlshell.client.transport import Transport
 from sqlshell.context import SessionContext
 from sqlshell.errors import ProtocolError, ServiceError
 from sqlshell.interface.models import DataplaneRequest
-from sqlshell.result import Rows
+from sqlshell.result import Batch, Result, Rows
 from tests.client.test_statements import ID, done, scripted
 
 API = parse("https://api.example/v2")
@@ -162,6 +162,33 @@ def read(api: str, network: Network | None = None, target: Target | None = None)
     return asyncio.run(work())
 
 
+Found = tuple[Result, list[Batch]]
+
+
+def found_at(url: str) -> Found:
+    """The result of one statement, and its batches, which are not decoded yet."""
+
+    async def work() -> Found:
+        transport = Transport(parse(url), "t", network=Network(retries=0))
+        statements = Statements(transport, Results(transport))
+        try:
+            async for result in statements.run(Submission("select 1"), SessionContext()):
+                return result, [batch async for batch in result.batches]
+        finally:
+            await statements.aclose()
+        raise AssertionError("there is no result")
+
+    return asyncio.run(work())
+
+
+def taken(found: Found) -> Rows:
+    return [row for batch in found[1] for row in batch.rows]
+
+
+def answer(metadata: Any, data: Rows) -> tuple[int, dict[str, Any]]:
+    return 200, {"sqlState": "00000", "statementID": ID, "createdOn": 1, "metadata": metadata, "data": data}
+
+
 def kept_at(url: str, **fields: Any) -> dict[str, Any]:
     request = {"requestType": "result-set", "uri": f"{url}/v2", "token": "plane-token", "statementID": ID}
     return done(metadata={"partitionInfo": [{"rowCount": 1}] * 3, "dataplaneRequest": request}, **fields)
@@ -179,6 +206,79 @@ def test_the_rows_are_read_there_with_its_token_alone() -> None:
     assert {item[2]["Authorization"] for item in plane.asked} == {"Bearer plane-token"}
     assert all("the-api-token" not in json.dumps(item[2]) for item in plane.asked)
     assert all(item[1].startswith(f"/v2/statements/{ID}?") and "partitionID=" in item[1] for item in plane.asked)
+
+
+COLUMNS = [{"name": "n", "type": "INTEGER;nowrap"}, {"name": "s", "type": "VARCHAR"}]
+OWN: dict[str, Any] = {"encoding": "json", "partitionInfo": [{"rowCount": 2}, {"rowCount": 1}], "columns": COLUMNS}
+PAGES: list[Rows] = [[["1", "a"], ["2", "b"]], [["3", None]]]
+
+
+def on_plane(service: dict[str, Any], own: Any, pages: list[Rows] = PAGES) -> Found:
+    """A result whose rows are on a data plane; `service` and `own` are the metadata of the two."""
+    with scripted(*(answer(own, page) for page in pages)) as plane:
+        request = {"requestType": "result-set", "uri": f"{plane.url}/v2", "token": "t", "statementID": ID}
+        with scripted(answer({**service, "dataplaneRequest": request}, [])) as api:
+            return found_at(api.url)
+
+
+@pytest.mark.parametrize("columns", ({}, {"columns": None}, {"columns": []}, {"columns": COLUMNS}))
+@pytest.mark.parametrize(
+    "parts", ({}, {"partitionInfo": None}, {"partitionInfo": []}, {"partitionInfo": OWN["partitionInfo"]})
+)
+def test_the_answer_of_the_plane_tells_what_the_service_left_out(
+    columns: dict[str, Any], parts: dict[str, Any]
+) -> None:
+    found = on_plane(columns | parts, OWN)
+    assert [(column.name, column.type) for column in found[0].columns] == [("n", "INTEGER"), ("s", "VARCHAR")]
+    assert found[0].row_counts == [2, 1]
+    assert taken(found) == [["1", "a"], ["2", "b"], ["3", None]]
+
+
+def test_a_plane_that_tells_nothing_takes_it_from_the_service() -> None:
+    for own in (None, {}, {"columns": [], "partitionInfo": []}):
+        found = on_plane(OWN, own)
+        assert ([column.name for column in found[0].columns], found[0].row_counts) == (["n", "s"], [2, 1])
+        assert len(taken(found)) == 3
+
+
+@pytest.mark.parametrize(
+    ("service", "told"),
+    (
+        ({"columns": COLUMNS[:1]}, "columns"),
+        ({"columns": [{"name": "n", "type": "BIGINT"}, COLUMNS[1]]}, "columns"),
+        ({"columns": [COLUMNS[1], COLUMNS[0]]}, "columns"),
+        ({"partitionInfo": [{"rowCount": 2}]}, "partitions"),
+        ({"partitionInfo": [{"rowCount": 2}, {"rowCount": 2}]}, "partitions"),
+    ),
+)
+def test_where_both_tell_they_agree(service: dict[str, Any], told: str) -> None:
+    with pytest.raises(ProtocolError, match=f"different {told}"):
+        on_plane(service, OWN)
+
+
+def test_encodings_of_a_plane() -> None:
+    with pytest.raises(ProtocolError, match="unknown encoding 'arrow'"):
+        on_plane({"encoding": "json"}, OWN | {"encoding": "arrow"})
+
+
+def test_rows_that_a_plane_announces_and_does_not_have() -> None:
+    with pytest.raises(ProtocolError, match="partition 0 has 1 rows, and 2 were announced"):
+        on_plane({}, OWN, [[["1", "a"]]])
+
+
+def test_rows_without_any_columns_are_not_lost() -> None:
+    for own in (None, {"columns": []}):
+        found = on_plane({}, own, [[["1", "a"], ["2", "b"]]])
+        assert [column.name for column in found[0].columns] == ["column1", "column2"]
+        assert len(taken(found)) == 2
+    with pytest.raises(ProtocolError, match="rows do not have the 2 values"):
+        taken(on_plane({}, None, [[["1", "a"], ["2"]]]))
+
+
+def test_rows_without_columns_at_the_service_itself() -> None:
+    with scripted(answer({"columns": [], "partitionInfo": []}, [["1"], ["2"]])) as api:
+        found = found_at(api.url)
+    assert ([column.name for column in found[0].columns], taken(found)) == (["column1"], [["1"], ["2"]])
 
 
 def test_a_token_that_became_too_old_is_asked_for_again() -> None:
