@@ -8,7 +8,7 @@ import gc
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,9 +59,25 @@ class Start(Struct, frozen=True):
 
 def start(asked: Start) -> int:
     """Run scripts, or the interactive shell where there are none and stdin is a terminal. The exit code."""
-    # Rows are many small lists without cycles: looking for some in them would cost half of the time of an export.
+    with _seldom_collected():
+        return _started(asked)
+
+
+@contextlib.contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Rows are many small lists without cycles: looking for cycles in them would cost half of the time of an export.
+
+    What was frozen is collected at the end: DuckDB's module reports as leaked what it still sees then.
+    """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def _started(asked: Start) -> int:
     scripts = list(asked.scripts)
     if not scripts and not sys.stdin.isatty():
         scripts = [("file", "-")]

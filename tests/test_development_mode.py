@@ -48,7 +48,7 @@ def run(home: Path, *argv: str, token: str = "") -> str:
 
 
 def silent(text: str) -> bool:
-    return not any(word in text for word in ("Warning", "Exception", "Traceback", "Executing <"))
+    return not any(word in text for word in ("Warning", "Exception", "Traceback", "Executing <", "nanobind"))
 
 
 @pytest.mark.parametrize("kind", SESSIONS)
