@@ -11,7 +11,7 @@ import click
 
 from sqlshell import __version__
 from sqlshell.config import config_folder, read_config
-from sqlshell.errors import Exit, ServiceError, ShellError, UsageError
+from sqlshell.errors import Exit, ShellError, UsageError
 from sqlshell.settings import GROUPS, OTHER, SCRIPTS, SETTINGS, Setting
 
 SUBCOMMANDS = {
@@ -174,10 +174,11 @@ def run(argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Exit.DONE)
     except Exception as error:
-        if os.environ.get("SQLSHELL_TRACEBACK"):
-            raise
-        told = f"internal error: {type(error).__name__}: {error}"
-        return _fail(ServiceError(told, "this is a defect of sqlshell; SQLSHELL_TRACEBACK=1 shows where"))
+        from sqlshell.bugs import bug_of, trace
+
+        bug = bug_of(error)
+        trace(bug)
+        return _fail(bug)
 
 
 def _option(setting: Setting) -> click.Option:

@@ -12,6 +12,7 @@ ShellError                 a message, a hint, an exit code
 │   │       └── NotHttp    3   what came back is not HTTP
 │   ├── NotAuthenticated   3   401 or 403
 │   └── ProtocolError      3   an answer that the interface does not allow
+├── Bug                    3   sqlshell itself did not expect what happened
 ├── WaitTimeout            4   a wait ran out
 └── Interrupted          130   Ctrl-C
 """
@@ -102,6 +103,10 @@ class NotAuthenticated(ServiceError):
 
 class ProtocolError(ServiceError):
     pass
+
+
+class Bug(ShellError):
+    exit = Exit.SERVICE
 
 
 class WaitTimeout(ShellError):

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from sqlshell.bugs import bug_of
 from sqlshell.client.statements import fresh_session_id
 from sqlshell.client.watch import Client, Submission, Watch
 from sqlshell.context import SessionContext
@@ -163,7 +164,8 @@ class Background:
             many = f"{rows:,} row{'' if rows == 1 else 's'}, " if rows is not None else ""
             fetch = f"; \\fetch {job.statement_id}" if rows is not None else ""
             self.announce(f"{name} finished ({many}{took}): {text}{fetch}")
-        except ShellError as error:
+        except Exception as unexpected:
+            error = unexpected if isinstance(unexpected, ShellError) else bug_of(unexpected, name)
             job.error = error
             if job.statement_id and error.where.sql_state:
                 self._journal.ended(job.statement_id, error.where.sql_state, error.message)

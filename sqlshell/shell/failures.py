@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
+from sqlshell.bugs import trace
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, ShellError, StatementError
 from sqlshell.sql.items import Item, Statement
@@ -28,6 +29,7 @@ def tell(
     names: Callable[[], Iterable[str]],
 ) -> None:
     """Tell it. `script` and `item` are where it happened, `sent` is the text that the service was given."""
+    trace(error)
     if item is not None and script:
         line = item.line if isinstance(item, Statement) or item.statement is None else item.statement.line
         error.where = replace(error.where, file=script, line=line)

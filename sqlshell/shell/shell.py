@@ -150,7 +150,7 @@ class Shell:
             at_end = chunk is None
             for item in scanner.close() if chunk is None else scanner.feed(chunk):
                 try:
-                    await self._item(item)
+                    await self._survived(item)
                 except ShellError as error:
                     self._tell(error, name, item)
                     lost = isinstance(error, ConnectionFailed | NotAuthenticated | Interrupted | Unreadable)
@@ -159,6 +159,17 @@ class Shell:
                 if not self._going:
                     return False
         return True
+
+    async def _survived(self, item: Item) -> None:
+        """Do what an item says. Raises ShellError alone: what nobody expected is told as a bug, and ends no shell."""
+        try:
+            await self._item(item)
+        except ShellError:
+            raise
+        except Exception as error:
+            from sqlshell.bugs import bug_of
+
+            raise bug_of(error, f"\\{item.name}" if isinstance(item, CommandText) else "") from error
 
     @property
     def stops(self) -> bool:

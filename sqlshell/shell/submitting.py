@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sqlshell.bugs import bug_of
 from sqlshell.client.watch import Submission
 from sqlshell.errors import ShellError, StatementError, Unreadable, Where
 from sqlshell.interface import sqlstate
@@ -96,9 +97,9 @@ async def _run(shell: Shell, submission: Submission, asked: Asked) -> None:
         shell.outlet.note(f"{shell.hooks.redact(submission.sql)};\n")
     try:
         await shell.foreground.run(submission, context, show, quiet=asked.consumer is not None)
-    except ShellError as error:
-        failure = error
-        shell.outlet.note(f"-- error {error.where.sql_state}: {error.message}\n")
+    except Exception as error:
+        failure = error if isinstance(error, ShellError) else bug_of(error)
+        shell.outlet.note(f"-- error {failure.where.sql_state}: {failure.message}\n")
         raise
     finally:
         shell.variables.ended(failure)

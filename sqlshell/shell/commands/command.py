@@ -83,7 +83,7 @@ def find(commands: Mapping[str, Command], name: str) -> Command:
 
 def _shown(name: str) -> str:
     """A command's name as it is typed: those of other shells have no backslash."""
-    return name if name[0] in ".!" and len(name) > 1 else f"\\{name}"
+    return name if name[:1] in {".", "!"} and len(name) > 1 else f"\\{name}"
 
 
 def parse(name: str, usage: str, text: str, values: Mapping[str, str]) -> Args:

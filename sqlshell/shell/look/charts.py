@@ -29,6 +29,8 @@ MOST_BINS = 30
 MOST_CELLS = 60
 """Values along one side of a heat map."""
 LONGEST_LABEL = 30
+LARGEST = 1e300
+"""Numbers beyond it have sums and distances that no float holds."""
 TIMES = frozenset({Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
 
 
@@ -132,7 +134,7 @@ def _points(kind: str, columns: Sequence[Column], rows: Rows, x: int, ys: Sequen
         series.append(Series(_label(columns[y].name), [point[0] for point in found], [point[1] for point in found]))
     if not any(item.xs for item in series):
         raise UsageError(f"{columns[x].name} and {', '.join(columns[y].name for y in ys)} have no points to draw")
-    said = [f"{dropped:,} values are NULL or no numbers, and not drawn"] if dropped else []
+    said = [f"{dropped:,} values are NULL, no numbers or too large, and not drawn"] if dropped else []
     return Chart(kind, _label(columns[x].name), series, labels, columns[x].kind in TIMES, said=said)
 
 
@@ -148,7 +150,7 @@ def _histogram(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> 
     name = _label(columns[at].name)
     labels = [bin_label(low, high) for low, high in pairwise(edges)]
     dropped = len(rows) - len(values)
-    said = [f"{dropped:,} values are NULL or no numbers, and not counted"] if dropped else []
+    said = [f"{dropped:,} values are NULL, no numbers or too large, and not counted"] if dropped else []
     return Chart("hist", name, [Series("rows", middles, [float(count) for count in counts])], labels, said=said)
 
 
@@ -178,14 +180,16 @@ def bin_label(low: float, high: float) -> str:
 def _heat(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart:
     free = [at for at in range(len(columns)) if at not in places]
     numbers = [at for at in free if columns[at].kind.numeric]
-    texts = [at for at in free if at not in numbers]
-    chosen = list(places)
-    while len(chosen) < 2:
-        chosen.append((texts or free or [0]).pop(0))
+    # Texts make the sides where they can: numbers are wanted for the cells.
+    free = [at for at in free if at not in numbers] + numbers
+    chosen = [*places, *free[: max(0, 2 - len(places))]]
     if len(chosen) < 3:
-        if not numbers:
-            raise UsageError("a heat map needs a column of numbers", "\\chart heat X Y VALUE")
-        chosen.append(next(at for at in [*numbers] if at not in chosen))
+        numbers = [at for at in numbers if at not in chosen]
+        if len(chosen) < 2 or not numbers:
+            raise UsageError(
+                "a heat map needs two columns for its sides and one of numbers", "\\chart heat X Y VALUE names them"
+            )
+        chosen.append(numbers[0])
     x, y, value = chosen[:3]
     across, down = _distinct(rows, x), _distinct(rows, y)
     sums: dict[tuple[str, str], float] = {}
@@ -224,7 +228,7 @@ def _number(value: str | None) -> float | None:
         number = float(value) if value is not None else math.nan
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) <= LARGEST else None
 
 
 def _moment(value: str | None) -> float | None:

@@ -1,0 +1,208 @@
+"""Every command, on results of every width, length and type, with every argument that completion offers: none of them
+ends the shell or is a bug. And what a command that has a bug does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import random
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from sqlshell.assembly import Reached, journal_of, policy_of, service_of
+from sqlshell.config import Config
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.embedded import start
+from sqlshell.errors import Exit
+from sqlshell.output.formats import Summary
+from sqlshell.output.sink import StreamSink
+from sqlshell.places import context_of, find_place
+from sqlshell.reach import EMBEDDED, label, local_results
+from sqlshell.result import Result
+from sqlshell.shell.arguments import arguments
+from sqlshell.shell.commands import BUILTIN, Command, table
+from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.flow import NAMES as FLOW
+from sqlshell.shell.outlet import Outlet
+from sqlshell.shell.port import Effect, Port, Submit
+from sqlshell.shell.session import Session
+from sqlshell.shell.shell import Shell
+
+ELSEWHERE = {"q", "c", "gexec", "prompt", "!", "e", "browse", "watch", "repeat", "tutorial", *FLOW}
+"""Commands that have a test of their own: they leave, move, ask, wait, go on without end or run what they find."""
+WORDS = (
+    *("", "a", "1", "2", "3", "0", "-1", "999", "a b", "a b c", "1 2 3", "x", "''", "'", '"a b"', ":a", "on", "off"),
+    *("é", "\\", "-", "*", "*.*", "a*?", "%", "1e400", "nan", "99999999999999999999", "a=b", "c=0", "c=1 i=0", "NULL"),
+    *("bar 1 2", "line 1", "scatter 2 1", "hist a", "heat a", "heat 1 1", "heat 3 2 1", "1 to x.svg", "to", "to to"),
+    *("null", "null ''", "maxwidth 1", "wide fold", "expanded auto", "select 1 from _", "|cat >/dev/null", "out.csv"),
+)
+
+
+class Room:
+    """A shell on the embedded service; `bugs` are the texts that made it report one, with the reports."""
+
+    def __init__(self, shell: Shell, stream: io.StringIO) -> None:
+        self.shell = shell
+        self.bugs: dict[str, str] = {}
+        self._stream = stream
+
+    async def enter(self, text: str) -> str:
+        """What it says on stderr to a text."""
+        self._stream.seek(0)
+        self._stream.truncate()
+        assert await self.shell.run_script([text], "", stop=False), f"the shell ended: {text!r}"
+        told = self._stream.getvalue()
+        self.bugs |= {text: line for line in told.splitlines() if "bug in sqlshell" in line}
+        return told
+
+
+@contextlib.asynccontextmanager
+async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bool) -> AsyncIterator[Room]:
+    stream = io.StringIO()
+    diagnostics = Diagnostics(stream)
+    place = find_place("", {}, {}, Config(folder / "config.toml", {}), diagnostics.warn)
+    with contextlib.ExitStack() as services, (folder / "screen").open("wb") as screen:
+        embedded = start()
+        services.callback(embedded.close)
+        reached = Reached(EMBEDDED, embedded.token, embedded.dial)
+        session = Session(context_of(place), target=label(place), embedded=True, interactive=interactive)
+        outlet = Outlet(session, diagnostics, lambda endless: StreamSink(screen))
+        shell = Shell(
+            service_of(place, reached, session, diagnostics),
+            session,
+            outlet,
+            diagnostics,
+            journal_of(place, folder, session, diagnostics),
+            lambda: commands,
+            lambda: ("default",),
+            policy=policy_of(place),
+        )
+        shell.hooks.queries = folder / "queries.toml"
+        shell.hooks.local = lambda: local_results(shell, place, services)
+        try:
+            yield Room(shell, stream)
+        finally:
+            outlet.abort()
+            await shell.aclose()
+
+
+def results() -> list[str]:
+    """Statements whose results have 0, 1, 2 and 300 columns, no row, one and many, and every type."""
+    with duckdb.connect() as database:
+        types = [row[0] for row in database.execute("describe from test_all_types()").fetchall()]
+    wide = ", ".join(f"i + {number} as c{number}" for number in range(300))
+    made = ["create or replace table made as select 1 as a", "select 1 as a, 2 as a, 3 as a"]
+    for rows in (0, 1, 2_500):
+        made += [
+            f"select i as a from range({rows}) t(i)",
+            f"select i % 7 as a, 'x' || i as b from range({rows}) t(i)",
+            f"select 'x' || i % 5 as a, 'y' || i % 3 as b, i / 2 as c from range({rows}) t(i)",
+            f"select date '2020-01-01' + i::int as a, null as b from range({rows}) t(i)",
+        ]
+    made += [f"select {wide} from range({rows}) t(i)" for rows in (0, 1, 40)]
+    made += [f'select "{name}" as a from test_all_types()' for name in types]
+    return [*made, "select * from test_all_types()"]
+
+
+def words_for(shell: Shell, item: Command) -> list[str]:
+    """What may be typed behind a command: what completion offers, and what a hand may slip to."""
+    offered = [suggestion.text for suggestion in arguments(shell, item.name, "")][:12]
+    return [*WORDS, *offered, *(f"{word} 1" for word in offered)]
+
+
+@pytest.mark.parametrize("interactive", [False, True])
+def test_no_command_ends_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interactive: bool) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    (tmp_path / "a").write_text("select 1 as included;\n")
+    chance = random.Random(20_260_713 + interactive)
+    asked = [item for item in BUILTIN if item.name not in ELSEWHERE]
+
+    async def work() -> None:
+        async with room(tmp_path, table(BUILTIN), interactive=interactive) as here:
+            here.shell.session.paint = (lambda text, role: f"\x1b[1m{text}\x1b[0m") if interactive else None
+            statements = results()
+            sending = [item for item in asked if item.submits]
+            for sql in statements:
+                await here.enter(f"{sql};\n")
+                for item in chance.sample(sending, 3):
+                    await here.enter(f"{sql} \\{item.name} {chance.choice(words_for(here.shell, item))}\n\\r\n")
+                for item in chance.sample(asked, 3):
+                    await here.enter(f"\\{item.name} {chance.choice(words_for(here.shell, item))}\n\\r\n")
+                await here.enter("\\o\n\\tee\n\\log\n\\transcript\n\\unset a\n\\format table\n\\x off\n")
+            charts = [word for word in WORDS if not word.startswith("|")]
+            for sql in statements:
+                for kind in chance.sample(("", "bar", "line", "scatter", "hist", "heat"), 3):
+                    await here.enter(f"{sql} \\chart {kind} {chance.choice(charts) if kind else ''}\n\\r\n")
+            for item in asked:
+                for word in chance.sample(words_for(here.shell, item), 10):
+                    await here.enter(f"\\{item.name} {word}\n\\r\n")
+                await here.enter("\\o\n\\tee\n\\log\n\\transcript\n\\format table\n\\x off\n")
+            await here.enter("select 42 as answer;\n")
+            assert here.shell.session.rows == 1
+            assert not here.bugs, "\n".join(f"{text[-100:]!r}: {told}" for text, told in here.bugs.items())
+
+    asyncio.run(work())
+
+
+def test_what_goes_on_leaves_or_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    monkeypatch.setenv("EDITOR", "true")
+
+    async def work() -> None:
+        async with room(tmp_path, table(BUILTIN), interactive=False) as here:
+            for sql in (*results()[:17], "select 'select 1/'", "select '\\q'", "select null", "select 'select ''a'"):
+                for line in ("\\watch c=2 i=0", "\\watch 0 m=5000", "\\repeat 2 0", "\\gexec"):
+                    await here.enter(f"{sql} {line}\n\\r\n")
+            for item in BUILTIN:
+                if item.name in ELSEWHERE - {"watch", "repeat", "q", "!", "tutorial"}:
+                    for word in WORDS:
+                        await here.enter(f"\\{item.name} {word}\n")
+                        here.shell.forget_conditions()
+            for word in ("", "''", "true", "false", "exit 3", "kill -9 $$"):
+                await here.enter(f"\\! {word}\n")
+            assert not here.bugs, "\n".join(f"{text[-100:]!r}: {told}" for text, told in here.bugs.items())
+
+    asyncio.run(work())
+
+
+@command("broken", "[WORD...]", submits=True)
+async def broken(port: Port, args: Args) -> Effect | None:
+    """Has a bug."""
+    if args == ["result"]:
+
+        async def take(result: Result) -> Summary:
+            raise KeyError("no such\nthing")
+
+        return Submit(consumer=take)
+    iterator: Iterator[int] = iter(())
+    next(iterator)
+    return None
+
+
+def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with room(tmp_path, table([*BUILTIN, broken]), interactive=False) as here:
+            told = await here.enter("\\broken\nselect 1 as a;\n")
+            assert told.startswith("error: bug in sqlshell"), told
+            assert "\\broken: StopIteration" in told
+            assert "please report this line" in told
+            assert told.count("\n") == 1
+            assert here.shell.exit == Exit.SERVICE == 3
+            assert here.shell.session.rows == 1
+            told = await here.enter("select 1 as a \\broken result\n\\echo :ERROR\nselect 2 as b, 3 as c;\n")
+            assert r"KeyError: 'no such\nthing'" in told, told
+            assert told.count("\n") == 1
+            assert here.shell.variables["ERROR"] == "false"
+            # A script stops there, as at any failure.
+            here.shell.exit = Exit.DONE
+            assert await here.shell.run_script(["\\broken\nselect 4;\n\\q\n"], "script.sql", stop=None)
+            assert here.shell.exit == 3
+
+    asyncio.run(work())
