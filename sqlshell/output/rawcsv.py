@@ -8,6 +8,7 @@ CSV line. The other rows are decoded one by one. What is not written in just thi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 
 import msgspec
 
@@ -19,6 +20,7 @@ CARE = '"\x01"'
 NULL = '"\x02"'
 """Stand for a row that needs care and for NULL; the other rows have no control characters."""
 
+_COMMAS = methodcaller("count", ",")
 _ROW = msgspec.json.Decoder(list[str | None])
 
 Row = Sequence[str | None]
@@ -40,19 +42,15 @@ def raw_csv(body: Body, width: int, count: int, line: Callable[[Row], str]) -> s
     rows = text.split("],[")
     if len(rows) != count:
         return None
-    careful = [number for number, row in enumerate(rows) if "\\" in row]
-    made = _replaced(rows, careful, width, line)
-    if made is None:
-        return None
-    text = "\n".join(rows)
-    if text.count(",") != (count - len(careful)) * (width - 1):
-        commas = width - 1
-        careful = [number for number, row in enumerate(rows) if row != CARE and row.count(",") != commas]
-        more = _replaced(rows, careful, width, line)
-        if more is None:
+    commas = width - 1
+    made: dict[int, str] = {}
+    if "\\" in text or set(map(_COMMAS, rows)) != {commas}:
+        careful = [number for number, row in enumerate(rows) if "\\" in row or row.count(",") != commas]
+        replaced = _replaced(rows, careful, width, line)
+        if replaced is None:
             return None
-        made |= more
-        text = "\n".join(rows)
+        made = replaced
+    text = "\n".join(rows)
     text = text.replace(",null", f",{NULL}").replace("\nnull", f"\n{NULL}")
     if text.startswith("null"):
         text = NULL + text[4:]

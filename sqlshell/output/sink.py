@@ -8,7 +8,7 @@ import select
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, Protocol
 
 from sqlshell.errors import OutputError
 from sqlshell.output.command import Closed, Command
@@ -105,7 +105,7 @@ class LogSink(StreamSink):
             file = open_descriptor(place) or place.open("ab", buffering=0)
         except (OSError, RuntimeError, ValueError) as error:
             raise failed(path, error) from error
-        super().__init__(cast(BinaryIO, file), path)
+        super().__init__(file, path)
         self._file = file
 
     def close(self) -> None:

@@ -235,7 +235,8 @@ def test_the_answer_of_the_plane_tells_what_the_service_left_out(
 
 
 def test_a_plane_that_tells_nothing_takes_it_from_the_service() -> None:
-    for own in (None, {}, {"columns": [], "partitionInfo": []}):
+    nothing: tuple[Any, ...] = (None, {}, {"columns": [], "partitionInfo": []})
+    for own in nothing:
         found = on_plane(OWN, own)
         assert ([column.name for column in found[0].columns], found[0].row_counts) == (["n", "s"], [2, 1])
         assert len(taken(found)) == 3
@@ -267,7 +268,8 @@ def test_rows_that_a_plane_announces_and_does_not_have() -> None:
 
 
 def test_rows_without_any_columns_are_not_lost() -> None:
-    for own in (None, {"columns": []}):
+    nothing: tuple[Any, ...] = (None, {"columns": []})
+    for own in nothing:
         found = on_plane({}, own, [[["1", "a"], ["2", "b"]]])
         assert [column.name for column in found[0].columns] == ["column1", "column2"]
         assert len(taken(found)) == 2
