@@ -68,6 +68,7 @@ class Loader:
         self._task: asyncio.Task[None] | None = None
         self._wanted = False
         self._loaded_for: tuple[str, str] = ("", "")
+        self._heard = asyncio.Event()
         self.changed: Callable[[], None] = lambda: None
         """Called when the catalog has been loaded, or a context was first heard of."""
         self.adopt: Callable[[ContextEcho | None], None] = lambda echo: None
@@ -104,6 +105,11 @@ class Loader:
         if self._loaded_for[0] and self._loaded_for != (context.organization, context.role):
             self.refresh()
 
+    async def heard(self, seconds: float) -> None:
+        """Wait until the service has echoed its context once, so long at most."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._heard.wait(), seconds)
+
     async def aclose(self) -> None:
         if self._task is not None:
             self._task.cancel()
@@ -116,6 +122,12 @@ class Loader:
             await self._load()
 
     async def _load(self) -> None:
+        try:
+            await self._loaded()
+        finally:
+            self._heard.set()
+
+    async def _loaded(self) -> None:
         # In a session of its own, so that no statement of the person waits for these.
         context = replace(self._context(), session_id=fresh_session_id())
         with contextlib.suppress(TimeoutError, ShellError):
@@ -181,13 +193,17 @@ class Loader:
                 Column(row[0] or "", (row[1] or "") if len(row) > 1 else "") for row in rows if row and row[0]
             ]
 
+    def _told(self, echo: ContextEcho | None) -> None:
+        self.adopt(echo)
+        self._heard.set()
+
     async def _rows(self, sql: str, context: SessionContext) -> Rows:
         return (await self._table(sql, context))[1]
 
     async def _table(self, sql: str, context: SessionContext) -> tuple[list[str], Rows]:
         """A statement's columns and rows; none where the service does not know it."""
         with contextlib.suppress(ShellError):
-            columns, rows = await asked(self._client, sql, context, self.adopt)
+            columns, rows = await asked(self._client, sql, context, self._told)
             return [column.name for column in columns], rows
         return [], []
 

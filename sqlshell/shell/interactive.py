@@ -59,6 +59,8 @@ SWITCH_SECONDS = 0.0005
 THIRD_SECONDS = 2.0
 """How soon after a statement was left a further Ctrl-C leaves the shell."""
 
+ECHO_SECONDS = 3.0
+
 
 async def interact(shell: Shell, *, state: Path, themes: Path, target: str, greeting: Sequence[str] = ()) -> Exit:
     """Prompt, run, and again, until \\q or Ctrl-D.
@@ -118,6 +120,9 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
 
     shell.hooks.moved = moved
     loader.begin()
+    if shell.session.embedded:
+        # It is in this process: the first prompt shows the context that it echoes.
+        await loader.heard(ECHO_SECONDS)
     try:
         return await _loop(shell, prompt, loader)
     finally:
