@@ -27,7 +27,11 @@ class Parameters(Model):
 
 
 class StatementRequest(Model):
-    """The part `request` of POST /v2/statements."""
+    """The part `request` of POST /v2/statements.
+
+    `statements` and `on_error` ("stop" or "continue") belong to the extension `batch`, and stand in the place of
+    `statement`.
+    """
 
     statement: str = ""
     organization: str | None = None
@@ -37,6 +41,8 @@ class StatementRequest(Model):
     store: str | None = None
     compute_pool: str | None = None
     parameters: Parameters | None = None
+    statements: list[str] | None = None
+    on_error: str | None = None
 
 
 class PartitionInfo(Model, omit_defaults=False):
@@ -88,12 +94,24 @@ class StatementHead(Model):
     metadata: Metadata | None = None
     progress: float | None = None
     """Share done, 0 to 1: an extra of services that can tell, such as the local one."""
+    elapsed: float | None = None
+    """Seconds that the statement itself took: an extra of the answers in a batch."""
 
 
 class StatementResponse(StatementHead):
     """The whole answer of POST /v2/statements and GET /v2/statements/{statementID}."""
 
     data: Rows | None = None
+
+
+class BatchAnswer(Model):
+    """The answer to a batch. Each of `statements` is the answer of one statement that was begun, in order; those that
+    are missing from an answer that is not 03000 did not run."""
+
+    sql_state: str | None = None
+    message: str | None = None
+    statement_id: str | None = msgspec.field(default=None, name="statementID")
+    statements: list[msgspec.Raw] | None = None
 
 
 class StatementData(Model):

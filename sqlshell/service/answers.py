@@ -7,12 +7,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import Metadata, PartitionInfo, StatementResponse
+from sqlshell.interface.models import ContextEcho, Metadata, PartitionInfo, StatementResponse
+from sqlshell.service.batches import Batch
 from sqlshell.service.body import BadRequest
 from sqlshell.service.dataplane import DataPlane
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.pages import Pages
 from sqlshell.service.records import Record
+
+BATCH_BYTES = 1 << 20
+"""Bytes of a batch's answer from which the rest comes with the next one."""
+
+EXTENSIONS = {"Sqlshell-Extensions": "batch"}
+"""Says in each answer what this service has beyond the interface."""
 
 
 class Answers:
@@ -29,6 +36,53 @@ class Answers:
 
         `by_plane` says that the request came to the data plane. Raises BadRequest for a partition out of range.
         """
+        head = self._head(record, request)
+        if record.running:
+            return json_response(msgspec.json.encode(head), 200 if record.feed is not None else 202)
+        body = await self._result(head, record, partition, timezone, request, by_plane=by_plane)
+        response = json_response(body or msgspec.json.encode(head))
+        if body is not None:
+            # Which partition this is, for a client that wants to know that it has the one that it asked for.
+            path = request.url.path.rstrip("/") if request.method == "GET" else f"/v2/statements/{record.statement_id}"
+            response.headers["Content-Location"] = f"{path}?partitionID={partition}"
+        return response
+
+    async def batch(self, batch: Batch, start: int, timezone: str, request: Request) -> Response:
+        """The statements of a batch from number `start` on, as far as they are done and fit into one answer: each as
+        one() has it with its first partition, but for results that are not small, whose rows are left to look-ups."""
+        parts: list[bytes] = []
+        size, failed, context = 0, "", None
+        records = batch.records[start:]
+        for record in records:
+            if (record.running and record.feed is None and not record.started) or size > BATCH_BYTES:
+                break
+            head = self._head(record, request)
+            body = None
+            if not record.running:
+                head.elapsed = round(record.seconds, 6)
+                failed = failed or (record.state if sqlstate.failed(record.state) else "")
+                small = record.spool.layout.form == "record"
+                body = await self._result(head, record, 0, timezone, request, rows=small, context=context)
+            parts.append(body or msgspec.json.encode(head))
+            size += len(parts[-1])
+            context = record.context
+            if record.running and record.feed is None:
+                break
+        whole = batch.over.is_set() and len(parts) == len(records)
+        first = batch.records[0]
+        head = StatementResponse(
+            sql_state=(failed or sqlstate.DONE) if whole else sqlstate.RUNNING,
+            statement_id=first.statement_id,
+            created_on=int(first.created),
+            metadata=Metadata(encoding="json", partition_info=[], columns=[], context=context or first.context)
+            if whole
+            else None,
+        )
+        listed = b',"statements":[' + b",".join(parts) + b"]}"
+        return json_response(msgspec.json.encode(head)[:-1] + listed, 200 if whole else 202)
+
+    def _head(self, record: Record, request: Request) -> StatementResponse:
+        """A record's answer without a result."""
         head = StatementResponse(
             sql_state=record.state,
             message=record.message or None,
@@ -40,17 +94,34 @@ class Answers:
             head.sql_state = sqlstate.DONE
             asked = self._plane.streaming(record, request)
             head.metadata = Metadata(encoding="json", columns=[], dataplane_request=asked, context=record.context)
-            return json_response(msgspec.json.encode(head))
-        if record.running:
+        elif record.running:
             head.message = "the statement is running" if record.started else "the statement waits"
             connection = record.connection
             head.progress = connection.progress() if connection is not None else None
-            return json_response(msgspec.json.encode(head), 202)
+        return head
+
+    async def _result(
+        self,
+        head: StatementResponse,
+        record: Record,
+        partition: int,
+        timezone: str,
+        request: Request,
+        *,
+        by_plane: bool = False,
+        rows: bool = True,
+        context: ContextEcho | None = None,
+    ) -> bytes | None:
+        """The answer of a record that has ended, where it has rows; else None, and `head` is all of it.
+
+        `rows` says whether they are wanted; a context that is the same as `context` is left out. Raises BadRequest.
+        """
+        echo = None if record.context == context else record.context
         outcome = record.outcome
         if outcome is None or sqlstate.failed(record.state):
             # Clients with strict models want these members of a failed statement too.
-            head.metadata = Metadata(encoding="json", partition_info=[], columns=[], context=record.context)
-            return json_response(msgspec.json.encode(head))
+            head.metadata = Metadata(encoding="json", partition_info=[], columns=[], context=echo)
+            return None
         counts = record.spool.layout.counts
         if outcome.secret:
             counts = [1]
@@ -60,26 +131,24 @@ class Answers:
             encoding="json",
             partition_info=[PartitionInfo(count) for count in counts],
             columns=outcome.columns or [],
-            context=record.context,
+            context=echo,
         )
         if outcome.columns and not outcome.secret and not by_plane and self._plane.wants(record):
             metadata.dataplane_request = self._plane.result_set(record, request)
-            return json_response(msgspec.json.encode(head))
+            return None
+        if not rows:
+            return None
         if outcome.secret:
             # Shown once: the record forgets it with this answer.
             name = [record.sql.split()[2].strip('"'), outcome.secret]
-            rows = msgspec.json.encode(name)
+            text = msgspec.json.encode(name)
             record.outcome = None
         else:
             try:
-                rows = await self._pages.partition(record, partition, timezone)
+                text = await self._pages.partition(record, partition, timezone)
             except (OSError, Failure) as error:
                 raise BadRequest(f"the result cannot be read: {error}", 500) from error
-        response = json_response(msgspec.json.encode(head)[:-1] + b',"data":[' + rows + b"]}")
-        # Which partition this is, for a client that wants to know that it has the one that it asked for.
-        path = request.url.path.rstrip("/") if request.method == "GET" else f"/v2/statements/{record.statement_id}"
-        response.headers["Content-Location"] = f"{path}?partitionID={partition}"
-        return response
+        return msgspec.json.encode(head)[:-1] + b',"data":[' + text + b"]}"
 
 
 def several(records: list[Record]) -> Response:
@@ -99,8 +168,8 @@ def several(records: list[Record]) -> Response:
 
 
 def json_response(body: bytes, status: int = 200) -> Response:
-    return Response(body, status, media_type="application/json")
+    return Response(body, status, EXTENSIONS, "application/json")
 
 
 def message(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode({"message": text}), status, headers, "application/json")
+    return Response(msgspec.json.encode({"message": text}), status, EXTENSIONS | (headers or {}), "application/json")

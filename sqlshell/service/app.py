@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 from collections.abc import Collection
 from urllib.parse import quote
@@ -104,12 +105,18 @@ class Endpoints:
             except BadRequest:
                 form.close()
                 raise
+        timezone = (asked.parameters.timezone if asked.parameters else None) or "UTC"
         try:
+            if asked.statements is not None:
+                batch = await self._statements.submit_batch(asked, caller_of(request), form)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(GRACE_SECONDS):
+                        await batch.over.wait()
+                return await self._answers.batch(batch, 0, timezone, request)
             records = await self._statements.submit(asked, caller_of(request), form)
         except Failure as failure:
             raise BadRequest(failure.message, 500) from failure
         await settle(records[-1], GRACE_SECONDS)
-        timezone = (asked.parameters.timezone if asked.parameters else None) or "UTC"
         return await self._answers.one(records[0], 0, timezone, request) if len(records) == 1 else several(records)
 
     async def look_up(self, request: Request) -> Response:
@@ -118,6 +125,12 @@ class Endpoints:
         record = self._statements.find(statement_id, caller_of(request))
         if record is None:
             raise BadRequest(f"there is no statement {statement_id}", 404)
+        start = request.query_params.get("batch", "")
+        batch = self._statements.batches.find(statement_id) if start else None
+        if batch is not None:
+            if not (start.isascii() and start.isdecimal() and int(start[:10]) <= len(batch.records)):
+                raise BadRequest(f"batch: {start[:100]!r} is not the number of a statement in the batch")
+            return await self._answers.batch(batch, int(start), timezone, request)
         return await self._answers.one(record, partition, timezone, request)
 
     async def read_by_plane(self, request: Request) -> Response:

@@ -24,6 +24,9 @@ OVERHEAD = 64 << 10
 HEADERS = 16 << 10
 """Bytes of the headers of a form's part."""
 
+BATCH = 1000
+"""Statements of one batch."""
+
 _REQUEST = msgspec.json.Decoder(StatementRequest)
 
 
@@ -117,12 +120,28 @@ def read_request(text: bytes, limits: Limits) -> StatementRequest:
         request = _REQUEST.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequest(f"request: {error}") from None
-    check_statement(request.statement, "request.statement", limits)
+    if request.statements is None:
+        check_statement(request.statement, "request.statement", limits)
+    else:
+        _check_batch(request, limits)
     if request.parameters is not None:
         check_timezone(request.parameters.timezone, "request.parameters.timezone")
         if request.parameters.row_limit is not None and request.parameters.row_limit < 0:
             raise BadRequest("request.parameters.rowLimit is negative")
     return request
+
+
+def _check_batch(request: StatementRequest, limits: Limits) -> None:
+    statements = request.statements or []
+    if request.statement:
+        raise BadRequest("request.statement and request.statements exclude each other")
+    if not 0 < len(statements) <= BATCH:
+        raise BadRequest(f"request.statements holds {len(statements)} statements; 1 to {BATCH} are allowed")
+    for number, text in enumerate(statements):
+        check_statement(text, f"request.statements[{number}]", limits)
+    check_statement("".join(statements), "request.statements", limits)
+    if request.on_error not in {None, "stop", "continue"}:
+        raise BadRequest(f"request.onError is stop or continue, not {request.on_error[:40]!r}")
 
 
 def check_statement(text: str, place: str, limits: Limits) -> None:

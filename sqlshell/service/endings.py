@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Sequence
 
 from sqlshell.interface import sqlstate
 from sqlshell.service import queries
@@ -47,6 +48,15 @@ class Endings:
         with self._interrupting:
             record.connection = connection
 
+    def take(self, record: Record, connection: Connection) -> bool:
+        """Begin a record's statement on this connection; False where it was ended before it began."""
+        with self._interrupting:
+            if record.ending or not record.running:
+                return False
+            record.started = True
+            record.connection = connection
+            return True
+
     def release(self, record: Record) -> None:
         """It runs no more: after this no interrupt hits the connection's next statement."""
         with self._interrupting:
@@ -79,7 +89,8 @@ class Endings:
         if target.owner != session.caller.token_id:
             require(session, Rights.DATA, "TERMINATE QUERY of another's statement")
         if target.running:
-            target.ending = True
+            with self._interrupting:
+                target.ending = True
             if target.feed is not None:
                 await self.end_feed(target, sqlstate.CANCELLED, "the query was terminated")
             elif not target.started:
@@ -119,8 +130,12 @@ class Endings:
             return
         if session is not None:
             record.context = session.echo()
-        self._ledger.finish(record, state, message)
-        if record.spool.size > SWEEP_SIZE:
+        self.finish_all([(record, state, message)])
+
+    def finish_all(self, endings: Sequence[tuple[Record, str, str]]) -> None:
+        """End records that run: sqlState and message of each."""
+        self._ledger.finish(*endings)
+        if any(record.spool.size > SWEEP_SIZE for record, _, _ in endings):
             self.sweep()
 
     def sweep(self) -> None:

@@ -48,6 +48,8 @@ class Record(Struct, eq=False):
     timed_out: bool = False
     started: bool = False
     finished: float = 0.0
+    seconds: float = 0.0
+    """How long it ran; known of the statements of a batch."""
     done: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is an answer: at the end, or when an endless SELECT has begun."""
@@ -114,35 +116,39 @@ class Ledger:
         for record in records:
             self._held[record.statement_id] = record
 
-    def finish(self, record: Record, state: str, message: str) -> None:
-        """Write how a record ended; only then is it so for those who ask."""
-        outcome = record.outcome
+    def finish(self, *endings: tuple[Record, str, str]) -> None:
+        """Write how records ended (sqlState, message), all in one transaction; only then is it so for those who ask."""
         finished = time.time()
-        kept = None
-        if outcome is not None and not sqlstate.failed(state) and not outcome.secret:
-            kept = msgspec.json.encode(_Kept(outcome.columns, list(outcome.zoned), record.spool.layout))
-        else:
-            record.spool.drop()
-        self._storage.write(
+        rows = []
+        for record, state, message in endings:
+            outcome = record.outcome
+            kept = None
+            if outcome is not None and not sqlstate.failed(state) and not outcome.secret:
+                kept = msgspec.json.encode(_Kept(outcome.columns, list(outcome.zoned), record.spool.layout))
+            else:
+                record.spool.drop()
+            context = msgspec.json.encode(record.context)
+            size = record.spool.size
+            rows.append((state, message, finished, context, kept, record.spool.body, size, record.statement_id))
+        self._storage.write_all(
             "UPDATE statements SET state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, bytes = ? "
             "WHERE id = ?",
-            (
-                state,
-                message,
-                finished,
-                msgspec.json.encode(record.context),
-                kept,
-                record.spool.body,
-                record.spool.size,
-                record.statement_id,
-            ),
+            rows,
         )
-        self._size += record.spool.size
-        record.state, record.message, record.finished = state, message, finished
-        record.done.set()
-        record.ready.set()
+        for record, state, message in endings:
+            self._size += record.spool.size
+            record.state, record.message, record.finished = state, message, finished
+            record.done.set()
+            record.ready.set()
         if len(self._held) > RECENT:
             self._let_go()
+
+    def drop(self, records: Sequence[Record]) -> None:
+        """Forget records that did not run and that nobody was told of."""
+        self._storage.write_all("DELETE FROM statements WHERE id = ?", [(item.statement_id,) for item in records])
+        self._number -= len(records)
+        for record in records:
+            self._held.pop(record.statement_id, None)
 
     def find(self, statement_id: str) -> Record | None:
         found = self._held.get(statement_id)

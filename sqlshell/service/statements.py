@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
+from sqlshell.service.batches import Batch, Batches, Ended
 from sqlshell.service.body import BadRequest, Form
 from sqlshell.service.catalog import Caller
 from sqlshell.service.dialect import (
@@ -25,6 +26,7 @@ from sqlshell.service.engines.engine import Failure, Outcome
 from sqlshell.service.execution import Begun, Execution
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations import Organizations
+from sqlshell.service.pools import Pool
 from sqlshell.service.records import Ledger, Record, settle
 from sqlshell.service.results import Spool
 from sqlshell.service.sessions import Session, Sessions
@@ -50,6 +52,7 @@ class Statements:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self.endings = Endings(organizations, ledger, options)
+        self.batches = Batches()
 
     def start(self) -> None:
         """Look after what grows old, from now on. Does nothing the second time."""
@@ -90,6 +93,25 @@ class Statements:
         finally:
             if not handed:
                 form.close()
+
+    async def submit_batch(self, request: StatementRequest, caller: Caller, form: Form) -> Batch:
+        """Begin to run the statements of a batch. Raises as submit()."""
+        attached = bool(form.attachments)
+        form.close()
+        if attached:
+            raise BadRequest("a batch has no attachments: submit the statement that needs them alone")
+        if self.draining:
+            raise BadRequest("the service is stopping", 503)
+        session, own = await self._session(request, caller)
+        self.start()
+        organization = self._organization_of(request, session)
+        records = [self._record(text, organization, caller, session) for text in request.statements or ()]
+        self.ledger.begin(records)
+        batch = Batch(records, request.on_error != "continue")
+        self.batches.keep(batch)
+        session.waiting += 1
+        self._start(self._run_batch(session, own, request, batch))
+        return batch
 
     def find(self, statement_id: str, caller: Caller) -> Record | None:
         """The record of a statement that the caller may see."""
@@ -180,6 +202,91 @@ class Statements:
             if own:
                 session.connection.close()
 
+    async def _run_batch(self, session: Session, own: bool, request: StatementRequest, batch: Batch) -> None:
+        records, at = batch.records, 0
+        loop = asyncio.get_running_loop()
+        try:
+            async with session.turn:
+                await self._guarded(records[0], session, self._adopt(session, request))
+                if not records[0].running:
+                    return
+                while at < len(records) and not (at and batch.ends_with(records[at - 1], records[at - 1].state)):
+                    record, pool = records[at], session.organization.pool(session.compute_pool)
+                    if record.running and not pool.size.timeout and _is_engines(record.sql):
+                        async with pool.admit():
+                            at = await self._thread(self._stretch, loop, session, request, batch, at, pool)
+                        self._take(batch, session)
+                    else:
+                        if record.running:
+                            await self._guarded(record, session, self._one(session, False, request, record, Form()))
+                        at += 1
+        except Failure as failure:
+            # The pool is full.
+            self.endings.finish(records[at], failure.sql_state, failure.message, session)
+        finally:
+            self._take(batch, session)
+            while at < len(records) and (records[at].started or not records[at].running):
+                self.endings.finish(records[at], sqlstate.CANCELLED, "the service stopped", session)
+                at += 1
+            self.ledger.drop(records[at:])
+            del records[at:]
+            batch.over.set()
+            session.waiting -= 1
+            session.used = time.monotonic()
+            if own:
+                session.connection.close()
+
+    def _stretch(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        session: Session,
+        request: StatementRequest,
+        batch: Batch,
+        at: int,
+        pool: Pool,
+    ) -> int:
+        """In a thread: run statements of a batch from number `at` on, as long as they are the engine's and nobody else
+        waits for the place; the number of the next one."""
+        form = Form()
+        while at < len(batch.records) and _is_engines(batch.records[at].sql):
+            record = batch.records[at]
+            if not self.endings.take(record, session.connection):
+                break
+            began = time.perf_counter()
+            outcome = None
+            try:
+                result = self._work(session, None, request, record, form)
+                if isinstance(result, tuple):
+                    loop.call_soon_threadsafe(self._begun, session, record, result)
+                    return at + 1
+                outcome, state, message = result, result.sql_state, result.message
+            except Exception as error:
+                state, message = _fault(error)
+            record.seconds = time.perf_counter() - began
+            committed = not session.connection.in_transaction
+            batch.ended.append(Ended(record, state, message, outcome, session.echo(), committed))
+            if not batch.told:
+                batch.told = True
+                loop.call_soon_threadsafe(self._take, batch, session)
+            at += 1
+            if pool.waiting or batch.ends_with(record, state):
+                break
+        return at
+
+    def _take(self, batch: Batch, session: Session) -> None:
+        """Write down what the thread of a batch has told."""
+        batch.told = False
+        endings, committed = [], False
+        while batch.ended:
+            item = batch.ended.popleft()
+            item.record.outcome, item.record.context = item.outcome, item.context
+            endings.append((item.record, item.state, item.message))
+            committed = committed or item.committed
+        if endings:
+            self.endings.finish_all(endings)
+        if committed:
+            self._start(session.organization.streams.changed())
+
     async def _run_aside(
         self, session: Session, own: bool, request: StatementRequest, record: Record, asked: Aside
     ) -> None:
@@ -193,20 +300,14 @@ class Statements:
         """Whatever happens, the record ends, but for an endless SELECT that began."""
         try:
             await work
-        except Failure as failure:
-            state, message = failure.sql_state, failure.message
-            if record.timed_out and state == sqlstate.CANCELLED:
-                state, message = sqlstate.TIMEOUT, "the compute pool's time for a statement ran out"
-            self.endings.finish(record, state, message, session)
-        except OSError as error:
-            self.endings.finish(
-                record, sqlstate.LIMIT, f"the result cannot be kept: {error.strerror or error}", session
-            )
         except asyncio.CancelledError:
             self.endings.finish(record, sqlstate.CANCELLED, "the service stopped", session)
             raise
         except Exception as error:
-            self.endings.finish(record, sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}", session)
+            state, message = _fault(error)
+            if record.timed_out and state == sqlstate.CANCELLED:
+                state, message = sqlstate.TIMEOUT, "the compute pool's time for a statement ran out"
+            self.endings.finish(record, state, message, session)
 
     async def _one(self, session: Session, first: bool, request: StatementRequest, record: Record, form: Form) -> None:
         asked = read(record.sql)
@@ -235,15 +336,19 @@ class Statements:
                 if watch is not None:
                     watch.cancel()
         if isinstance(outcome, tuple):
-            feed, start = outcome
-            record.feed, record.context = feed, session.echo()
-            session.organization.streams.begin(record.statement_id, feed, start)
-            record.ready.set()
+            self._begun(session, record, outcome)
             return
         record.outcome = outcome
         self.endings.finish(record, outcome.sql_state, outcome.message, session)
         if not session.connection.in_transaction:
             await session.organization.streams.changed()
+
+    def _begun(self, session: Session, record: Record, begun: Begun) -> None:
+        """An endless SELECT goes on from here."""
+        record.feed, start = begun
+        record.context = session.echo()
+        session.organization.streams.begin(record.statement_id, record.feed, start)
+        record.ready.set()
 
     async def _adopt(self, session: Session, request: StatementRequest) -> None:
         if session.differs(request):
@@ -280,3 +385,20 @@ class Statements:
 
     async def _thread(self, work: Any, *given: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *given))
+
+
+def _is_engines(sql: str) -> bool:
+    """Whether a statement is the engine's to run, and not one about the service's own objects."""
+    try:
+        return read(sql) is None
+    except Failure:
+        return False
+
+
+def _fault(error: Exception) -> tuple[str, str]:
+    """sqlState and message of what ended a statement."""
+    if isinstance(error, Failure):
+        return error.sql_state, error.message
+    if isinstance(error, OSError):
+        return sqlstate.LIMIT, f"the result cannot be kept: {error.strerror or error}"
+    return sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}"

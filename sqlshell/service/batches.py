@@ -1,0 +1,74 @@
+"""Batches: statements that were submitted together, run one after another, and are answered together.
+
+Each is a statement like any other, with a record of its own. What is saved is a request, a turn of the session and a
+change of threads for each of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+
+from msgspec import Struct, field
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ContextEcho
+from sqlshell.service.engines.engine import Outcome
+from sqlshell.service.records import Record
+
+KEPT = 64
+"""Batches that stay findable as such; the records of their statements stay longer."""
+
+
+class Ended(Struct, frozen=True):
+    """What a statement came to, told by the thread that ran it; `committed` says whether others may see it."""
+
+    record: Record
+    state: str
+    message: str
+    outcome: Outcome | None
+    context: ContextEcho
+    committed: bool
+
+
+class Batch(Struct, eq=False):
+    """`records` are all statements until the batch is over, and then those that were begun.
+
+    `stops` says whether a failure ends it; `over` is set when no more of it will run. `ended` is what a thread has to
+    tell, and `told` whether the event loop knows that there is something.
+    """
+
+    records: list[Record]
+    stops: bool
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: deque[Ended] = field(default_factory=deque)
+    told: bool = False
+
+    def ends_with(self, record: Record, state: str) -> bool:
+        """Whether nothing runs behind a statement that came to `state`.
+
+        So it is behind a failure, where that stops; behind what was ended, or met something that is not ready and is to
+        be sent again; behind a result that is not small, for its reader may fail before it has read all; and behind an
+        endless SELECT.
+        """
+        if record.feed is not None:
+            return True
+        if sqlstate.failed(state):
+            return self.stops or state == sqlstate.CANCELLED or sqlstate.not_ready(state)
+        return record.spool.layout.form != "record"
+
+
+class Batches:
+    """The latest batches, by the id of their first statement."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, Batch] = OrderedDict()
+
+    def keep(self, batch: Batch) -> None:
+        self._known[batch.records[0].statement_id] = batch
+        over = [key for key, item in self._known.items() if item.over.is_set()]
+        for key in over[: len(over) - KEPT]:
+            del self._known[key]
+
+    def find(self, statement_id: str) -> Batch | None:
+        return self._known.get(statement_id)
