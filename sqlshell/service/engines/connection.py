@@ -19,6 +19,7 @@ from sqlshell.service.engines.feeds import make_feed
 from sqlshell.service.engines.gate import Gate, first_word, needed
 from sqlshell.service.engines.plain import encoded, plain
 from sqlshell.service.engines.render import ZONED, identifier, literal, row, stored, type_name
+from sqlshell.service.engines.simple import SMALL, brief, line, one_row, writers
 
 KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
 """Statement types after which database and schema are what they were."""
@@ -30,6 +31,9 @@ LARGE = 50_000
 
 ROW_GROUP = 40_960
 """Rows of a file's row group: small enough to read a few partitions without many others."""
+
+QUICK = 3
+"""Brief statements one after another from which nobody is told of their progress."""
 
 _FROM = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
 _WRITES = re.compile(r"\(\s*(?:insert|update|delete|merge|copy)(?!\w)", re.I)
@@ -46,13 +50,14 @@ class DuckdbConnection:
         self._gate = gate
         self._timezone = ""
         self._watched = False
+        self._brief: int | None = None
         self.in_transaction = False
         self.database, self.schema = self._place()
 
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
         try:
             if trusted:
-                self._prepare(options)
+                self._prepare(sql, options)
                 return self._select(sql, options, sink)
             copied = copied_out(sql, paths=self._gate is None)
             if copied is None:
@@ -140,11 +145,15 @@ class DuckdbConnection:
     def _explained(self, error: Failure) -> Failure:
         return self._gate.explain(error) if self._gate is not None else error
 
-    def _prepare(self, options: Options) -> None:
-        if not self._watched:
-            self._watched = True
-            self._connection.execute("SET enable_progress_bar = true")
+    def _prepare(self, sql: str, options: Options) -> None:
+        if self._brief is None:
             self._connection.execute("SET enable_progress_bar_print = false")
+        # To watch its progress takes longer than a small statement itself.
+        self._brief = min(QUICK, (self._brief or 0) + 1) if brief(sql) else 0
+        watched = self._brief < QUICK
+        if watched is not self._watched:
+            self._connection.execute(f"SET enable_progress_bar = {str(watched).lower()}")
+            self._watched = watched
         if options.timezone != self._timezone:
             self._connection.execute(f"SET TimeZone = {literal(options.timezone)}")
             self._timezone = options.timezone
@@ -171,7 +180,7 @@ class DuckdbConnection:
         kind = parsed.type.name
         if kind != "TRANSACTION":
             # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
-            self._prepare(options)
+            self._prepare(sql, options)
         if kind == "SELECT" and not _WRITES.search(sql):
             # A CTE that writes may stand in no subquery, where it would be rendered.
             try:
@@ -215,6 +224,8 @@ class DuckdbConnection:
             return
 
     def _select(self, sql: str, options: Options, sink: Sink) -> Outcome:
+        if one_row(sql) and (outcome := self._simple(sql, sink)) is not None:
+            return outcome
         described = self._connection.execute(f"DESCRIBE\n{sql}").fetchall()
         kinds = [self._connection.type(item[1]) for item in described]
         named = zip(described, kinds, strict=True)
@@ -222,7 +233,8 @@ class DuckdbConnection:
         names = [f"c{number}" for number in range(len(kinds))]
         zoned = tuple(number for number, kind in enumerate(kinds) if kind.id == ZONED)
         limit = options.row_limit
-        if limit is None and self._is_large(sql):
+        estimate = self._estimate(sql) if limit is None else SMALL + 1
+        if estimate >= LARGE:
             values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
             self._connection.execute(
                 f"COPY (SELECT {values} FROM (\n{sql}\n) t({', '.join(names)})) TO {literal(str(sink.file()))} "
@@ -230,11 +242,15 @@ class DuckdbConnection:
             )
             found = self._connection.fetchone()
             return Outcome(columns, zoned, filed=int(found[0]) if found else 0)
-        bound = f" LIMIT {limit + 1}" if limit is not None else ""
-        self._connection.execute(f"SELECT {row(kinds, names)} FROM (\n{sql}\n) t({', '.join(names)}){bound}")
+        writes = writers(kinds) if estimate <= SMALL else None
+        if writes is not None:
+            self._connection.execute(f"\n{sql}")
+        else:
+            bound = f" LIMIT {limit + 1}" if limit is not None else ""
+            self._connection.execute(f"SELECT {row(kinds, names)} FROM (\n{sql}\n) t({', '.join(names)}){bound}")
         kept, more = 0, False
         while rows := self._connection.fetchmany(options.partition_rows):
-            texts = [item[0] for item in rows]
+            texts = [line(item, writes) for item in rows] if writes is not None else [item[0] for item in rows]
             if limit is not None and kept + len(texts) > limit:
                 texts, more = texts[: limit - kept], True
             kept += len(texts)
@@ -245,15 +261,28 @@ class DuckdbConnection:
             return Outcome(columns, zoned, said, sqlstate.WARNING)
         return Outcome(columns, zoned)
 
-    def _is_large(self, sql: str) -> bool:
+    def _simple(self, sql: str, sink: Sink) -> Outcome | None:
+        """Run a SELECT that is one row of constants; None where DuckDB has to render it."""
+        self._connection.execute(f"\n{sql}")
+        described = self._connection.description or []
+        found = self._connection.fetchall()
+        writes = writers([item[1] for item in described])
+        if writes is None or not described:
+            return None
+        if found:
+            sink.keep([line(item, writes) for item in found])
+        return Outcome([ColumnInfo(str(item[0]), type_name(item[1]), True) for item in described])
+
+    def _estimate(self, sql: str) -> int:
+        """How many rows DuckDB expects of a SELECT."""
         if not _FROM.search(sql):
-            return False
+            return SMALL + 1
         try:
             plan = self._connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
         except duckdb.ParserException:
-            # SHOW and its like are SELECTs to DuckDB, and cannot be explained.
-            return False
-        return plan is not None and _root(plan[1]) >= LARGE
+            # SHOW and its like cannot be explained.
+            return SMALL + 1
+        return _root(plan[1]) if plan is not None else SMALL + 1
 
     def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: Sink) -> Outcome:
         self._connection.execute(parsed)

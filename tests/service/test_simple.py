@@ -1,0 +1,93 @@
+"""Rows that Python writes are those that DuckDB's rendering gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from decimal import Context, Decimal
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlshell.service.engines import connection
+from sqlshell.service.engines.connection import DuckdbConnection
+from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.engines.render import literal
+
+CONNECTION = DuckdbConnection(duckdb.connect())
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.rows: list[list[str | None]] = []
+
+    def keep(self, rows: Sequence[str]) -> None:
+        self.rows += [json.loads(row) for row in rows]
+
+    def file(self) -> None:
+        raise AssertionError("a small result needs no file")
+
+
+def ran(sql: str, *, in_python: bool) -> tuple[Outcome, list[list[str | None]]]:
+    """What a statement gives; the other way is DuckDB's own rendering."""
+    kept = Kept()
+    with pytest.MonkeyPatch.context() as patch:
+        if not in_python:
+            patch.setattr(connection, "writers", lambda kinds: None)
+        return CONNECTION.run(sql, Options(), kept), kept.rows  # type: ignore[arg-type]
+
+
+EXACT = Context(prec=60)
+integers = st.sampled_from(
+    [("TINYINT", 7), ("SMALLINT", 15), ("INTEGER", 31), ("BIGINT", 63), ("HUGEINT", 127)]
+).flatmap(lambda kind: st.integers(-(2 ** kind[1]), 2 ** kind[1] - 1).map(lambda value: f"({value})::{kind[0]}"))
+naturals = st.sampled_from([("UTINYINT", 8), ("UBIGINT", 64), ("UHUGEINT", 128)]).flatmap(
+    lambda kind: st.integers(0, 2 ** kind[1] - 1).map(lambda value: f"{value}::{kind[0]}")
+)
+decimals = st.integers(0, 38).flatmap(
+    lambda scale: st.integers(-(10**38) + 1, 10**38 - 1).map(
+        lambda digits: f"'{Decimal(digits).scaleb(-scale, EXACT):f}'::DECIMAL(38,{scale})"
+    )
+)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")).map(literal)
+values = st.one_of(
+    integers, naturals, decimals, texts, st.sampled_from(["NULL", "true", "false", "NULL::INTEGER", "'[1]'::JSON"])
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(values, min_size=1, max_size=5))
+def test_python_writes_what_duckdb_renders(items: list[str]) -> None:
+    sql = "select " + ", ".join(items)
+    assert ran(sql, in_python=True) == ran(sql, in_python=False)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select 1 as a, 2 as a",
+        "with x as (select 3 as n) select n, n::varchar from x",
+        "values (1, 'a'), (2, NULL)",
+        "from (select 1 as one)",
+        "select i, 'row ' || i as t from range(900) r(i)",
+        "select 1.5::double, now() is null, interval 1 day, 'a'::enum('a', 'b')",
+        "show tables",
+        "describe select 1 as a",
+        "select * from (describe select 1 as a)",
+    ],
+)
+def test_both_ways_give_the_same_columns_and_rows(sql: str) -> None:
+    assert ran(sql, in_python=True) == ran(sql, in_python=False)
+
+
+def test_a_query_is_described_without_being_run() -> None:
+    with duckdb.connect() as database:
+        made = DuckdbConnection(database)
+        kept = Kept()
+        for sql in ("create sequence s", "create macro n() as nextval('s')", "create view v as select nextval('s')"):
+            made.run(sql, Options(), kept)  # type: ignore[arg-type]
+        for sql in ("select nextval('s')", "select n(), 1.5::double", "select n ()", "from v", "select * from v"):
+            made.run(sql, Options(), kept)  # type: ignore[arg-type]
+        assert [row[0] for row in kept.rows] == ["1", "2", "3", "4", "5"]
