@@ -265,11 +265,10 @@ class DuckdbConnection:
         """Run a SELECT that is one row of constants; None where DuckDB has to render it."""
         self._connection.execute(f"\n{sql}")
         described = self._connection.description or []
-        found = self._connection.fetchall()
         writes = writers([item[1] for item in described])
         if writes is None or not described:
             return None
-        if found:
+        if found := self._connection.fetchall():
             sink.keep([line(item, writes) for item in found])
         return Outcome([ColumnInfo(str(item[0]), type_name(item[1]), True) for item in described])
 
