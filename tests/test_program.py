@@ -125,6 +125,33 @@ def test_redirection_in_a_script(program: Program, tmp_path: Path) -> None:
     assert tmp_path.joinpath("a.csv").read_text() == "a\n1\n"
 
 
+@pytest.mark.parametrize("way", ["-o", "\\g", "\\gx", "\\o", "\\once", "\\tee"])
+def test_an_ending_that_is_no_formats(program: Program, tmp_path: Path, way: str) -> None:
+    """Nothing runs and nothing is written; a format that was chosen writes any file."""
+    sql = "insert into t values (1) returning a"
+    made = ["t.db", "-q", "-c", "create or replace table t (a int)"]
+    script = f"{sql} {way} x.xlsx" if way in {"\\g", "\\gx"} else f"{way} x.xlsx\n{sql};"
+    argv = ["-o", "x.xlsx", "-c", sql] if way == "-o" else ["-c", script]
+    done = program(*made, *argv)
+    assert done.code == 2, done.err
+    assert "x.xlsx: .xlsx is not the ending of a format" in done.err
+    assert ".jsonl" in done.err
+    assert not (tmp_path / "x.xlsx").exists()
+    # -o is looked at before anything runs.
+    assert program("t.db", "-q", "-c", "from t", "--format", "csv").out == ("" if way == "-o" else "a\n")
+    for more in (["--format", "csv"], [] if way == "-o" else ["-c", "\\format csv"]):
+        if more:
+            assert program(*made, *more, *argv).code == 0
+            assert (tmp_path / "x.xlsx").read_text() == "a\n1\n"
+            (tmp_path / "x.xlsx").unlink()
+
+
+@pytest.mark.parametrize("name", ["x", ".x", "x.txt", "/dev/null"])
+def test_files_that_hold_a_table(program: Program, tmp_path: Path, name: str) -> None:
+    assert program("-q", "-c", f"select 1 as a \\g {name}").code == 0
+    assert name == "/dev/null" or "| a |" in (tmp_path / name).read_text().replace("  ", "")
+
+
 @pytest.mark.parametrize("argv", [["-o", "no/where.csv"], ["-o", "."]])
 def test_output_that_cannot_be_written(program: Program, argv: list[str]) -> None:
     done = program("-q", "-c", "select 1", *argv)

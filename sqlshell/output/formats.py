@@ -114,6 +114,8 @@ FORMATS: tuple[Format, ...] = (
 )
 
 
+ENDINGS = tuple(ending for item in FORMATS for ending in item.endings)
+
 ELSEWHERE = {
     "aligned": "table",
     "column": "table",

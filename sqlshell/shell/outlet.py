@@ -5,16 +5,18 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from sqlshell.diagnostics import Diagnostics
+from sqlshell.errors import UsageError
 from sqlshell.output.cells import printable
 from sqlshell.output.copy import copy, warn_of_names
-from sqlshell.output.formats import Format, Role, Summary, Writer, WriterOptions, format_for_path, format_named
+from sqlshell.output.formats import ENDINGS, Format, Role, Summary, Writer, WriterOptions, format_for_path, format_named
 from sqlshell.output.sink import Closed, FileSink, LogSink, PipeSink, Sink, StreamSink
 from sqlshell.result import Batch, Column, Result, Rows
-from sqlshell.shell.session import Session
+from sqlshell.shell.session import Options, Session
 
 
 class Outlet:
@@ -48,13 +50,14 @@ class Outlet:
 
         `once` is for the next result alone, `too` writes a copy there and shows them as well.
         """
+        by_ending = self.by_ending(output)
         if once:
             self._once = output
             return
         if too:
             self._end_copy("tee")
             if output:
-                self._copies["tee"] = _open(output), format_for_path(output)
+                self._copies["tee"] = _open(output), by_ending
             return
         self.close()
         self._shared = 0
@@ -62,14 +65,32 @@ class Outlet:
         self._partial = False
         if output:
             self._redirected = _open(output)
-            self._by_ending = format_for_path(output)
+            self._by_ending = by_ending
+
+    def by_ending(self, output: str) -> Format | None:
+        """The format that the ending of a file chooses; None for a `|command` and a file without an ending.
+
+        Raises UsageError for an ending that is no format's, unless a format was chosen.
+        """
+        if not output or output.startswith("|"):
+            return None
+        found = format_for_path(output)
+        options = self._session.options
+        ending = Path(output).suffix
+        if found is None and ending and not options.format_chosen and options.format == Options().format:
+            raise UsageError(
+                f"{output}: {ending} is not the ending of a format",
+                f"endings are {' '.join(ENDINGS)}; --format or \\format writes any file",
+            )
+        return found
 
     async def show(self, result: Result, *, expanded: bool = False, output: str = "") -> Summary:
         """Write one result. `output` sends this one alone elsewhere. Raises OutputError and what the batches raise."""
         once, self._once = self._once, ""
         output = output or once
         if output:
-            sink, form, one_off = _open(output), self._format(expanded, format_for_path(output)), True
+            by_ending = self.by_ending(output)
+            sink, form, one_off = _open(output), self._format(expanded, by_ending), True
         elif self._redirected is not None:
             sink, form, one_off = self._redirected, self._format(expanded, self._by_ending), False
         else:

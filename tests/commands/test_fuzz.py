@@ -195,7 +195,7 @@ def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
             assert "\\broken: StopIteration" in told
             assert "please report this line" in told
             assert told.count("\n") == 1
-            assert here.shell.exit == Exit.SERVICE == 3
+            assert int(here.shell.exit) == 3
             assert here.shell.session.rows == 1
             told = await here.enter("select 1 as a \\broken result\n\\echo :ERROR\nselect 2 as b, 3 as c;\n")
             assert r"KeyError: 'no such\nthing'" in told, told
@@ -204,6 +204,6 @@ def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
             # A script stops there, as at any failure.
             here.shell.exit = Exit.DONE
             assert await here.shell.run_script(["\\broken\nselect 4;\n\\q\n"], "script.sql", stop=None)
-            assert here.shell.exit == 3
+            assert int(here.shell.exit) == 3
 
     asyncio.run(work())

@@ -24,13 +24,20 @@ async def go(port: Port, args: Args) -> Effect:
     \\g browse opens it as \\browse does."""
     if args == ["browse"] and port.hooks.browse is not None:
         return Use(port.hooks.browse)
-    return Submit(output=args[0] if args else "")
+    return Submit(output=_output(port, args))
 
 
 @command("gx", "[FILE...]", aliases=("G",), submits=True)
 async def go_expanded(port: Port, args: Args) -> Submit:
     """End a statement as ; does, and show its rows as records."""
-    return Submit(expanded=True, output=args[0] if args else "")
+    return Submit(expanded=True, output=_output(port, args))
+
+
+def _output(port: Port, args: Args) -> str:
+    """Where the result goes. Raises UsageError before the statement runs, where no format can be told."""
+    output = args[0] if args else ""
+    port.outlet.by_ending(output)
+    return output
 
 
 @command("bg", submits=True)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from sqlshell.errors import OutputError
-from sqlshell.output.formats import Summary, WriterOptions, format_for_path, format_named
+from sqlshell.output.formats import ENDINGS, Summary, WriterOptions, format_for_path, format_named
 from sqlshell.output.sink import FileSink
 from sqlshell.result import Batch
 from sqlshell.shell.clipboard import copy_text
@@ -52,7 +52,7 @@ async def exported(explorer: Explorer, path: str) -> None:
     grid = explorer.grid
     form = format_for_path(path)
     if form is None:
-        raise OutputError(f"{path}: its ending chooses no format", "endings: .csv .tsv .json .jsonl .txt")
+        raise OutputError(f"{path}: its ending is not that of a format", f"endings are {' '.join(ENDINGS)}")
     writer = form.factory(WriterOptions())
     columns = grid.visible
     sink = FileSink(path)
