@@ -170,6 +170,11 @@ class Catalog:
         )
         return [(row[0], row[1]) for row in rows]
 
+    def owners(self, organization: str) -> dict[str, str]:
+        """The names of an organization's tokens by their ids."""
+        rows = self._storage.read("SELECT id, name FROM tokens WHERE organization = ?", (organization,))
+        return {row[0]: row[1] for row in rows}
+
     def drop_token(self, organization: str, name: str) -> bool:
         return bool(self._storage.write("DELETE FROM tokens WHERE organization = ? AND name = ?", (organization, name)))
 

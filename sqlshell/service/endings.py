@@ -72,8 +72,10 @@ class Endings:
             target = self._target(session, asked.statement_id)
             record.outcome = queries.describe(target, asked.part, record.spool)
         else:
-            found = self._ledger.latest(organization, 1000)
-            record.outcome = queries.list_all(found, record.spool)
+            # It asks what runs beside itself.
+            found = [item for item in self._ledger.latest(organization, 1001) if item is not record]
+            owners = session.organization.catalog.owners(organization)
+            record.outcome = queries.list_all(found, owners, record.spool)
         record.spool.finish()
         self.finish(record, sqlstate.DONE, record.outcome.message, session)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlshell.service.engines.engine import Outcome, Sink
 from sqlshell.service.listings import stamp, table
@@ -12,10 +12,10 @@ TEXT = 1000
 """Characters of a statement that are shown."""
 
 
-def list_all(records: Sequence[Record], sink: Sink) -> Outcome:
-    """The latest statements of an organization, the newest first."""
-    columns = ("id", "state", "sqlState", "statement", "created", "finished")
-    return table(sink, columns, [_row(record) for record in records])
+def list_all(records: Sequence[Record], owners: Mapping[str, str], sink: Sink) -> Outcome:
+    """The latest statements of an organization, the newest first. `owners` are the names of tokens by their ids."""
+    columns = ("id", "state", "sqlState", "statement", "created", "finished", "owner")
+    return table(sink, columns, [(*_row(record), owners.get(record.owner, record.owner)) for record in records])
 
 
 def describe(record: Record, part: str, sink: Sink) -> Outcome:

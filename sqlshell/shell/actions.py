@@ -96,9 +96,7 @@ async def perform(shell: Shell, effect: Effect, item: Command) -> None:
         case Many(effects):
             for each in effects:
                 await perform(shell, each, item)
-        case Show(result, output, title):
-            if title and shell.session.interactive:
-                shell.diagnostics.say(title)
+        case Show(result, output):
             await shell.outlet.show(result, output=output)
         case Redirect(output, once, too):
             shell.outlet.redirect(output, once=once, too=too)

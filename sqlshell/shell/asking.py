@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from typing import Protocol
 
+from sqlshell.client.service import Service
 from sqlshell.client.watch import Client, Submission, Watch
 from sqlshell.context import SessionContext
+from sqlshell.errors import StatementError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Column, Rows
+from sqlshell.shell.session import Session
 
 MOST_ROWS = 200_000
 
@@ -36,3 +41,24 @@ async def asked(
                 await result.batches.aclose()
                 break
     return columns, rows
+
+
+class Asker(Protocol):
+    """Somebody with a service and a session."""
+
+    @property
+    def service(self) -> Service: ...
+
+    @property
+    def session(self) -> Session: ...
+
+
+async def told(asker: Asker, *statements: str) -> tuple[list[Column], Rows]:
+    """The answer to the first of the statements that the service knows. What it echoes says where the shell is.
+
+    Raises what the last of them raises.
+    """
+    for sql in statements[:-1]:
+        with contextlib.suppress(StatementError):
+            return await told(asker, sql)
+    return await asked(asker.service.statements, statements[-1], asker.session.context, asker.session.adopt)

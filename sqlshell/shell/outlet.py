@@ -45,6 +45,11 @@ class Outlet:
         """Whether results go somewhere else than to the terminal."""
         return self._redirected is not None
 
+    @property
+    def for_people(self) -> bool:
+        """Whether results are written in a format for people now, so that a text may stand beside them."""
+        return not self._once and self._format(expanded=False, by_ending=self._by_ending).audience == "people"
+
     def redirect(self, output: str, *, once: bool = False, too: bool = False) -> None:
         """Send the following results to a file or `|command`; "" is stdout. Raises OutputError.
 

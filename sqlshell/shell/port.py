@@ -83,7 +83,6 @@ class Show(Struct, frozen=True):
 
     result: Result
     output: str = ""
-    title: str = ""
 
 
 class Many(Struct, frozen=True):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
+from sqlshell.errors import StatementError, Where
+from sqlshell.interface import sqlstate
 from sqlshell.output.formats import Summary
 from sqlshell.result import Batch, Column, Partitions, Result, Rows
 
@@ -33,6 +36,29 @@ def table_of(columns: Sequence[tuple[str, str]], rows: Rows) -> Result:
         _Known(Batch(len(columns), rows=rows)),
         row_counts=[len(rows)],
     )
+
+
+def at(columns: Sequence[Column], *names: str) -> int | None:
+    """The place of the first of these columns; services write them as `createdOn`, `created_on` or `Created On`."""
+    low = [column.name.lower().replace("_", "").replace(" ", "") for column in columns]
+    return next((low.index(name) for name in names if name in low), None)
+
+
+def value(row: Sequence[str | None], place: int | None) -> str:
+    """A value of a row, "" for NULL and for a column that is not there."""
+    return (row[place] or "") if place is not None and place < len(row) else ""
+
+
+def texts_of(titles: Sequence[str], rows: Rows) -> Result:
+    """A result whose columns are all texts."""
+    return table_of([(title, "VARCHAR") for title in titles], rows)
+
+
+def no_such(what: str, name: str, known: Sequence[str]) -> StatementError:
+    near = difflib.get_close_matches(name.rpartition(".")[2].strip('"'), set(known), 2)
+    lists = "\\d lists those of this schema, \\d *.* all" if what == "relation" else "\\df * lists them"
+    hint = f"did you mean {' or '.join(near)}?" if near else lists
+    return StatementError(f"no {what} matches {name}", hint, Where(sqlstate.NO_RELATION if what == "relation" else ""))
 
 
 async def collect(result: Result, most: int) -> tuple[Summary, Rows]:

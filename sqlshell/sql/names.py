@@ -1,4 +1,4 @@
-"""Patterns for names, as psql's \\d takes them: `sales.ord*`, `"Exact Name"`, `?` for one character."""
+"""Names: how they are written in statements, and patterns for them as psql's \\d takes them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,44 @@ from typing import Final
 
 _PART: Final = re.compile(r'"((?:[^"]|"")*)"?|(\.)|([^".])')
 
+PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*\Z")
+RESERVED: Final = frozenset(
+    {
+        "ALL", "AND", "ANY", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "CHECK", "COLUMN", "CREATE", "CROSS",
+        "DEFAULT", "DESC", "DISTINCT", "DROP", "ELSE", "END", "EXCEPT", "EXISTS", "FALSE", "FOR", "FROM", "FULL",
+        "GROUP", "HAVING", "IN", "INNER", "INTERSECT", "INTO", "IS", "JOIN", "LEFT", "LIKE", "LIMIT", "NATURAL",
+        "NOT", "NULL", "OFFSET", "ON", "OR", "ORDER", "OUTER", "RIGHT", "SELECT", "SET", "TABLE", "THEN", "TO",
+        "TRUE", "UNION", "UNIQUE", "UPDATE", "USING", "VALUES", "WHEN", "WHERE", "WINDOW", "WITH",
+    }
+)  # fmt: skip
+"""Names that are quoted, for they would be read as keywords."""
+
+
+def quoted(name: str) -> str:
+    """A name as it can stand in a statement: in quotes where it must be."""
+    return name if PLAIN.match(name) and name.upper() not in RESERVED else '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A string as it can stand in a statement."""
+    return "'" + text.replace("'", "''") + "'"
+
 
 class Pattern:
-    """A pattern of one to three parts, the last for the name. Without quotes the case of letters is no matter."""
+    """A pattern such as `sales.ord*`, `"Exact Name"` or `t?`: one to three parts, the last for the name.
+
+    Without quotes the case of letters does not matter."""
 
     def __init__(self, text: str) -> None:
         parts: list[list[str]] = [[]]
         self.exact = bool(text)
         """Whether it can mean one name only."""
         for found in _PART.finditer(text):
-            quoted, dot, char = found.groups()
+            exact, dot, char = found.groups()
             if dot:
                 parts.append([])
-            elif quoted is not None:
-                parts[-1].append(re.escape(quoted.replace('""', '"')))
+            elif exact is not None:
+                parts[-1].append(re.escape(exact.replace('""', '"')))
             elif char in "*?":
                 self.exact = False
                 parts[-1].append(".*" if char == "*" else ".")

@@ -11,74 +11,8 @@ from msgspec import Struct
 from sqlshell.sql import words
 from sqlshell.sql.catalog import Catalog, Column, Names
 from sqlshell.sql.expect import Expected, expected
+from sqlshell.sql.names import quoted
 from sqlshell.sql.scopes import Source
-
-PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*\Z")
-RESERVED: Final = frozenset(
-    [
-        "ALL",
-        "AND",
-        "ANY",
-        "AS",
-        "ASC",
-        "BETWEEN",
-        "BY",
-        "CASE",
-        "CAST",
-        "CHECK",
-        "COLUMN",
-        "CREATE",
-        "CROSS",
-        "DEFAULT",
-        "DESC",
-        "DISTINCT",
-        "DROP",
-        "ELSE",
-        "END",
-        "EXCEPT",
-        "EXISTS",
-        "FALSE",
-        "FOR",
-        "FROM",
-        "FULL",
-        "GROUP",
-        "HAVING",
-        "IN",
-        "INNER",
-        "INTERSECT",
-        "INTO",
-        "IS",
-        "JOIN",
-        "LEFT",
-        "LIKE",
-        "LIMIT",
-        "NATURAL",
-        "NOT",
-        "NULL",
-        "OFFSET",
-        "ON",
-        "OR",
-        "ORDER",
-        "OUTER",
-        "RIGHT",
-        "SELECT",
-        "SET",
-        "TABLE",
-        "THEN",
-        "TO",
-        "TRUE",
-        "UNION",
-        "UNIQUE",
-        "UPDATE",
-        "USING",
-        "VALUES",
-        "WHEN",
-        "WHERE",
-        "WINDOW",
-        "WITH",
-    ]
-)
-"""Names that are quoted, for they would be read as keywords."""
 
 WITH_KEYS: Final = {
     "STORE": ("type", "uri", "access_region", "kafka.sasl.hash_function", "kafka.sasl.username", "kafka.sasl.password"),
@@ -234,7 +168,7 @@ def _relations(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion
         if relation is not None and not here and place.schema:
             near = relation.database in {place.database, ""}
             full = [relation.schema, name] if near else [relation.database, relation.schema, name]
-            yield rank + 1, Suggestion(".".join(map(_quoted, full)), "qualified", detail)
+            yield rank + 1, Suggestion(".".join(map(quoted, full)), "qualified", detail)
         else:
             yield rank, Suggestion(name, "relation", detail)
     for kind in ("schema", "database"):
@@ -307,13 +241,8 @@ def _written(item: Suggestion, wanted: Expected, upper: bool) -> Suggestion:
             named = item.text.upper() if prefix.isupper() and len(prefix) > 1 else item.text
             text = f"{named}("
         case _:
-            text = _enclosed(item.text, wanted.quoted) if wanted.quoted else _quoted(item.text)
+            text = _enclosed(item.text, wanted.quoted) if wanted.quoted else quoted(item.text)
     return Suggestion(text, item.kind if item.kind != "qualified" else "relation", item.detail)
-
-
-def _quoted(name: str) -> str:
-    """A name as it can stand in a statement."""
-    return name if PLAIN.match(name) and name.upper() not in RESERVED else '"' + name.replace('"', '""') + '"'
 
 
 def _enclosed(name: str, quote: str) -> str:

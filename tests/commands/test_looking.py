@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sqlshell.sql.names import Pattern
-from tests.conftest import Program, Served
+from tests.commands.few_words import Answers, few_words
+from tests.conftest import Program, Served, serve, stop
 
 MAKE = """
 create table "My Table" (id integer not null, name varchar);
@@ -47,8 +48,8 @@ def test_relations(look: object) -> None:
 
 def test_a_relation(look: object) -> None:
     columns, other, more = look('\\d "My Table"', "\\d other.o*", "\\d+ seen")  # type: ignore[operator]
-    assert columns == [["id", "INTEGER", "false"], ["name", "VARCHAR", "true"]]
-    assert other == [["id", "INTEGER", "true"], ["total", "DECIMAL(9,2)", "true"]]
+    assert columns == [["id", "INTEGER", "false", ""], ["name", "VARCHAR", "true", ""]]
+    assert other == [["id", "INTEGER", "true", ""], ["total", "DECIMAL(9,2)", "true", ""]]
     assert more[0][:2] == ["x", "INTEGER"]
 
 
@@ -59,10 +60,242 @@ def test_everything_else(look: object) -> None:
     assert ["work", "database", "*"] in databases
     assert ["local", "organization", "*"] in databases
     assert {row[0] for row in schemas} >= {"main", "other"}
-    assert [row[0] for row in functions] == ["abs"]
+    assert {tuple(row[:2]) for row in functions} == {("main", "abs")}
     assert [row[0] for row in pools] == ["default"]
     assert [row[0] for row in roles] == ["owner", "writer", "reader"]
     assert stores == streams == []
+
+
+KEYED = """
+create sequence numbers start 5;
+create type mood as enum ('sad', 'ok');
+create table customer (id integer primary key, name varchar not null default 'nobody', email varchar unique);
+comment on table customer is 'who buys';
+comment on column customer.name is 'in full';
+create table bought (
+  a integer, b integer, buyer integer references customer(id), total decimal(9,2) check (total > 0), m mood,
+  twice integer generated always as (a * 2), primary key (a, b)
+);
+create index by_total on bought(total);
+create unique index once on bought(buyer, a);
+create view rich as select id, name from customer where id > 1;
+create macro added(x, y) as x + y;
+create macro numbered(n) as table select * from range(n);
+create schema s2; create table s2."Mixed Case" ("A b" integer);
+create database other; create table other.main.far (z integer);
+create temp table mine (x integer); create temp view passing as select 1 as y;
+"""
+LOOKED = {
+    "\\d": ("main,bought,table", "main,mine,temporary table", "main,passing,temporary view", "main,numbers,sequence"),
+    "\\d mine": ("x,INTEGER,true",),
+    "\\d passing": ("y,INTEGER,true",),
+    "\\d numbers": ("5,1,9223372036854775807,1,false",),
+    "\\d other.far": ("z,INTEGER,true",),
+    "\\d other.main.far": ("z,INTEGER,true",),
+    '\\d s2."Mixed Case"': ("A b,INTEGER,true",),
+    "\\d s2.mixed*": ("A b,INTEGER,true",),
+    "\\d cust?mer": ("id,INTEGER,false", "name,VARCHAR,false,'nobody'"),
+    "\\d CUSTOMER": ("id,INTEGER,false",),
+    "\\d+ customer": ("id,INTEGER,false,,primary key,", "name,VARCHAR,false,'nobody',,in full", "Comment,"),
+    "\\d+ bought": (
+        "buyer,INTEGER,true,,references customer(id),",
+        "twice,INTEGER,true,generated always as (CAST((a * 2) AS INTEGER)),,",
+        '"PRIMARY KEY(a, b)"',
+        "CHECK((total > 0))",
+        "FOREIGN KEY (buyer) REFERENCES customer(id)",
+        "CREATE INDEX by_total ON bought(total)",
+        "CREATE UNIQUE INDEX once",
+    ),
+    "\\d+ rich": ("View definition", "WHERE (id > 1)"),
+    "\\dt+ cust*": ("database,schema,name,type,rows,comment", "main,customer,table,0,who buys"),
+    "\\dv+ r*": ("main,rich,view",),
+    "\\dseq": ("main,numbers,sequence",),
+    "\\di": ("main,by_total,bought", "main,once,bought"),
+    "\\di+ once": ("CREATE UNIQUE INDEX once ON bought(buyer, a)",),
+    "\\dT": ("main,mood,\"ENUM('sad', 'ok')\"",),
+    "\\df": ('main,added,,"x, y",macro', "main,numbered,,n,table macro"),
+    "\\df abs": ("main,abs,BIGINT,x BIGINT,scalar",),
+    "\\df+ numbered": ("range",),
+    "\\sf added": ("CREATE OR REPLACE MACRO main.added(x, y) AS (x + y);",),
+    "\\sf main.numbered": ("CREATE OR REPLACE MACRO main.numbered(n) AS TABLE SELECT",),
+    ".schema bought": ("CREATE TABLE bought(a INTEGER", "CREATE INDEX by_total ON bought(total);"),
+    "\\sv rich": ("CREATE VIEW rich AS SELECT",),
+}
+"""Commands, and what their output has; all of it is asked in one session, after KEYED."""
+
+
+def _looked(out: str) -> dict[str, str]:
+    return dict(zip(LOOKED, out.split("==\n")[1:], strict=True))
+
+
+@pytest.mark.parametrize("where", ["embedded", "served"])
+def test_a_session_of_looking(program: Program, served: Served, where: str) -> None:
+    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token} if where == "served" else {}
+    script = KEYED + "\n".join(f"\\echo ==\n{command}" for command in LOOKED) + "\n"
+    done = program("-q", "--format", "csv", "--on-error", "continue", stdin=script, env=env)
+    assert "error" not in done.err
+    found = _looked(done.out)
+    for command, wanted in LOOKED.items():
+        for text in wanted:
+            assert text in found[command], (command, text, found[command])
+    if where == "served":
+        clean = "drop view rich; drop table bought; drop table customer; drop sequence numbers; drop type mood;"
+        clean += "drop macro added; drop macro table numbered; drop schema s2 cascade; drop database other;"
+        assert program("-q", stdin=clean, env=env).code == 0
+
+
+def test_people_see_what_stands_below_a_table(program: Program, tmp_path: Path) -> None:
+    script = KEYED + "\\d bought\n\\d+ rich\n\\d+ customer\n"
+    done = program("-q", stdin=script)
+    assert "Table main.bought\n+-" in done.out
+    for text in (
+        "Keys:\n    bought_a_b_pkey PRIMARY KEY(a, b)\n",
+        "Indexes:\n    by_total (total)\n    once UNIQUE (buyer, a)\n",
+        "View definition:\n    CREATE VIEW rich AS SELECT",
+        "Referenced by:\n    bought FOREIGN KEY (buyer) REFERENCES customer(id)\n",
+        "Comment: who buys\n",
+    ):
+        assert text in done.out, (text, done.out)
+    assert "View definition" not in done.out.partition("View main.rich")[0]
+
+
+def test_the_sql_of_a_schema_makes_it_again(program: Program) -> None:
+    script = KEYED.partition("create schema")[0] + ".schema\n"
+    made = program("-q", stdin=script)
+    assert made.code == 0, made.err
+    again = program("-q", "--format", "csv", stdin=made.out + "\\d+ bought\n\\d+ customer\n\\d rich\n")
+    assert again.code == 0, again.err
+    for text in ("by_total", "in full", "references customer(id)", "who buys"):
+        assert text in again.out
+
+
+def test_readers_and_writers_may_look(program: Program, tmp_path: Path) -> None:
+    def made(role: str) -> str:
+        done = program("serve", "--new-token", "--data", "data", "--role", role)
+        assert done.code == 0, done.err
+        return done.out.strip()
+
+    tokens = [made(role) for role in ("reader", "writer")]
+    service = serve(tmp_path, "--data", str(tmp_path / "data"))
+    try:
+        owner = {"SQLSHELL_URL": service.url, "SQLSHELL_TOKEN": service.token}
+        assert program("-q", stdin=KEYED.partition("create database")[0], env=owner).code == 0
+        commands = (
+            "\\d",
+            "\\d+ bought",
+            "\\df",
+            "\\df abs",
+            "\\sf added",
+            ".schema",
+            "\\di+",
+            "\\dT",
+            "\\dt+",
+            "\\l+",
+            "\\dq+",
+        )
+        for token in tokens:
+            env = owner | {"SQLSHELL_TOKEN": token}
+            done = program("-q", "--format", "csv", "--on-error", "continue", stdin="\n".join(commands), env=env)
+            assert done.code == 0, done.err
+            assert "PRIMARY KEY(a, b)" in done.out
+            assert "CREATE OR REPLACE MACRO" in done.out
+    finally:
+        stop(service)
+
+
+OLD: Answers = {
+    "list relations": (("name", "type"), [["orders", "table"], ["Big", "view"]]),
+    "describe relation columns .*orders.*": (
+        ("name", "type", "nullable"),
+        [["id", "BIGINT", "false"], ["note", "VARCHAR", "true"]],
+    ),
+    "list functions": (("Name", "Signature"), [["twice", "twice(x BIGINT)"]]),
+    "list queries": (
+        ("Id", "Name", "CurrentState", "Owner", "CreatedOn"),
+        [["q1", "first", "running", "ann", "2026-01-01"], ["q2", "second", "terminated", "bob", "2026-01-01"]],
+    ),
+}
+"""What a service knows that has LIST and DESCRIBE alone."""
+
+STANDARD: Answers = {
+    "select table_catalog as database_name.*": (
+        ("database_name", "schema_name", "name", "type"),
+        [["db", "public", "orders", "BASE TABLE"], ["db", "public", "big", "VIEW"], ["db", "sales", "far", "VIEW"]],
+    ),
+    "select column_name.*table_name = 'orders'.*": (
+        ("column_name", "data_type", "is_nullable", "column_default"),
+        [["id", "bigint", "NO", None], ["buyer", "bigint", "YES", "0"]],
+    ),
+    "select column_name.*table_name = 'big'.*": (
+        ("column_name", "data_type", "is_nullable", "column_default"),
+        [["id", "bigint", "YES", None]],
+    ),
+    "select c.constraint_name, c.constraint_type.*'orders'.*": (
+        ("constraint_name", "constraint_type", "column_name"),
+        [["orders_pk", "PRIMARY KEY", "id"], ["orders_fk", "FOREIGN KEY", "buyer"]],
+    ),
+    "select c.constraint_name, t.table_name.*": (
+        ("constraint_name", "table_name", "column_name"),
+        [["orders_fk", "people", "id"]],
+    ),
+    "select c.constraint_name, k.check_clause.*": (
+        ("constraint_name", "check_clause"),
+        [["orders_check", "id > 0"], ["nn", "id IS NOT NULL"]],
+    ),
+    "select view_definition.*'big'.*": (("view_definition",), [["SELECT id FROM orders"]]),
+    "select indexname, indexdef.*": (
+        ("indexname", "indexdef"),
+        [["by_buyer", "CREATE INDEX by_buyer ON public.orders USING btree (buyer)"]],
+    ),
+}
+"""What a service knows that has information_schema alone."""
+
+
+def test_a_service_that_knows_list_and_describe(program: Program) -> None:
+    with few_words(OLD) as state:
+        env = {"SQLSHELL_URL": state.url, "SQLSHELL_TOKEN": "t"}
+        script = "\\dt\n\\d+ orders\n.schema orders\n\\df\n\\dq\n\\dq+\n"
+        done = program("-q", "--format", "csv", stdin=script, env=env)
+        assert done.code == 0, done.err
+        assert "public,orders,table" in done.out
+        assert "id,BIGINT,false\nnote,VARCHAR,true" in done.out
+        assert "CREATE TABLE public.orders (\n  id BIGINT NOT NULL,\n  note VARCHAR\n);" in done.out
+        assert "twice(x BIGINT)" in done.out
+        assert "id,state,statement,owner,since\nq1,running,first,ann,2026-01-01\nId,Name" in done.out
+        done = program("-q", "-c", "\\d ordrs", env=env)
+        assert (done.code, "did you mean orders?" in done.err) == (1, True)
+
+
+def test_a_service_that_knows_information_schema(program: Program) -> None:
+    with few_words(STANDARD) as state:
+        env = {"SQLSHELL_URL": state.url, "SQLSHELL_TOKEN": "t"}
+        script = "\\dt\n\\d+ orders\n\\d+ big\n.schema orders\n.schema big\n"
+        done = program("-q", stdin=script, env=env)
+        assert done.code == 0, done.err
+        for text in (
+            "orders_pk PRIMARY KEY (id)",
+            "orders_fk FOREIGN KEY (buyer) REFERENCES people(id)",
+            "orders_check CHECK (id > 0)",
+            "by_buyer USING btree (buyer)",
+            "View definition:\n    SELECT id FROM orders",
+            "CREATE VIEW public.big AS\nSELECT id FROM orders;",
+            "  buyer bigint DEFAULT 0,\n",
+        ):
+            assert text in done.out, (text, done.out)
+        assert "IS NOT NULL" not in done.out
+
+
+def test_queries_that_run(program: Program, served: Served) -> None:
+    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    slow = "select count(*) from range(100000) a, range(1000000) b"
+    assert program("-q", "-c", f"{slow};&", env=env).code == 0
+    done = program("-q", "--format", "csv", stdin="\\dq\n\\dq+\n\\cancel\n", env=env)
+    now, _, all_ = done.out.partition("id,state,sqlState")
+    lines = now.strip().split("\n")
+    assert lines[0] == "id,state,statement,owner,since"
+    assert sum(slow in line and ",operator," in line for line in lines[1:]) == 1, done.out
+    assert not any("LIST QUERIES" in line for line in lines)
+    assert "completed" in all_
 
 
 def test_what_is_not_there(program: Program) -> None:
@@ -71,6 +304,12 @@ def test_what_is_not_there(program: Program) -> None:
     assert "orders" in done.err
     assert "3D020" in done.err
     assert program("-q", "-c", "\\d a b").code == 2
+    done = program("-q", "-c", "create macro twice(x) as x * 2", "-c", "\\sf twise")
+    assert (done.code, "did you mean twice" in done.err) == (1, True)
+    done = program("-q", "--on-error", "continue", stdin="\\sf abs\n\\d nothing.at.all\n\\d no*\n.schema nope\n")
+    assert done.code == 1
+    assert "no definition of abs" in done.err
+    assert done.err.count("no relation matches") == 3
 
 
 def test_a_served_service(program: Program, served: Served) -> None:

@@ -10,6 +10,7 @@ from sqlshell.shell.commands import (
     learning,
     looking,
     records,
+    relations,
     results,
     running,
     scripts,
@@ -19,7 +20,7 @@ from sqlshell.shell.commands.command import Command, table
 
 GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     ("Help and where this is", general.COMMANDS),
-    ("Looking around", looking.COMMANDS),
+    ("Looking around", (*relations.COMMANDS, *looking.COMMANDS)),
     ("Ending a statement", running.COMMANDS),
     ("How results are shown", display.COMMANDS),
     ("Looking at a result", results.COMMANDS),

@@ -1,116 +1,76 @@
-"""What there is: databases, schemas, relations, stores, functions, roles, queries.
+"""What there is: databases, schemas, relations, stores, functions, types, roles, queries.
 
-From the system tables where a service has them, else from LIST and DESCRIBE, so that every service can be looked at.
+From the catalog of a service where it can be asked with SQL, else from LIST and DESCRIBE.
 """
 
 from __future__ import annotations
 
 import contextlib
-import difflib
+import json
 from collections.abc import Sequence
 
-from sqlshell.errors import StatementError, UsageError, Where
-from sqlshell.interface import sqlstate
+from sqlshell.errors import StatementError
 from sqlshell.result import Column, Rows
-from sqlshell.shell.asking import asked
+from sqlshell.shell.asking import told
 from sqlshell.shell.commands.command import Args, Command, command
-from sqlshell.shell.port import Effect, Many, Port, Show
-from sqlshell.shell.rows import table_of
-from sqlshell.sql.names import Pattern
+from sqlshell.shell.port import Effect, Port, Print, Say, Show
+from sqlshell.shell.rows import at, no_such, table_of, texts_of, value
+from sqlshell.shell.words import one_line
+from sqlshell.sql.names import Pattern, quoted
 
-MOST_DESCRIBED = 20
-"""Relations that one pattern describes."""
-RELATIONS = ('SELECT * FROM deltastream.sys."relations"', "LIST RELATIONS", "LIST TABLES")
-COLUMNS = (
-    "SELECT column_name, data_type, is_nullable FROM information_schema.columns WHERE table_name = {name} "
-    "ORDER BY ordinal_position"
+FUNCTIONS = (
+    "SELECT DISTINCT schema_name AS schema, function_name AS name, return_type AS result, "
+    "to_json(parameters)::VARCHAR AS parameters, to_json(parameter_types)::VARCHAR AS types, varargs, "
+    "function_type AS type, coalesce(comment, description) AS description, macro_definition AS definition, "
+    "NOT internal AS own FROM duckdb_functions() ORDER BY ALL",
+    "SELECT routine_schema AS schema, routine_name AS name, data_type AS result, lower(routine_type) AS type "
+    "FROM information_schema.routines ORDER BY 1, 2",
+    "LIST FUNCTIONS",
 )
+INDEXES = (
+    "SELECT schema_name AS schema, index_name AS name, table_name AS table, database_name AS database, "
+    "sql AS definition, comment FROM duckdb_indexes() ORDER BY 1, 2",
+    "SELECT schemaname AS schema, indexname AS name, tablename AS table, indexdef AS definition FROM pg_indexes "
+    "WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2",
+)
+TYPES = (
+    "SELECT schema_name AS schema, type_name AS name, CASE WHEN len(labels) > 0 THEN 'ENUM(''' || "
+    "array_to_string(labels, ''', ''') || ''')' ELSE logical_type END AS type, database_name AS database, comment "
+    "FROM duckdb_types() WHERE NOT internal ORDER BY 1, 2",
+    "SELECT user_defined_type_schema AS schema, user_defined_type_name AS name, "
+    "lower(user_defined_type_category) AS type FROM information_schema.user_defined_types ORDER BY 1, 2",
+)
+ENDED = frozenset(
+    {"cancelled", "canceled", "completed", "ended", "error", "failed", "stopped", "succeeded", "terminated"}
+)
+"""States of queries that do not run any more."""
+QUERY_CELLS = 100
+"""Characters of a query that its line in a list shows."""
 SHORT = 3
 """Columns that a list shows without +."""
 
 
-async def _asked(port: Port, sql: str) -> tuple[list[Column], Rows]:
-    """The rows of a statement; what it echoes says where this is. Raises what the client raises."""
-    return await asked(port.service.statements, sql, port.session.context, port.session.adopt)
+def _table(titles: Sequence[str], rows: Rows) -> Show:
+    return Show(texts_of(titles, rows))
 
 
-async def _first(port: Port, statements: Sequence[str]) -> tuple[list[Column], Rows]:
-    """The answer to the first of the statements that the service knows. Raises what the last of them raises."""
-    for sql in statements[:-1]:
-        with contextlib.suppress(StatementError):
-            return await _asked(port, sql)
-    return await asked(port.service.statements, statements[-1], port.session.context)
-
-
-def _at(columns: Sequence[Column], *names: str) -> int | None:
-    low = [column.name.lower() for column in columns]
-    return next((low.index(name) for name in names if name in low), None)
-
-
-def _value(row: Sequence[str | None], place: int | None) -> str:
-    return (row[place] or "") if place is not None and place < len(row) else ""
-
-
-def _listed(columns: Sequence[Column], rows: Rows, args: Args) -> Show:
-    """The rows whose name matches; without + the first columns of them."""
+def _chosen(columns: Sequence[Column], rows: Rows, args: Args) -> Rows:
+    """The rows whose name matches."""
     pattern = Pattern(args[0] if args else "*")
-    name = _at(columns, "name") or 0
-    kept = [row for row in rows if pattern.matches(_value(row, name))]
-    shown = len(columns) if args.plus else min(SHORT, len(columns))
-    return Show(table_of([(column.name, column.type) for column in columns[:shown]], [row[:shown] for row in kept]))
+    schema, name = at(columns, "schema"), at(columns, "name") or 0
+    return [row for row in rows if pattern.matches(value(row, schema), value(row, name))]
 
 
-def _lister(name: str, what: str, help_text: str, aliases: tuple[str, ...] = ()) -> Command:
-    """A command that shows what LIST tells."""
+def _lister(
+    name: str, statements: Sequence[str], help_text: str, aliases: tuple[str, ...] = (), short: int = SHORT
+) -> Command:
+    """A command that shows what the first of the statements tells that the service knows; + shows all columns."""
 
     async def body(port: Port, args: Args) -> Show:
-        columns, rows = await _asked(port, f"LIST {what}")
-        return _listed(columns, rows, args)
-
-    return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases))
-
-
-async def _relations(port: Port) -> list[tuple[str, str, str, str]]:
-    """Database, schema, name and type of each relation."""
-    columns, rows = await _first(port, RELATIONS)
-    context = port.session.context
-    name = _at(columns, "name", "relation_name", "table_name")
-    kind = _at(columns, "type", "relation_type", "kind")
-    database, schema = _at(columns, "database_name", "database"), _at(columns, "schema_name", "schema")
-    return [
-        (
-            _value(row, database) or context.database,
-            _value(row, schema) or context.schema,
-            _value(row, 0 if name is None else name),
-            _value(row, kind).lower().replace("_", " "),
-        )
-        for row in rows
-    ]
-
-
-async def _matching(port: Port, text: str, kinds: Sequence[str]) -> list[tuple[str, str, str, str]]:
-    """The relations that a pattern means: those of the current schema, unless it names another."""
-    pattern = Pattern(text or "*")
-    known = sorted(set(await _relations(port)))
-    context = port.session.context
-    here = {context.database.lower()}, {context.schema.lower()}
-    return [
-        found
-        for found in known
-        if pattern.matches(*found[:3])
-        and (not kinds or any(kind in found[3] for kind in kinds))
-        and (pattern.qualified or (found[0].lower() in here[0] and found[1].lower() in here[1]))
-    ]
-
-
-def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases: tuple[str, ...] = ()) -> Command:
-    async def body(port: Port, args: Args) -> Show:
-        found = await _matching(port, args[0] if args else "", kinds)
-        if args.plus:
-            titles = [(title, "VARCHAR") for title in ("database", "schema", "name", "type")]
-            return Show(table_of(titles, [list(row) for row in found]))
-        titles = [(title, "VARCHAR") for title in ("schema", "name", "type")]
-        return Show(table_of(titles, [list(row[1:]) for row in found]))
+        columns, rows = await told(port, *statements)
+        shown = len(columns) if args.plus else min(short, len(columns))
+        kept = [row[:shown] for row in _chosen(columns, rows, args)]
+        return Show(table_of([(column.name, column.type) for column in columns[:shown]], kept))
 
     return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases))
 
@@ -124,12 +84,12 @@ async def databases(port: Port, args: Args) -> Show:
         columns: list[Column] = []
         rows: Rows = []
         with contextlib.suppress(StatementError):
-            columns, rows = await _asked(port, f"LIST {what}")
+            columns, rows = await told(port, f"LIST {what}")
         context = port.session.context
         current = {context.database if kind == "database" else context.organization}
-        name = _at(columns, "name") or 0
+        name = at(columns, "name") or 0
         for row in rows:
-            if not pattern.matches(_value(row, name)):
+            if not pattern.matches(value(row, name)):
                 continue
             here = "*" if current & {value for value in row if value} else ""
             rest = [
@@ -137,77 +97,112 @@ async def databases(port: Port, args: Args) -> Show:
                 for column, value in zip(columns, row, strict=True)
                 if value and column.name.lower() != "name"
             ]
-            found.append([_value(row, name), kind, here, ", ".join(rest)])
-    titles = (("name", "VARCHAR"), ("kind", "VARCHAR"), ("current", "VARCHAR"), ("details", "VARCHAR"))
-    return Show(table_of(titles, found) if args.plus else table_of(titles[:3], [row[:3] for row in found]))
+            found.append([value(row, name), kind, here, ", ".join(rest)])
+    titles = ("name", "kind", "current", "details")
+    return _table(titles, found) if args.plus else _table(titles[:3], [row[:3] for row in found])
 
 
-@command("d", "[NAME]", aliases=("d+", "describe", ".schema", "!describe"))
-async def describe(port: Port, args: Args) -> Effect | None:
-    """Show the columns of a relation, or of all that a pattern means; alone, list the relations. + tells more."""
-    if not args:
-        return await _relation_lister("d", (), "").body(port, args)
-    pattern = Pattern(args[0])
-    found = await _matching(port, args[0], ())
-    known = [] if found else await _relations(port)
-    if not found and (known or not pattern.exact):
-        near = difflib.get_close_matches(args[0].rpartition(".")[2], {item[2] for item in known}, 2)
-        hint = f"is it {' or '.join(near)}?" if near else "\\d lists those of this schema, \\d *.* all"
-        raise StatementError(f"no relation matches {args[0]}", hint, Where(sqlstate.NO_RELATION))
-    if len(found) > MOST_DESCRIBED:
-        raise UsageError(f"{args[0]} means {len(found)} relations, more than {MOST_DESCRIBED}", "\\dt lists them")
-    if not found:
-        # The service knows best what such a name means, and says what is wrong with it.
-        return Many(await _described(port, args[0], "", plus=args.plus))
-    effects: list[Effect] = []
-    for database, schema, name, kind in found:
-        quoted = ".".join(_quoted(part) for part in (database, schema, name) if part)
-        title = f"{kind or 'relation'} {schema}.{name}" if schema else f"{kind or 'relation'} {name}"
-        effects += await _described(port, quoted, title, plus=args.plus)
-    return Many(effects)
+@command("df", "[PATTERN]", aliases=("df+",))
+async def functions(port: Port, args: Args) -> Effect:
+    """List functions with their arguments and results: alone your own, with a pattern the built-in ones too.
+
+    + adds what they do, and the definitions of macros."""
+    columns, rows = await told(port, *FUNCTIONS)
+    own = at(columns, "own")
+    rows = _chosen(columns, rows, args)
+    if own is not None and not args:
+        rows = [row for row in rows if value(row, own) == "true"]
+        if not rows:
+            return Say("There are no functions of your own; \\df * lists all, \\df PATTERN some.")
+    name, result = at(columns, "name") or 0, at(columns, "result")
+    listed: Rows = [
+        [
+            value(row, at(columns, "schema")) or None,
+            value(row, name),
+            value(row, result) or None,
+            _signature(columns, row),
+            value(row, at(columns, "type")).replace("_", " ") or None,
+            value(row, at(columns, "description")) or None,
+            value(row, at(columns, "definition")) or None,
+        ]
+        for row in rows
+    ]
+    titles = ("schema", "name", "result", "arguments", "type", "description", "definition")
+    shown = 7 if args.plus else 5
+    return _table(titles[:shown], [row[:shown] for row in listed])
 
 
-async def _described(port: Port, name: str, title: str, *, plus: bool) -> list[Effect]:
-    last = name.rpartition(".")[2].strip('"').replace("'", "''")
-    columns, rows = await _first_that_knows(port, name, last)
-    shown = len(columns) if plus else min(SHORT, len(columns))
-    result = table_of([(item.name, item.type) for item in columns[:shown]], [row[:shown] for row in rows])
-    effects: list[Effect] = [Show(result, title=title)]
-    if plus:
-        with contextlib.suppress(StatementError):
-            details, values = await _asked(port, f"DESCRIBE RELATION {name}")
-            if [item.name for item in details] != [item.name for item in columns]:
-                effects.append(Show(table_of([(item.name, item.type) for item in details], values)))
-    return effects
+def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | None:
+    """A function's arguments: names and types where both are told."""
+    if at(columns, "parameters") is None:
+        return value(row, at(columns, "signature", "arguments")) or None
+    names = json.loads(value(row, at(columns, "parameters")) or "[]") or []
+    types = json.loads(value(row, at(columns, "types")) or "[]") or []
+    each = [f"{name} {kind or ''}".strip() for name, kind in zip(names, types, strict=False)]
+    varargs = value(row, at(columns, "varargs"))
+    return ", ".join([*each, *([f"{varargs}..."] if varargs else [])])
 
 
-async def _first_that_knows(port: Port, name: str, last: str) -> tuple[list[Column], Rows]:
-    """DESCRIBE's answer, or that of information_schema; the error is DESCRIBE's own."""
-    try:
-        return await _asked(port, f"DESCRIBE RELATION COLUMNS {name}")
-    except StatementError:
-        with contextlib.suppress(StatementError):
-            columns, rows = await _asked(port, COLUMNS.format(name=f"'{last}'"))
-            if rows:
-                return columns, rows
-        raise
+@command("sf", "NAME", aliases=("sf+",))
+async def show_function(port: Port, args: Args) -> Print:
+    """Show the SQL that makes a macro. DuckDB does not tell the defaults of its parameters."""
+    columns, rows = await told(port, *FUNCTIONS)
+    known, rows = rows, _chosen(columns, rows, args)
+    name, schema = at(columns, "name") or 0, at(columns, "schema")
+    if not rows:
+        raise no_such("function", args[0], [value(row, name) for row in known])
+    place, kind = at(columns, "definition"), at(columns, "type")
+    made = [row for row in rows if value(row, place)]
+    if not made:
+        raise StatementError(f"the service tells no definition of {args[0]}", f"\\df+ {args[0]} shows what it tells")
+    lines = []
+    for row in made:
+        parts = [part for part in (value(row, schema), value(row, name)) if part]
+        table = "TABLE " if value(row, kind) == "table_macro" else ""
+        names = _signature(columns, row) or ""
+        lines.append(
+            f"CREATE OR REPLACE MACRO {'.'.join(map(quoted, parts))}({names}) AS {table}{value(row, place)};\n"
+        )
+    return Print("".join(lines), with_results=True)
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+@command("dq", "[PATTERN]", aliases=("dq+", "!queries"))
+async def queries(port: Port, args: Args) -> Show:
+    """List the queries that run: their text, whose they are, and since when. + lists all that the service knows."""
+    columns, rows = await told(port, "LIST QUERIES")
+    state = at(columns, "state", "currentstate", "actualstate", "status")
+    text = at(columns, "statement", "sql", "query", "name")
+    pattern = Pattern(args[0]) if args else None
+    if pattern is not None:
+        rows = [row for row in rows if any(pattern.matches(value or "") for value in row)]
+    if args.plus:
+        # A person reads the beginnings; DESCRIBE QUERY has the whole of one.
+        most = QUERY_CELLS if port.outlet.for_people else 1 << 20
+        if text is not None:
+            rows = [[*row[:text], one_line(value(row, text), most), *row[text + 1 :]] for row in rows]
+        return Show(table_of([(column.name, column.type) for column in columns], rows))
+    running = [row for row in rows if value(row, state).lower() not in ENDED]
+    wanted = {
+        "id": at(columns, "id", "queryid"),
+        "state": state,
+        "statement": text,
+        "owner": at(columns, "owner", "user"),
+        "since": at(columns, "created", "createdat", "createdon", "started"),
+    }
+    known = {title: place for title, place in wanted.items() if place is not None}
+    return _table(tuple(known), [[one_line(value(row, place), 1000) for place in known.values()] for row in running])
 
 
 COMMANDS = (
     databases,
-    describe,
-    _lister("dn", "SCHEMAS", "List schemas. + shows all of their columns."),
-    _relation_lister("dt", ("table",), "List tables of this schema, or of others: \\dt *.ord*", (".tables",)),
-    _relation_lister("dv", ("view",), "List views, materialized ones too."),
-    _relation_lister("dm", ("stream", "changelog"), "List streams and changelogs."),
-    _lister("ds", "STORES", "List stores. + shows all of their columns."),
-    _lister("de", "ENTITIES", "List the entities of the current store."),
-    _lister("df", "FUNCTIONS", "List functions."),
-    _lister("dp", "COMPUTE_POOLS", "List compute pools."),
-    _lister("dr", "ROLES", "List roles.", ("dg", "du")),
-    _lister("dq", "QUERIES", "List queries that run.", ("!queries",)),
+    _lister("dn", ("LIST SCHEMAS",), "List schemas. + shows all of their columns."),
+    _lister("di", INDEXES, "List indexes. + shows their definitions.", (".indexes",)),
+    _lister("dT", TYPES, "List the types that were made here."),
+    functions,
+    show_function,
+    _lister("ds", ("LIST STORES",), "List stores. + shows all of their columns."),
+    _lister("de", ("LIST ENTITIES",), "List the entities of the current store."),
+    _lister("dp", ("LIST COMPUTE_POOLS",), "List compute pools."),
+    _lister("dr", ("LIST ROLES",), "List roles.", ("dg", "du")),
+    queries,
 )

@@ -1,0 +1,231 @@
+"""Tables, views, streams and sequences: lists of them, what each is made of, and the SQL that makes it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Sequence
+
+from sqlshell.errors import StatementError, UsageError
+from sqlshell.interface import sqlstate
+from sqlshell.result import Rows
+from sqlshell.shell.asking import told
+from sqlshell.shell.commands.command import Args, Command, command
+from sqlshell.shell.details import Details, Inspector, ddl, key_of
+from sqlshell.shell.port import Effect, Many, Port, Print, Show
+from sqlshell.shell.rows import at, no_such, texts_of, value
+from sqlshell.sql.catalog import Relation
+from sqlshell.sql.names import Pattern, quoted
+
+MOST_DESCRIBED = 20
+"""Relations that one pattern describes."""
+RELATIONS = (
+    'SELECT database_name, schema_name, name, type FROM deltastream.sys."relations" '
+    "UNION ALL SELECT table_catalog, table_schema, table_name, "
+    "CASE table_type WHEN 'VIEW' THEN 'temporary view' ELSE 'temporary table' END "
+    "FROM information_schema.tables WHERE table_catalog = 'temp' "
+    "UNION ALL SELECT database_name, schema_name, sequence_name, 'sequence' FROM duckdb_sequences()",
+    'SELECT * FROM deltastream.sys."relations"',
+    "LIST RELATIONS",
+    "SELECT table_catalog AS database_name, table_schema AS schema_name, table_name AS name, table_type AS type "
+    "FROM information_schema.tables WHERE table_schema NOT IN ('information_schema', 'pg_catalog')",
+    "LIST TABLES",
+)
+SIZES = (
+    "SELECT database_name, schema_name, table_name, estimated_size, comment FROM duckdb_tables() UNION ALL "
+    "SELECT database_name, schema_name, view_name, NULL, comment FROM duckdb_views() WHERE NOT internal"
+)
+
+
+_INDEX = re.compile(r"CREATE (UNIQUE )?INDEX .+? ON .+?(?= USING\b|\s?\()", re.I | re.S)
+
+
+def _table(titles: Sequence[str], rows: Rows) -> Show:
+    return Show(texts_of(titles, rows))
+
+
+async def _relations(port: Port) -> list[Relation]:
+    """Every relation that the service tells of."""
+    columns, rows = await told(port, *RELATIONS)
+    context = port.session.context
+    name = at(columns, "name", "relationname", "tablename") or 0
+    kind = at(columns, "type", "relationtype", "kind")
+    database, schema = at(columns, "databasename", "database"), at(columns, "schemaname", "schema")
+    found = {
+        Relation(
+            value(row, database) or context.database,
+            value(row, schema) or context.schema,
+            value(row, name),
+            value(row, kind).lower().replace("_", " "),
+        )
+        for row in rows
+    }
+    return sorted(found, key=lambda item: (item.database, item.schema, item.name, item.kind))
+
+
+def _matching(port: Port, known: Sequence[Relation], text: str, kinds: Sequence[str] = ()) -> list[Relation]:
+    """The relations that a pattern means: temporary ones and those of the current schema, unless it names another."""
+    pattern = Pattern(text or "*")
+    context = port.session.context
+    here = context.database.lower(), context.schema.lower()
+
+    def seen(item: Relation) -> bool:
+        return item.kind.startswith("temporary") or (item.database.lower(), item.schema.lower()) == here
+
+    wanted = [item for item in known if not kinds or any(kind in item.kind for kind in kinds)]
+    found = [
+        item
+        for item in wanted
+        if pattern.matches(item.database, item.schema, item.name) and (pattern.qualified or seen(item))
+    ]
+    # `database.name` is read as DuckDB reads it, where no schema has that name.
+    return found or [item for item in wanted if pattern.matches(item.database, item.name) and pattern.qualified]
+
+
+def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases: tuple[str, ...] = ()) -> Command:
+    async def body(port: Port, args: Args) -> Show:
+        return await _list_relations(port, args, kinds)
+
+    return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases))
+
+
+async def _list_relations(port: Port, args: Args, kinds: tuple[str, ...]) -> Show:
+    found = _matching(port, await _relations(port), args[0] if args else "", kinds)
+    if not args.plus:
+        return _table(("schema", "name", "type"), [[item.schema, item.name, item.kind] for item in found])
+    sizes: Rows = []
+    with contextlib.suppress(StatementError):
+        sizes = (await told(port, SIZES))[1]
+    more = {tuple(row[:3]): row[3:] for row in sizes}
+    rows: Rows = [
+        [
+            item.database,
+            item.schema,
+            item.name,
+            item.kind,
+            *more.get((item.database, item.schema, item.name), [None, None]),
+        ]
+        for item in found
+    ]
+    titles = ("database", "schema", "name", "type", "rows", "comment")
+    # The numbers of rows are the engine's estimates; a service that knows no sizes has no such columns.
+    return _table(titles, rows) if sizes else _table(titles[:4], [row[:4] for row in rows])
+
+
+@command("d", "[NAME]", aliases=("d+", "describe", "!describe"))
+async def describe(port: Port, args: Args) -> Effect | None:
+    """Describe a relation, or all that a pattern means: columns, keys, constraints, indexes. Alone, list the relations.
+
+    + adds comments, keys beside their columns, the text of a view, and about how many rows there are."""
+    if not args:
+        return await _list_relations(port, args, ())
+    inspector = Inspector(lambda sql: told(port, sql))
+    known = await _relations(port)
+    found = _matching(port, known, args[0])
+    if len(found) > MOST_DESCRIBED:
+        raise UsageError(f"{args[0]} means {len(found)} relations, more than {MOST_DESCRIBED}", "\\dt lists them")
+    if not found:
+        try:
+            # The service may know names that it does not list, such as the entities of a store.
+            return Many(_shown(port, await inspector.described(args[0]), "", plus=args.plus))
+        except StatementError as error:
+            if Pattern(args[0]).exact and error.where.sql_state != sqlstate.NO_RELATION:
+                raise
+            raise no_such("relation", args[0], [item.name for item in known]) from None
+    effects: list[Effect] = []
+    for item in found:
+        place = f"{item.schema}.{item.name}" if item.schema and not item.kind.startswith("temporary") else item.name
+        title = f"{(item.kind or 'relation').capitalize()} {place}"
+        effects += _shown(port, await inspector.details(item), title, plus=args.plus)
+    return Many(effects)
+
+
+def _shown(port: Port, details: Details, title: str, *, plus: bool) -> list[Effect]:
+    """A table of the columns, and what else is known: below it for people, as a second result for programs."""
+    if details.sequence:
+        rows: Rows = [list(details.sequence.values())]
+        head = [Print(f"{title}\n", with_results=True)] if port.outlet.for_people else []
+        return [*head, _table(tuple(details.sequence), rows)]
+    rows = [[column.name, column.type, column.nullable or None] for column in details.columns]
+    titles = ["name", "type", "nullable"]
+    more = details.way != "described"
+    if more:
+        titles.append("default")
+        rows = [[*row, column.default] for row, column in zip(rows, details.columns, strict=True)]
+    if plus and more:
+        titles += ["key", "comment"]
+        rows = [
+            [*row, key_of(column.name, details.constraints) or None, column.comment or None]
+            for row, column in zip(rows, details.columns, strict=True)
+        ]
+    notes = _notes(details, plus=plus)
+    if port.outlet.for_people:
+        texts = [f"{title}\n" if title else "", _below(notes)]
+        above, below = ([Print(text, with_results=True)] if text else [] for text in texts)
+        return [*above, _table(titles, [[value or "" for value in row] for row in rows]), *below]
+    effects: list[Effect] = [_table(titles, rows)]
+    if plus and notes:
+        effects.append(_table(("what", "name", "definition"), [list(note) for note in notes]))
+    return effects
+
+
+def _below(notes: Sequence[tuple[str, str, str]]) -> str:
+    """Notes as psql has them below a table: headings, each with its lines."""
+    lines: list[str] = []
+    for head, name, text in notes:
+        if head in {"Comment", "Rows"}:
+            lines.append(f"{head}: {text}")
+            continue
+        if f"{head}:" not in lines:
+            lines.append(f"{head}:")
+        line = _INDEX.sub(lambda found: found[1] or "", text.rstrip(";")).strip() if head == "Indexes" else text
+        lines.append(("    " + (f"{quoted(name)} " if name else "") + line).replace("\n", "\n    "))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _notes(details: Details, *, plus: bool) -> list[tuple[str, str, str]]:
+    """What stands below the columns, as (heading, name, text)."""
+    heads = {"CHECK": "Check constraints", "FOREIGN KEY": "Foreign keys"}
+    notes = [(heads.get(item.kind, "Keys"), item.name, item.definition) for item in details.constraints]
+    notes.sort(key=lambda note: ("Keys", "Check constraints", "Foreign keys").index(note[0]))
+    notes += [("Indexes", name, text) for name, text in details.indexes]
+    notes += [("Referenced by", name, text) for name, text in details.referenced]
+    if plus:
+        notes += [
+            (head, "", text.strip())
+            for head, text in (
+                ("View definition", details.definition),
+                ("Comment", details.comment),
+                ("Rows", details.rows and f"about {details.rows}"),
+            )
+            if text
+        ]
+    return notes
+
+
+@command("schema", "[NAME]", aliases=(".schema", "sv", "sv+"))
+async def show_ddl(port: Port, args: Args) -> Print:
+    """Show the SQL that makes a relation, or all that a pattern means; alone, those of this schema."""
+    inspector = Inspector(lambda sql: told(port, sql))
+    known = await _relations(port)
+    found = _matching(port, known, args[0] if args else "")
+    if not found and args:
+        raise no_such("relation", args[0], [item.name for item in known])
+    # What others depend on comes first.
+    order = ("sequence", "table", "stream", "changelog", "view")
+
+    def rank(item: tuple[Relation, Details]) -> tuple[int, int]:
+        return next((at for at, kind in enumerate(order) if kind in item[0].kind), len(order)), item[1].age
+
+    made = sorted([(item, await inspector.details(item)) for item in found], key=rank)
+    return Print("".join(f"{ddl(*item)}\n" for item in made), with_results=True)
+
+
+COMMANDS = (
+    describe,
+    show_ddl,
+    _relation_lister("dt", ("table",), "List tables of this schema, or of others: \\dt *.ord*", (".tables",)),
+    _relation_lister("dv", ("view",), "List views, materialized ones too."),
+    _relation_lister("dm", ("stream", "changelog"), "List streams and changelogs."),
+    _relation_lister("dseq", ("sequence",), "List sequences."),
+)
