@@ -309,7 +309,7 @@ def test_what_is_not_there(program: Program) -> None:
     done = program("-q", "--on-error", "continue", stdin="\\sf abs\n\\d nothing.at.all\n\\d no*\n.schema nope\n")
     assert done.code == 1
     assert "no definition of abs" in done.err
-    assert done.err.count("no relation matches") == 3
+    assert done.err.count("no relation matches") == 3, done.err
 
 
 def test_a_served_service(program: Program, served: Served) -> None:

@@ -124,12 +124,14 @@ async def describe(port: Port, args: Args) -> Effect | None:
     found = _matching(port, known, args[0])
     if len(found) > MOST_DESCRIBED:
         raise UsageError(f"{args[0]} means {len(found)} relations, more than {MOST_DESCRIBED}", "\\dt lists them")
+    if not found and not Pattern(args[0]).exact:
+        raise no_such("relation", args[0], [])
     if not found:
         try:
             # The service may know names that it does not list, such as the entities of a store.
             return Many(_shown(port, await inspector.described(args[0]), "", plus=args.plus))
         except StatementError as error:
-            if Pattern(args[0]).exact and error.where.sql_state != sqlstate.NO_RELATION:
+            if not known and error.where.sql_state != sqlstate.NO_RELATION:
                 raise
             raise no_such("relation", args[0], [item.name for item in known]) from None
     effects: list[Effect] = []
