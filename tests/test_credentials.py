@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ OWN, OTHER = "https://own.example/v2", "https://other.example/v2"
 
 # Where a token may stand, always beside the URL of its own place: what the command line, the environment and the
 # profile hold, with the token `T`.
-TOKENS = {
+TOKENS: Mapping[str, Callable[[str], Mapping[str, Any]]] = {
     "flag": lambda file: {"target": OWN, "flags": {"token_file": file}},
     "environment": lambda file: {"environ": {"SQLSHELL_URL": OWN, "SQLSHELL_TOKEN": "T"}},
     "environment, file": lambda file: {"environ": {"SQLSHELL_URL": OWN, "SQLSHELL_TOKEN_FILE": file}},

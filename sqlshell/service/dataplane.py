@@ -114,7 +114,7 @@ async def _send(
 ) -> None:
     try:
         await socket.send_text(_metadata(query.feed.columns))
-        async with organization.streams.reader(query, session) as position:
+        async with organization.streams.reader(query, session) as (position, skip):
             while True:
                 try:
                     news = await organization.streams.next(query, position)
@@ -123,12 +123,15 @@ async def _send(
                     news = None
                 if news is None:
                     break
-                position, rows = news
-                for row in rows:
+                end, rows = news
+                for number, row in enumerate(rows[skip:], skip + 1):
                     # Waits where this reader is slow: what it has not taken stays in the table.
                     await socket.send_text(f'{{"type":"data","headers":{{}},"data":{row}}}')
+                    if session:
+                        query.places[session] = (position, number)
+                position, skip = end, 0
                 if session:
-                    query.places[session] = position
+                    query.places[session] = (position, skip)
         state, message = query.ended or (sqlstate.INTERNAL, "the query ended")
         await _error(socket, message, state)
     except (WebSocketDisconnect, RuntimeError, OSError):

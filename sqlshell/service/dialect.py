@@ -144,10 +144,14 @@ def names_of(text: str) -> Names:
     return tuple(part[1:-1].replace('""', '"') if part.startswith('"') else part.lower() for part in found)
 
 
+def bare(sql: str) -> str:
+    """A statement without its comments and with its strings empty."""
+    return _COMMENTS.sub(lambda found: "''" if (found[1] or "").startswith("'") else found[1] or " ", sql).lstrip()
+
+
 def targets(sql: str, verbs: str) -> list[Names]:
     """The names behind any of `verbs`, a regular expression, in a statement."""
-    text = _COMMENTS.sub(lambda found: found[1] or " ", sql)
-    return [names_of(found[1]) for found in re.finditer(rf"(?<!\w)(?:{verbs})\s+({_DOTTED})", text, re.I)]
+    return [names_of(found[1]) for found in re.finditer(rf"(?<!\w)(?:{verbs})\s+({_DOTTED})", bare(sql), re.I)]
 
 
 def _kind(text: str) -> str:

@@ -21,6 +21,7 @@ from sqlshell.service.dialect import (
     Print,
     StartPool,
     Use,
+    bare,
     read,
     targets,
 )
@@ -31,7 +32,12 @@ from sqlshell.service.organizations import Organizations
 from sqlshell.service.records import Ledger, Record
 from sqlshell.service.sessions import Session, Sessions
 
-APPEND_ONLY = r"update|delete\s+from|truncate(?:\s+table)?|merge\s+into|alter\s+table(?:\s+if\s+exists)?|replace\s+into"
+APPEND_ONLY = (
+    r"update|delete\s+from|truncate(?:\s+table)?|merge\s+into|alter\s+table(?:\s+if\s+exists)?|replace\s+into|"
+    r"create\s+or\s+replace\s+(?:table|view)"
+)
+MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?!\w)"
+ON_CONFLICT_UPDATE = r"(?<!\w)on\s+conflict(?!\w).*(?<!\w)do\s+update(?!\w)"
 ENDLESS = "a statement that reads a stream would never end: this is not a streaming engine"
 
 Begun = tuple[Feed, int]
@@ -91,7 +97,7 @@ class Execution:
             if feed is not None:
                 return feed, organization.engine.head(feed.stream)
         outcome = session.connection.run(sql, options, record.spool)
-        if organization.streams.known and re.match(r"\s*(?:drop|alter|rollback)", sql, re.I):
+        if organization.streams.known and re.match(MAY_DROP, bare(sql[:4000]), re.I):
             organization.check_streams()
         return outcome
 
@@ -99,12 +105,18 @@ class Execution:
     def _over_streams(connection: Connection, sql: str, named: Sequence[Relation], options: Options) -> Feed | None:
         """The feed of a SELECT over a stream; Failure for what an append-only endless relation cannot have."""
         feed = connection.feed(sql, named, options)
-        if feed is None and not re.match(r"\s*(?:select|with|from|explain|describe|show|summarize)(?!\w)", sql, re.I):
-            if any(connection.resolve(names) in named for names in targets(sql, APPEND_ONLY)):
+        if feed is not None:
+            return feed
+        plain = bare(sql)
+        first = re.match(r"\s*(select|with|from|explain|describe|show|summarize)(?!\w)", plain, re.I)
+        if first is None or first[1].lower() == "with":
+            updates = re.search(ON_CONFLICT_UPDATE, plain, re.I | re.S)
+            changing = APPEND_ONLY + (r"|insert\s+into" if updates else "")
+            if any(connection.resolve(names) in named for names in targets(plain, changing)):
                 raise Failure(sqlstate.UNSUPPORTED, "a stream is append-only: INSERT INTO is all that changes it")
-            if any(connection.resolve(names) in named for names in targets(sql, "from|join")):
-                raise Failure(sqlstate.UNSUPPORTED, ENDLESS)
-        return feed
+        if first is None and any(connection.resolve(names) in named for names in targets(sql, "from|join")):
+            raise Failure(sqlstate.UNSUPPORTED, ENDLESS)
+        return None
 
     def _print(self, session: Session, asked: Print, record: Record, options: Options) -> Outcome | Begun:
         organization = session.organization

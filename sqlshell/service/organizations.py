@@ -38,6 +38,7 @@ class Organization:
         self._folder = folder
         self._pools: dict[str, Pool] = {}
         self.streams = Streams(engine, self._known_streams())
+        self._tables = {relation: engine.identity(relation) for relation in self.streams.known}
 
     @property
     def first_database(self) -> str:
@@ -72,13 +73,15 @@ class Organization:
 
     def add_stream(self, relation: Relation) -> None:
         self.catalog.add(self.id, "stream", json.dumps(relation), {})
+        self._tables[relation] = self.engine.identity(relation)
         self.streams.known.add(relation)
 
     def check_streams(self) -> None:
-        """Forget streams whose relation is gone."""
+        """Forget streams whose relation is gone, or is another one of that name."""
         for relation in list(self.streams.known):
-            if not self.engine.exists(relation):
-                self.streams.known.discard(relation)
+            table = self.engine.identity(relation)
+            if table is None or table != self._tables.get(relation):
+                self.streams.forget(relation)
                 with contextlib.suppress(Failure):
                     self.catalog.drop(self.id, "stream", json.dumps(relation))
 
@@ -208,4 +211,7 @@ class Organizations:
             raise Failure(sqlstate.INTERNAL, said) from error
         for item in self.catalog.objects(organization_id, "store"):
             engine.mount(item.name, {}, base / "copies")
-        return Organization(organization_id, engine, self.catalog, folder, locked=True)
+        made = Organization(organization_id, engine, self.catalog, folder, locked=True)
+        # A service that was killed may not have noted that a stream was dropped.
+        made.check_streams()
+        return made

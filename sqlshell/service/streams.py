@@ -13,22 +13,31 @@ from collections.abc import AsyncIterator
 
 from msgspec import Struct, field
 
+from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Engine, Failure, Feed, Relation
 
 SEGMENT = 2000
 """Rows that are read at once."""
 
 SHARED = 64
-"""Segments that are kept for others at the same position."""
+SHARED_SIZE = 16 << 20
+"""Segments that are kept for others at the same position: how many, and how many characters of JSON together."""
+
+Place = tuple[int, int]
+"""Where a reader stands: a position, and how many rows of what is read from there it has already."""
 
 
 class Query(Struct, eq=False):
-    """One endless SELECT: where it began, who reads it, and how it ended ("" while it goes on)."""
+    """One endless SELECT: where it began, who reads it, and how it ended (None while it goes on).
+
+    `table` counts the tables that had the stream's name: a stream that is dropped and made again is another one.
+    """
 
     query_id: str
     feed: Feed
     start: int
-    places: dict[str, int] = field(default_factory=dict)
+    table: int
+    places: dict[str, Place] = field(default_factory=dict)
     reading: set[str] = field(default_factory=set)
     readers: int = 0
     idle_since: float = 0.0
@@ -44,8 +53,15 @@ class Streams:
         self._queries: dict[str, Query] = {}
         self._news = asyncio.Condition()
         self._version = 0
-        self._heads: dict[Relation, tuple[int, int, asyncio.Future[int]]] = {}
-        self._segments: OrderedDict[tuple[str, int], asyncio.Future[tuple[int, list[str]]]] = OrderedDict()
+        self._tables: dict[Relation, int] = {}
+        self._heads: dict[tuple[Relation, int], tuple[int, int, asyncio.Future[int]]] = {}
+        self._segments: OrderedDict[tuple[int, str, int], asyncio.Future[tuple[int, list[str]]]] = OrderedDict()
+        self._kept = 0
+
+    def forget(self, relation: Relation) -> None:
+        """The stream is gone: what reads it fails, and one that gets its name begins anew. From any thread."""
+        self._tables[relation] = self._tables.get(relation, 0) + 1
+        self.known.discard(relation)
 
     def find(self, query_id: str) -> Query | None:
         return self._queries.get(query_id)
@@ -54,16 +70,16 @@ class Streams:
         return list(self._queries.values())
 
     def begin(self, query_id: str, feed: Feed, start: int) -> Query:
-        query = self._queries[query_id] = Query(query_id, feed, start, idle_since=_now())
+        table = self._tables.get(feed.stream, 0)
+        query = self._queries[query_id] = Query(query_id, feed, start, table, idle_since=_now())
         return query
 
     async def changed(self) -> None:
-        """Rows may have come: whoever waits looks."""
-        if not self._queries:
-            return
+        """Rows may have come: whoever waits looks, and whoever begins later."""
         self._version += 1
-        async with self._news:
-            self._news.notify_all()
+        if self._queries:
+            async with self._news:
+                self._news.notify_all()
 
     async def end(self, query_id: str, state: str, message: str) -> None:
         """End a query for all who read it."""
@@ -74,8 +90,8 @@ class Streams:
                 self._news.notify_all()
 
     @contextlib.asynccontextmanager
-    async def reader(self, query: Query, session: str) -> AsyncIterator[int]:
-        """Count a reader; gives the position at which it begins.
+    async def reader(self, query: Query, session: str) -> AsyncIterator[Place]:
+        """Count a reader; gives the place at which it begins.
 
         A session that read this query before goes on behind the last row that was sent to it.
         """
@@ -84,7 +100,7 @@ class Streams:
             query.reading.add(known)
         query.readers += 1
         try:
-            yield query.places.get(known, query.start) if known else query.start
+            yield query.places.get(known, (query.start, 0))
         finally:
             query.readers -= 1
             query.idle_since = _now()
@@ -97,40 +113,55 @@ class Streams:
         """
         while query.ended is None:
             version = self._version
-            head = await self._head(query.feed.stream)
+            if query.table != self._tables.get(query.feed.stream, 0):
+                raise Failure(sqlstate.NO_RELATION, f"stream {query.feed.stream[2]!r} was dropped")
+            head = await self._head(query.feed.stream, query.table)
             if head > position:
-                return await self._segment(query.feed, position, min(head, position + SEGMENT))
+                return await self._segment(query, position, min(head, position + SEGMENT))
             async with self._news:
                 while self._version == version and query.ended is None:
                     await self._news.wait()
         return None
 
-    async def _head(self, stream: Relation) -> int:
-        version, head, looking = self._heads.get(stream, (-1, 0, None))
+    async def _head(self, stream: Relation, table: int) -> int:
+        key = stream, table
+        version, head, looking = self._heads.get(key, (-1, 0, None))
         if looking is None or version != self._version:
             looking = asyncio.ensure_future(asyncio.to_thread(self._engine.head, stream, head))
-            self._heads[stream] = (self._version, head, looking)
+            self._heads[key] = (self._version, head, looking)
         found = await asyncio.shield(looking)
-        version, head, now = self._heads[stream]
+        version, head, now = self._heads[key]
         if now is looking:
-            self._heads[stream] = (version, found, looking)
+            self._heads[key] = (version, found, looking)
         return found
 
-    async def _segment(self, feed: Feed, position: int, end: int) -> tuple[int, list[str]]:
-        key = (feed.sql, position)
+    async def _segment(self, query: Query, position: int, end: int) -> tuple[int, list[str]]:
+        key = (query.table, query.feed.sql, position)
         found = self._segments.get(key)
         if found is None:
-            found = self._segments[key] = asyncio.ensure_future(self._read(feed, position, end))
-            if len(self._segments) > SHARED:
-                self._segments.popitem(last=False)
+            found = self._segments[key] = asyncio.ensure_future(self._read(query.feed, position, end))
+            found.add_done_callback(self._count)
         try:
             return await asyncio.shield(found)
         except Failure:
             self._segments.pop(key, None)
             raise
 
+    def _count(self, read: asyncio.Future[tuple[int, list[str]]]) -> None:
+        """A segment has been read: the oldest go where there is too much."""
+        self._kept += _size(read)
+        while self._segments and (len(self._segments) > SHARED or self._kept > SHARED_SIZE):
+            self._kept -= _size(self._segments.popitem(last=False)[1])
+
     async def _read(self, feed: Feed, start: int, end: int) -> tuple[int, list[str]]:
         return end, await asyncio.to_thread(self._engine.rows, feed, start, end)
+
+
+def _size(read: asyncio.Future[tuple[int, list[str]]]) -> int:
+    """Characters of the rows; none where they are still read, or could not be."""
+    if not read.done() or read.cancelled() or read.exception() is not None:
+        return 0
+    return sum(map(len, read.result()[1]))
 
 
 def _now() -> float:

@@ -147,6 +147,14 @@ class DuckdbEngine:
     def columns(self, relation: Relation) -> str:
         return columns(relation)
 
+    def identity(self, relation: Relation) -> int | None:
+        wanted = " AND ".join(
+            f"{name} = '{part.replace(chr(39), chr(39) * 2)}'"
+            for name, part in zip(("database_name", "schema_name", "table_name"), relation, strict=True)
+        )
+        found = self.read_listing(f"SELECT table_oid FROM duckdb_tables() WHERE {wanted}")
+        return int(found[0][0]) if found else None
+
     def exists(self, relation: Relation) -> bool:
         return bool(self.read_listing(f"SELECT 1 FROM ({columns(relation)}) LIMIT 1"))
 

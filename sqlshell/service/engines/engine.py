@@ -139,6 +139,9 @@ class Engine(Protocol):
     def columns(self, relation: Relation) -> str:
         """SQL that lists a relation's columns: name, type, nullable."""
 
+    def identity(self, relation: Relation) -> int | None:
+        """A number that another table of the same name does not have while the engine is open; None for no table."""
+
     def exists(self, relation: Relation) -> bool: ...
 
     def read_listing(self, sql: str) -> list[tuple[str, ...]]:
