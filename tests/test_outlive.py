@@ -379,6 +379,31 @@ def test_rows_of_a_stream_stay_in_their_file(program: Program, kept: Served, tmp
     assert (tmp_path / "rows.csv").read_text() == "a\n7\n"
 
 
+def test_what_is_not_ready_is_waited_for_as_long_as_was_said(program: Program, kept: Served) -> None:
+    made = program("-c", "create compute_pool idle; stop compute_pool idle", env=to(kept))
+    assert made.code == 0, made.err
+    for argv, code, said in (
+        (["--retries", "1"], 1, "(1 of 1)"),
+        (["--wait", "1"], 4, "after 1 s"),
+    ):
+        done = program(*argv, "--compute-pool", "idle", "-c", "select 1", env=to(kept))
+        assert (done.code, done.out) == (code, ""), done.err
+        assert said in done.err
+        assert "3E004" in done.err
+
+
+def test_wait_is_bounded_too(program: Program, kept: Served) -> None:
+    slow = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
+    begun = program("--wait", "0.2", "-c", slow, env=to(kept))
+    assert begun.code == 4, begun.err
+    entry = jobs(program, to(kept))[0]
+    waited = program("--wait", "0.3", "-c", f"\\wait {entry['id']}", env=to(kept))
+    ended = program("-c", f"\\cancel {entry['id']}", env=to(kept))
+    assert waited.code == 4, waited.err
+    assert "still runs" in waited.err
+    assert ended.code == 0
+
+
 def test_a_token_command(program: Program, kept: Served, tmp_path: Path) -> None:
     folder = tmp_path / "config"
     folder.mkdir()

@@ -92,6 +92,10 @@ class Auto(Struct):
         await (await self.chosen()).terminate(query_id, context)
 
     @property
+    def wait_limit(self) -> float | None:
+        return self.v2.wait_limit
+
+    @property
     def keeps(self) -> bool:
         return self._chosen is None or self._chosen.keeps
 

@@ -34,7 +34,6 @@ from sqlshell.result import Body, Column
 
 POLL_SHORTEST = 0.003
 POLL_LONGEST = 1.0
-MAX_WAITS_ON_NOT_READY = 8
 MESSAGE_LIMIT = 2_000
 
 

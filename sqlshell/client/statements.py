@@ -6,13 +6,12 @@ import asyncio
 import secrets
 import time
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 
 from msgspec import Struct, field
 
 from sqlshell.client.pages import statement_path
 from sqlshell.client.protocol import (
-    MAX_WAITS_ON_NOT_READY,
     Done,
     Fail,
     Follow,
@@ -46,6 +45,10 @@ __all__ = ["Statements", "Submission", "Watch", "fresh_session_id"]
 
 UNCERTAIN = frozenset({408, 500, 502, 503, 504})
 """Answers to a submission after which the statement may run all the same."""
+
+NAMED_SECONDS = 2.0
+LOOKED_UP_SECONDS = 0.5
+"""How long a submission and a look-up may take where --wait is shorter."""
 
 HISTORY_SECONDS = 5.0
 """How long the cause of a stream's failure is asked for."""
@@ -141,21 +144,33 @@ class Statements(Struct):
 
     async def _begun(self, asked: Submission, context: SessionContext, began: float, watch: Watch) -> Done | Follow:
         """Submit, and wait for one statement; what met something that is not ready (class 3E) is submitted again."""
-        for attempt in range(MAX_WAITS_ON_NOT_READY + 1):
-            step = await self._submit(asked, context, watch)
+        network = self.transport.network
+        attempt = 0
+        while True:
+            step = await self._submit(asked, context, watch, began)
             if isinstance(step, Follow):
                 return step
             try:
                 return await self._wait(step, context, began, watch)
             except StatementError as error:
-                if not sqlstate.not_ready(error.where.sql_state) or attempt == MAX_WAITS_ON_NOT_READY:
+                wait, elapsed = not_ready_wait(attempt), time.monotonic() - began
+                if not sqlstate.not_ready(error.where.sql_state) or attempt >= network.retries:
                     raise
-                wait = not_ready_wait(attempt)
-                watch.say(f"{error.message} ({error.where.sql_state}): trying again in {wait:g} s")
+                left = self.wait_limit - elapsed if self.wait_limit is not None else None
+                if left is not None and wait > left:
+                    await asyncio.sleep(max(0.0, left))
+                    hint = "the statement did not run; --wait gives it more time"
+                    raise WaitTimeout(f"{error.message} after {self.wait_limit:g} s", hint, error.where) from None
+                if elapsed + wait > network.timeout:
+                    raise
+                attempt += 1
+                watch.say(
+                    f"{error.message} ({error.where.sql_state}): trying again in {wait:g} s"
+                    f" ({attempt} of {network.retries})"
+                )
                 await asyncio.sleep(wait)
-        raise AssertionError("unreachable")
 
-    async def _submit(self, asked: Submission, context: SessionContext, watch: Watch) -> Step:
+    async def _submit(self, asked: Submission, context: SessionContext, watch: Watch, began: float) -> Step:
         upload = self.body(asked, context, watch)
 
         def read(answer: Answer) -> Step:
@@ -167,19 +182,31 @@ class Statements(Struct):
             return step
 
         content = upload if upload.files else upload.head + f"--{upload.boundary}--\r\n".encode()
+        sending = self.transport.asked(
+            "POST", "/v2/statements", read, content=content, content_type=upload.content_type, again=asked.reads_only
+        )
         try:
-            return await self.transport.asked(
-                "POST",
-                "/v2/statements",
-                read,
-                content=content,
-                content_type=upload.content_type,
-                again=asked.reads_only,
-            )
-        except ConnectionBroken as error:
+            # Files take the time that they take; what has no id yet could not be fetched later.
+            return await (sending if upload.files else self._within(sending, began, NAMED_SECONDS))
+        except (ConnectionBroken, WaitTimeout) as error:
             if not asked.reads_only:
                 may_have_run(error)
             raise
+
+    async def _within(self, work: Awaitable[Step], began: float, least: float, statement_id: str = "") -> Step:
+        """What `work` gives, unless --wait runs out, after `least` seconds at the earliest. Raises WaitTimeout."""
+        if self.wait_limit is None:
+            return await work
+        deadline = asyncio.timeout(max(least, began + self.wait_limit - time.monotonic()))
+        try:
+            async with deadline:
+                return await work
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            told = f"{self._base} has not answered after {time.monotonic() - began:.1f} s"
+            hint = f"\\fetch {statement_id} brings the result" if statement_id else ""
+            raise WaitTimeout(told, hint, Where(statement_id=statement_id)) from None
 
     def body(self, asked: Submission, context: SessionContext, watch: Watch) -> Upload:
         """The body of a submission. Raises UsageError."""
@@ -216,7 +243,8 @@ class Statements(Struct):
                             Where(sqlstate.RUNNING, step.statement_id),
                         )
                     await asyncio.sleep(poll_wait(elapsed))
-                    step = await self.look_up(step.statement_id, context)
+                    known = step.statement_id
+                    step = await self._within(self.look_up(known, context), began, LOOKED_UP_SECONDS, known)
 
     async def _result(self, done: Done, context: SessionContext, watch: Watch) -> Result:
         watch.context(done.head.metadata.context if done.head.metadata else None)

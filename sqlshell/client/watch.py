@@ -46,7 +46,10 @@ class Rules(Struct, frozen=True):
 
 
 class Client(Protocol):
-    """A service by one of its interfaces."""
+    """A service by one of its interfaces. `wait_limit` is how many seconds one statement is waited for."""
+
+    @property
+    def wait_limit(self) -> float | None: ...
 
     def run(
         self, asked: Submission, context: SessionContext, watch: Watch | None = None

@@ -19,7 +19,7 @@ from sqlshell.client.statements import fresh_session_id
 from sqlshell.client.watch import Client, Submission, Watch
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import ShellError, UsageError
+from sqlshell.errors import ShellError, UsageError, WaitTimeout, Where
 from sqlshell.interface import sqlstate
 from sqlshell.shell.journal import Entry, Journal
 from sqlshell.shell.words import duration, one_line
@@ -101,13 +101,17 @@ class Background:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def wait(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
-        """Until a statement has ended: its sqlState, and what the service says. Raises ShellError."""
-        wait = 0.05
+        """Until a statement has ended: its sqlState, and what the service says. Raises ShellError, WaitTimeout."""
+        wait, began, limit = 0.05, time.monotonic(), self._client.wait_limit
         while True:
             state, said = await self._client.state(statement_id, context)
             if not sqlstate.running(state):
                 self._journal.ended(statement_id, state, said)
                 return state, said
+            if limit is not None and time.monotonic() - began >= limit:
+                hint = f"it goes on there; \\wait {statement_id} waits again"
+                where = Where(state, statement_id)
+                raise WaitTimeout(f"the statement still runs after {limit:g} s", hint, where)
             await asyncio.sleep(wait)
             wait = min(wait * 1.3, 2.0)
 

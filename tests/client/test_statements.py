@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sqlshell.client.options import Network
 from sqlshell.client.results import Results
 from sqlshell.client.statements import Statements, Submission, Watch
 from sqlshell.client.target import parse
@@ -40,6 +41,7 @@ class Scripted:
 @contextmanager
 def scripted(*answers: tuple[int, Any]) -> Iterator[Scripted]:
     state = Scripted(list(answers))
+    silent = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -48,6 +50,9 @@ def scripted(*answers: tuple[int, Any]) -> Iterator[Scripted]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             state.asked.append((self.command, self.path, dict(self.headers), body))
             status, given = state.answers.pop(0) if len(state.answers) > 1 else state.answers[0]
+            if given == "silence":
+                silent.wait(10)
+                given = "break"
             if given == "break":
                 self.close_connection = True
                 return
@@ -71,18 +76,23 @@ def scripted(*answers: tuple[int, Any]) -> Iterator[Scripted]:
     try:
         yield state
     finally:
+        silent.set()
         server.shutdown()
         thread.join()
         server.server_close()
 
 
 def run(
-    state: Scripted, watch: Watch | None = None, wait: float | None = None, sql: str = "insert into t values (1)"
+    state: Scripted,
+    watch: Watch | None = None,
+    wait: float | None = None,
+    sql: str = "insert into t values (1)",
+    network: Network | None = None,
 ) -> list[Rows]:
     """The rows of each result of one submission."""
 
     async def work() -> list[Rows]:
-        transport = Transport(parse(state.url), "tok")
+        transport = Transport(parse(state.url), "tok", network=network)
         try:
             found = []
             asked = Submission(sql, reads_only=reads_only(sql))
@@ -120,6 +130,35 @@ def test_not_ready_is_tried_again_and_said() -> None:
     assert [asked[0] for asked in state.asked] == ["POST", "POST", "GET", "POST"]
     assert len(said) == 2
     assert "warming up" in said[0]
+
+
+LOST = {"sqlState": "3E004", "message": "the pool is stopped", "statementID": ID, "createdOn": 1}
+
+
+@pytest.mark.parametrize(
+    ("network", "wait", "posts", "error"),
+    [
+        (Network(retries=0), None, 1, StatementError),
+        (Network(retries=2), None, 3, StatementError),
+        (Network(retries=9, timeout=0.5), None, 2, StatementError),
+        (Network(retries=9), 0.6, 2, WaitTimeout),
+        (Network(retries=0), 0.1, 1, StatementError),
+    ],
+)
+def test_what_is_not_ready_is_waited_for_within_the_limits(
+    network: Network, wait: float | None, posts: int, error: type[ShellError]
+) -> None:
+    with scripted((200, LOST)) as state, pytest.raises(error, match="the pool is stopped") as caught:
+        run(state, wait=wait, network=network)
+    assert len(state.asked) == posts
+    assert caught.value.where.sql_state == "3E004"
+
+
+@pytest.mark.parametrize("answers", [[(200, "silence")], [(202, RUNNING), (200, "silence")]])
+def test_a_silent_service_is_not_waited_for_longer(answers: Script) -> None:
+    with scripted(*answers) as state, pytest.raises(WaitTimeout) as caught:
+        run(state, wait=0.1)
+    assert caught.value.where.statement_id == (ID if len(answers) > 1 else "")
 
 
 def test_partitions_are_tried_again_and_keep_their_order() -> None:
