@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from sqlshell.errors import ShellError
@@ -14,16 +14,18 @@ from sqlshell.output.cells import printable
 class Diagnostics:
     """Speaks to the person on `stream`. What it is given is made safe to print: it often comes from a service.
 
-    `quiet` keeps notes back, `verbose` lets details through; errors and warnings are always told.
+    While `quiet` says so notes are kept back, `verbose` lets details through; errors and warnings are always told.
     """
 
-    def __init__(self, stream: TextIO, *, quiet: bool = False, verbose: int = 0) -> None:
+    def __init__(self, stream: TextIO, *, quiet: Callable[[], bool] = lambda: False, verbose: int = 0) -> None:
         self._stream = stream
         self.quiet = quiet
         self.verbose = verbose
 
     def error(self, error: ShellError, excerpt: Sequence[str] = ()) -> None:
-        """`FILE:LINE: error SQLSTATE (meaning): message`, the lines of `excerpt`, then hint and statementID."""
+        """`FILE:LINE: error SQLSTATE (meaning): message`, the lines of `excerpt`, then the hint.
+
+        With -v the statementID too."""
         where = error.where
         place = f"{where.file}:{where.line}: " if where.file and where.line else f"{where.file}: " if where.file else ""
         words = meaning(where.sql_state)
@@ -31,7 +33,7 @@ class Diagnostics:
         lines = [f"{place}error{state}: {error.message.rstrip()}".replace("\n\n", "\n")]
         lines += excerpt
         tail = [error.hint] if error.hint else []
-        if where.statement_id and where.statement_id not in error.message + error.hint:
+        if self.verbose and where.statement_id and where.statement_id not in error.message + error.hint:
             tail.append(f"statement {where.statement_id}")
         if tail:
             lines.append("  " + "; ".join(tail))
@@ -42,7 +44,7 @@ class Diagnostics:
 
     def note(self, text: str) -> None:
         """Something that a person wants to know and a script does not."""
-        if not self.quiet:
+        if not self.quiet():
             self._write(text)
 
     def detail(self, text: str, level: int = 1) -> None:

@@ -81,15 +81,16 @@ def _started(asked: Start) -> int:
     scripts = list(asked.scripts)
     if not scripts and not sys.stdin.isatty():
         scripts = [("file", "-")]
-    diagnostics = Diagnostics(sys.stderr, quiet=bool(asked.flags.get("quiet")), verbose=asked.flags.get("verbose", 0))
+    flags = asked.flags
+    diagnostics = Diagnostics(sys.stderr, quiet=lambda: bool(flags.get("quiet")), verbose=flags.get("verbose", 0))
     place = find_place(
         _target(asked, diagnostics), asked.flags, asked.environ, asked.config, diagnostics.warn, asked.target
     )
     settings = place.settings
-    diagnostics.quiet, diagnostics.verbose = settings["quiet"], settings["verbose"]
     options = _options(settings, asked.output)
-    options.maxwidth = 0 if scripts else PROMPT_MAXWIDTH
-    if isinstance(place.where, Local) and place.where.database is None and not place.where.views:
+    diagnostics.quiet, diagnostics.verbose = lambda: options.quiet, settings["verbose"]
+    options.maxwidth, options.timing = (0, False) if scripts else (PROMPT_MAXWIDTH, True)
+    if not scripts and isinstance(place.where, Local) and place.where.database is None and not place.where.views:
         diagnostics.note("local service, transient: nothing is kept (sqlshell FILE.duckdb keeps it, --help says more)")
     session = Session(context_of(place), options, label(place), isinstance(place.where, Local), not scripts)
     session.sources, session.began_with = sources_of(place), session.context

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 
+from sqlshell.errors import OutputError
 from sqlshell.output.command import Closed
 from sqlshell.output.formats import Summary, Writer
 from sqlshell.output.sink import Sink
@@ -23,24 +25,31 @@ async def copy(result: Result, writer: Writer, sink: Sink) -> Summary:
     The sink stays open. Raises OutputError, and what reading the batches raises; the rows before an error are written.
     """
     rows = size = 0
+    at_line_start = True
     coming = _Coming(result.batches, writer, sink)
     try:
-        await _put(sink, writer.begin(result.columns))
+        at_line_start = await _put(sink, writer.begin(result.columns)) in {b"", b"\n"}
         while (batch := await coming.next()) is not None:
             size += batch.size
             chunks = writer.write(batch)
             rows += len(batch.rows) if batch.announced is None else batch.announced
             # Whoever feeds an endless result must not find us waiting for whoever reads it.
-            await _put(sink, chunks, apart=result.endless is not None)
+            last = await _put(sink, chunks, apart=result.endless is not None)
+            at_line_start = last == b"\n" or (at_line_start and not last)
         await _put(sink, writer.end(Summary(rows, True)))
         await _finish(sink)
         return Summary(rows, True, size)
     except Closed:
         await _finish(sink)
         return Summary(rows, False, size)
-    except Exception:
-        # Whoever reads in a pager goes on reading what came before the error.
-        await _finish(sink)
+    except BaseException as error:
+        if not (at_line_start or sink.blocking):
+            # What is said of the error begins a line, and so does the next result.
+            with contextlib.suppress(Closed, OutputError):
+                sink.write(b"\n")
+        if isinstance(error, Exception):
+            # Whoever reads in a pager goes on reading what came before the error.
+            await _finish(sink)
         raise
     finally:
         await result.batches.aclose()
@@ -86,15 +95,17 @@ class _Coming:
         return LOOK_SECONDS if left is None else min(left, LOOK_SECONDS)
 
 
-async def _put(sink: Sink, chunks: Iterable[bytes], *, apart: bool = False) -> None:
+async def _put(sink: Sink, chunks: Iterable[bytes], *, apart: bool = False) -> bytes:
+    """Write them; the last byte of them."""
     data = b"".join(chunks)
     if not data:
-        return
+        return b""
     if sink.blocking or apart:
         # A pager that nobody scrolls must not stop the event loop.
         await asyncio.to_thread(sink.write, data)
     else:
         sink.write(data)
+    return data[-1:]
 
 
 async def _finish(sink: Sink) -> None:

@@ -16,13 +16,14 @@ RULE = "+" + "-" * 10
 
 
 class VerticalWriter:
-    """Nothing is held: the width of the names is known from the columns."""
+    """Nothing is held: the width of the names is known from the columns. Without `header` blank lines part records."""
 
     holding = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = NULL if options.null is None else printable(options.null)
         self._paint = options.paint
+        self._numbered = options.header
         self._names: list[str] = []
         self._width = 0
         self._count = 0
@@ -41,6 +42,9 @@ class VerticalWriter:
         ]
         first = self._count + 1
         self._count += len(batch.rows)
+        if not self._numbered:
+            records = "\n\n".join(map("\n".join, zip(*columns, strict=True)))
+            return [encode(("\n" if first > 1 else "") + records + "\n")]
         heads = (f"-[ RECORD {number} ]".ljust(self._width + 1, "-") + RULE for number in range(first, self._count + 1))
         return [encode("\n".join(map("\n".join, zip(heads, *columns, strict=True))) + "\n")]
 

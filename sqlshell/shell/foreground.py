@@ -200,15 +200,17 @@ class Foreground:
             self._tell(result, rows, complete, size, seconds)
 
     def _tell(self, result: Result, rows: int | None, complete: bool, size: int, seconds: float) -> None:
-        """Rows, bytes and time: to a person always, of a script with -v."""
+        """Rows and time: to a person always, of a script with \\timing or -v, which adds bytes and the statementID."""
         said = _said(result, rows, complete)
-        if size:
-            said += f", {amount(size)}"
-        if not self._session.interactive:
-            self._diagnostics.detail(f"statement {result.statement_id}: {said} ({duration(seconds)})")
+        if self._diagnostics.verbose:
+            said += f", {amount(size)}" if size else ""
+            said += f", statement {result.statement_id}" if result.statement_id else ""
+            said += f" ({duration(seconds)})"
+        elif self._session.options.timing:
+            said += f" ({duration(seconds)})"
+        elif not self._session.interactive:
             return
-        named = f", statement {result.statement_id}" if self._diagnostics.verbose else ""
-        self._diagnostics.say(f"{said} ({duration(seconds)}){named}" if self._session.options.timing else said + named)
+        self._diagnostics.say(said)
 
     async def _after_endless(self, endless: Endless, result: Result, seconds: float, *, own: bool) -> None:
         """Say how many rows came, and what becomes of the query."""

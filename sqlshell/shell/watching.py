@@ -62,9 +62,9 @@ class _View:
         screen = self._shell.outlet.screen_for(result)
         heading = f"{time.strftime('%c')} (every {self._asked.seconds:g}s)"
         if not live(self._shell.session, screen):
-            read = self._shell.outlet.print(f"{heading}\n", with_results=True)
+            self._shell.announce(heading)
             shown = await self._shell.outlet.show(table_of([(c.name, c.type) for c in result.columns], rows))
-            self.alone = not (read and shown.complete)
+            self.alone = not shown.complete
             return summary
         changed = _changes(self._before, rows)
         self._before = rows

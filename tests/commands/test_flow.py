@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -190,12 +191,20 @@ def test_a_value_of_a_service_is_one_local_statement(program: Program, tmp_path:
 
 
 def test_watch_in_a_script(program: Program) -> None:
-    done = program("-q", "--format", "csv", stdin="select 1 as a \\watch i=0.01 c=3\nselect 2 as b;\n")
-    assert done.out.count("every 0.01s") == 3
-    assert done.out.count("a\n1\n") == 3
-    assert done.out.endswith("b\n2\n")
-    done = program("-q", "--format", "csv", stdin="select 1 as a where false \\watch i=0.01 m=1\n")
-    assert done.out.count("every") == 1
+    done = program("--format", "csv", stdin="select 1 as a \\watch i=0.01 c=3\nselect 2 as b;\n")
+    assert done.err.count("every 0.01s") == 3
+    assert done.out == "a\n1\n" * 3 + "b\n2\n"
+    done = program("--format", "csv", stdin="select 1 as a where false \\watch i=0.01 m=1\n")
+    assert (done.err.count("every"), done.out) == (1, "a\n")
+    assert program("-q", stdin="select 1 as a \\watch i=0.01 c=2\n").err == ""
+
+
+def test_times_in_a_script(program: Program) -> None:
+    script = "select 1 as a;\n\\timing on\nselect 2 as b;\ncreate table t (i int);\n\\timing off\nselect 3 as c;\n"
+    done = program("--format", "csv", stdin=script)
+    assert done.out == "a\n1\nb\n2\nc\n3\n"
+    said = [re.sub(r"[\d.]+ m?s", "TIME", line) for line in done.err.splitlines()]
+    assert said == ["Timing is on.", "1 row (TIME)", "CREATE TABLE (TIME)", "Timing is off."]
 
 
 def test_watch_ends_with_its_reader(tmp_path: Path) -> None:
@@ -210,7 +219,7 @@ def test_watch_ends_with_its_reader(tmp_path: Path) -> None:
         timeout=60,
         check=False,
     )
-    assert done.stdout.count(b"every 0.05s") == 2
+    assert done.stdout == b"a\n1\na\n1\n"
     assert done.stderr == b""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import os
 from pathlib import Path
@@ -148,6 +149,16 @@ def test_the_loop_stops_when_the_reader_leaves_or_a_batch_fails() -> None:
     with pytest.raises(ProtocolError):
         asyncio.run(copy(Result([Column("a")], failing), writer, StreamSink(io.BytesIO())))
     assert failing.closed
+
+
+def test_what_breaks_off_ends_its_line() -> None:
+    for count, failing, text in ((3, 2, b'[{"a":1},\n {"a":2}\n'), (3, 0, b""), (2, -1, b'[{"a":1},\n {"a":2}]\n')):
+        stream = io.BytesIO()
+        writer = format_named("json").factory(WriterOptions())
+        with contextlib.suppress(ProtocolError):
+            columns = [Column("a", "INTEGER")]
+            asyncio.run(copy(Result(columns, Batches(count, failing)), writer, StreamSink(stream)))
+        assert stream.getvalue() == text
 
 
 def test_formats_by_ending() -> None:

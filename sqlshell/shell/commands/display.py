@@ -38,7 +38,7 @@ async def choose_format(port: Port, args: Args) -> Say:
 
 @command("timing", "[on|off]", aliases=(".timer",))
 async def timing(port: Port, args: Args) -> Say:
-    """Show the time after each result, or not; without a word, the other way than now."""
+    """Show the time that each statement took, or not; without a word, the other way than now. Scripts begin without."""
     options = port.session.options
     options.timing = SWITCH[args[0]] if args else not options.timing
     return Say(f"Timing is {'on' if options.timing else 'off'}.")
@@ -60,15 +60,15 @@ async def theme(port: Port, args: Args) -> Say:
 
 @command("t", "[on|off]", aliases=("tuples_only",))
 async def rows_only(port: Port, args: Args) -> Say:
-    """Show rows without the names of their columns; without a word, the other way than now."""
+    """Show rows without the names of their columns, records without their numbers; alone, the other way than now."""
     options = port.session.options
     options.header = not (SWITCH[args[0]] if args else options.header)
-    return Say(f"Column names are {'on' if options.header else 'off'}.")
+    return Say(f"Tuples only is {'off' if options.header else 'on'}.")
 
 
 @command("headers", "[on|off]", aliases=(".headers", ".header"))
 async def headers(port: Port, args: Args) -> Say:
-    """Show the names of columns, or not; without a word, the other way than now."""
+    """Show the names of columns, or not; alone, the other way than now. The opposite of \\t."""
     options = port.session.options
     options.header = SWITCH[args[0]] if args else not options.header
     return Say(f"Column names are {'on' if options.header else 'off'}.")
@@ -87,8 +87,12 @@ async def pset(port: Port, args: Args) -> Say:
                 f"  {name.ljust(names)}  {shown[name].ljust(values)}  {_allowed(port, name)}".rstrip() for name in NAMES
             )
         )
-    name = args[0].replace("-", "_")
-    name = {"tuples_only": "header", "columns": "maxwidth"}.get(name, name)
+    asked = args[0].lower().replace("-", "_")
+    if asked in {"tuples_only", "t"}:
+        if len(args) > 1:
+            options.header = not _read(port, "header", args[1])
+        return Say(f"tuples_only is {_shown(not options.header)}.")
+    name = {"columns": "maxwidth", "x": "expanded"}.get(asked, asked)
     if name not in NAMES:
         import difflib
 
@@ -137,8 +141,12 @@ def _allowed(port: Port, name: str) -> str:
 
 def _read(port: Port, name: str, text: str) -> object:
     old = getattr(Options(), name)
-    if name in WORDS and text not in WORDS[name]:
-        raise UsageError(f"{name} is one of {', '.join(WORDS[name])}, not {text!r}")
+    if name == "expanded" and text.lower() in SWITCH:
+        return "on" if SWITCH[text.lower()] else "off"
+    if name in WORDS:
+        if text.lower() not in WORDS[name]:
+            raise UsageError(f"{name} is one of {', '.join(WORDS[name])}, not {text!r}")
+        return text.lower()
     if isinstance(old, bool):
         if text.lower() not in SWITCH:
             raise UsageError(f"{name} is on or off, not {text!r}")

@@ -1,0 +1,148 @@
+"""Every display option does what it says, in every format that it is for, and nothing in the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlshell.output.formats import FORMATS
+from sqlshell.shell.commands.display import NAMES
+from tests.conftest import Program
+
+SQL = "select 1234567.5::double as a, null as b, 'a long text' as c;"
+PLAIN = {
+    "table": "+-----------+------+-------------+\n|         a | b    | c           |\n"
+    "|-----------+------+-------------|\n| 1234567.5 | NULL | a long text |\n+-----------+------+-------------+\n",
+    "vertical": "-[ RECORD 1 ]+----------\na | 1234567.5\nb | NULL\nc | a long text\n",
+    "csv": "a,b,c\n1234567.5,,a long text\n",
+    "tsv": "a\tb\tc\n1234567.5\t\\N\ta long text\n",
+    "json": '[{"a":1234567.5,"b":null,"c":"a long text"}]\n',
+    "jsonl": '{"a":1234567.5,"b":null,"c":"a long text"}\n',
+}
+DIFFERENT: dict[str, dict[str, str]] = {
+    "tuples_only on": {
+        "table": "+-----------+------+-------------+\n| 1234567.5 | NULL | a long text |\n"
+        "+-----------+------+-------------+\n",
+        "vertical": "a | 1234567.5\nb | NULL\nc | a long text\n",
+        "csv": "1234567.5,,a long text\n",
+        "tsv": "1234567.5\t\\N\ta long text\n",
+    },
+    "tuples_only off": {},
+    "header on": {},
+    "null ∅": {
+        "table": PLAIN["table"].replace("+------+", "+-----+").replace("NULL", "∅  ").replace("| b    |", "| b   |"),
+        "vertical": PLAIN["vertical"].replace("NULL", "∅"),
+        "csv": PLAIN["csv"].replace(",,", ",∅,"),
+        "tsv": PLAIN["tsv"].replace("\\N", "∅"),
+    },
+    "maxwidth 5": {
+        "table": "+-----------+------+-------+\n|         a | b    | c     |\n|-----------+------+-------|\n"
+        "| 1234567.5 | NULL | a lo… |\n+-----------+------+-------+\n",
+        "vertical": PLAIN["vertical"].replace("a long text", "a lo…"),
+    },
+    "table_style simple": {
+        "table": "        a  b     c\n---------  ----  -----------\n1234567.5  NULL  a long text\n",
+    },
+    "expanded on": {"table": PLAIN["vertical"]},
+    "expanded 1": {"table": PLAIN["vertical"]},
+    "expanded off": {},
+    # No terminal, nothing to fit into.
+    "expanded auto": {},
+    "wide fold": {},
+    "pager off": {},
+    "color red": {},
+    "prompt {database}": {},
+    "rprompt {jobs}": {},
+    "toolbar {jobs}": {},
+    "title {jobs}": {},
+    "notify 1s": {},
+    "completion off": {},
+    "multiline off": {},
+    "vi on": {},
+    "theme forest": {},
+    # A limit of the prompt alone.
+    "rowlimit 0": {},
+    "max_rows 0": {},
+    "stream_for 0": {},
+    "allow_gaps on": {},
+    "numericlocale on": {
+        "table": PLAIN["table"]
+        .replace("1234567.5", "1,234,567.5")
+        .replace("-+------+", "---+------+")
+        .replace("|         a", "|           a"),
+        "vertical": PLAIN["vertical"].replace("1234567.5", "1,234,567.5"),
+    },
+    "quiet on": {},
+    "on_error continue": {},
+    "timing on": {},
+    "echo on": {},
+}
+SAID = {"timing on": "1 row (", "echo on": SQL.rstrip(";"), "maxwidth 5": "1 cell shortened"}
+
+
+def test_every_option_is_here() -> None:
+    assert {text.split()[0] for text in DIFFERENT} | {"format"} == {*NAMES, "tuples_only"}
+    assert set(PLAIN) == {item.name for item in FORMATS}
+
+
+def test_every_option_in_every_format(program: Program) -> None:
+    """One shell runs them all: each option is put back to what it was."""
+    before = {"tuples_only": "off", "header": "on", "maxwidth": "0", "table_style": "psql", "expanded": "off"}
+    before |= {"numericlocale": "off"}
+    before |= {"timing": "off", "echo": "off", "quiet": "off", "on_error": "stop"}
+    script = []
+    for option in DIFFERENT:
+        name = option.split()[0]
+        # Nothing puts NULL's text back to the format's own: it is the last one.
+        if name == "null":
+            continue
+        for form in PLAIN:
+            script += [f"\\pset format {form}", f"\\pset {option}", f"\\echo <{option}|{form}>"]
+            script += [f"\\warn <{option}|{form}>", SQL, "\\echo </>", "\\warn </>"]
+            script += [f"\\pset {name} {before[name]}"] if name in before else []
+    script += ["\\pset null ∅"]
+    for form in PLAIN:
+        script += [f"\\pset format {form}", f"\\echo <null ∅|{form}>", f"\\warn <null ∅|{form}>", SQL]
+        script += ["\\echo </>", "\\warn </>"]
+    done = program("--format", "table", stdin="\n".join(script) + "\n", env={"LC_ALL": "C"})
+    assert done.code == 0, done.err
+    for option, told in DIFFERENT.items():
+        for form, plain in PLAIN.items():
+            shown = done.out.partition(f"<{option}|{form}>\n")[2].partition("</>\n")[0]
+            assert shown == told.get(form, plain), (option, form)
+            said = done.err.partition(f"<{option}|{form}>\n")[2].partition("</>\n")[0]
+            said = "" if said.startswith("warning: several results in one json output") else said
+            wanted = SAID.get(option, "") if option != "maxwidth 5" or form in told else ""
+            assert (wanted in said) if wanted else (said == ""), (option, form, said)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\\t", "Tuples only is on."),
+        ("\\t on", "Tuples only is on."),
+        ("\\t off", "Tuples only is off."),
+        ("\\pset tuples_only on", "tuples_only is on."),
+        ("\\pset t", "tuples_only is off."),
+        ("\\t\n\\pset tuples_only", "tuples_only is on."),
+        ("\\t\n\\pset header", "header is off."),
+        ("\\pset expanded yes", "expanded is on."),
+        ("\\pset WIDE FOLD", "wide is fold."),
+        ("\\pset tuples_only maybe", "is on or off, not 'maybe'"),
+    ],
+)
+def test_what_is_said(program: Program, text: str, said: str) -> None:
+    assert said in program("-q", stdin=f"{text}\n").err
+
+
+def test_records_without_their_numbers(program: Program) -> None:
+    done = program("-q", "--format", "vertical", stdin="\\t\nselect range as a, 'x' as bb from range(3);\n")
+    assert done.out == "a  | 0\nbb | x\n\na  | 1\nbb | x\n\na  | 2\nbb | x\n"
+
+
+def test_quiet_holds_from_then_on(program: Program) -> None:
+    """In the words of \\pset and of psql's variable."""
+    job = "select 1;&\n\\wait\n"
+    for words in ("\\pset quiet on\n", "\\set QUIET on\n"):
+        done = program(stdin=f"\\pset quiet off\n{job}")
+        assert "finished" in done.err
+        assert "finished" not in program(stdin=f"{words}{job}").err
