@@ -51,7 +51,6 @@ class Grouped(click.Command):
             "command": SCRIPTS,
             "file": SCRIPTS,
             "output": "Output",
-            "no_rc": OTHER,
         }
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -79,7 +78,6 @@ def shell_command() -> click.Command:
         click.Option(["-c", "--command"], multiple=True, metavar="SQL", help="run statements; repeatable"),
         click.Option(["-f", "--file"], multiple=True, metavar="FILE", help="run a script, - is stdin; repeatable"),
         click.Option(["-o", "--output"], metavar="FILE", help="write results to FILE (its ending chooses the format)"),
-        click.Option(["--no-rc"], is_flag=True, help="do not run rc.sql of the config folder"),
         *(_option(setting) for setting in SETTINGS if setting.flags),
         click.Option(["--list-themes"], is_flag=True, help="show the themes, each in its colours"),
         click.Option(["--version"], is_flag=True, help="print the version"),
@@ -206,7 +204,6 @@ def _shell(
     command: tuple[str, ...],
     file: tuple[str, ...],
     output: str | None,
-    no_rc: bool,
     version: bool,
     list_themes: bool,
     **given: Any,
@@ -221,7 +218,7 @@ def _shell(
     texts, files = iter(command), iter(file)
     kinds = click.get_current_context().meta["scripts"]
     scripts = [(kind, next(texts if kind == "command" else files)) for kind in kinds]
-    return _start(target, scripts, output or "", no_rc, given)
+    return _start(target, scripts, output or "", given)
 
 
 def _list_themes() -> int:
@@ -236,27 +233,26 @@ def _start(
     target: str | None,
     scripts: Sequence[tuple[str, str]],
     output: str,
-    no_rc: bool,
     given: Mapping[str, Any],
     statement_id: str = "",
 ) -> int:
     from sqlshell.modes import Start, start
 
     config = read_config(config_folder(os.environ))
-    return start(Start(target or "", scripts, output, no_rc, _flags(given), config, os.environ, statement_id))
+    return start(Start(target or "", scripts, output, _flags(given), config, os.environ, statement_id))
 
 
 def _fetch(statement_id: str, target: str | None, output: str | None, **given: Any) -> int:
-    return _start(target, [("command", f"\\fetch {_word(statement_id)}")], output or "", True, given, statement_id)
+    return _start(target, [("command", f"\\fetch {_word(statement_id)}")], output or "", given, statement_id)
 
 
 def _replay(transcript: str, target: str | None, output: str | None, **given: Any) -> int:
-    return _start(target, [("command", f"\\replay {_word(transcript)}")], output or "", True, given)
+    return _start(target, [("command", f"\\replay {_word(transcript)}")], output or "", given)
 
 
 def _download(kind: str, name: str, target: str | None, output: str | None, force: bool, **given: Any) -> int:
     words = [kind, name, *([output] if output else []), *(["--force"] if force else [])]
-    return _start(target, [("command", f"\\download {' '.join(map(_word, words))}")], "", True, given)
+    return _start(target, [("command", f"\\download {' '.join(map(_word, words))}")], "", given)
 
 
 def _config(action: str, profile: str | None) -> int:
@@ -290,7 +286,7 @@ def _version(target: str | None, server: bool, **given: Any) -> int:
             raise UsageError("a service's version is printed with --server")
         click.echo(f"sqlshell {__version__}")
         return 0
-    return _start(target, [("command", "\\version")], "", True, given)
+    return _start(target, [("command", "\\version")], "", given)
 
 
 def _word(text: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
-from sqlshell.settings import BY_NAME, DEFAULT_PROFILE, SETTINGS, Setting
+from sqlshell.settings import BY_KEY, BY_NAME, DEFAULT_PROFILE, OF_ONE_RUN, SETTINGS, Setting
 
 Source = Literal["flag", "environment", "profile", "default"]
 
@@ -77,14 +77,28 @@ def read_config(folder: Path) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: {error}") from None
     profiles = tables.pop("profiles", {})
-    if tables or not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
+    if tables or not isinstance(profiles, dict):
         unknown = ", ".join(tables) or "profiles"
         raise UsageError(f"{path}: unexpected {unknown}", "settings stand in tables such as [profiles.work]")
-    for name, table in profiles.items():
-        for key in table:
-            if key not in BY_NAME or not BY_NAME[key].profile:
-                raise UsageError(f"{path}: [profiles.{name}] has an unknown key {key!r}{_nearest(key, BY_NAME)}")
     return Config(path, profiles)
+
+
+def _table(config: Config, profile: str) -> Mapping[str, Any]:
+    """The settings of a profile by name. Raises UsageError that names the key; other profiles are not looked at."""
+    given = config.profiles.get(profile, {})
+    place = f"{config.path}: [profiles.{profile}]"
+    if not isinstance(given, dict):
+        raise UsageError(f"{place} is not a table", f'write [profiles.{profile}], and below it such as url = "…"')
+    table: dict[str, Any] = {}
+    for key, value in given.items():
+        setting = BY_KEY.get(key)
+        if key in OF_ONE_RUN:
+            raise UsageError(f"{place}: {key!r} cannot stand in a profile", "it belongs to one run: give it as a flag")
+        if setting is None:
+            near = _nearest(key, [name for name in BY_KEY if name not in OF_ONE_RUN])
+            raise UsageError(f"{place} has an unknown key {key!r}{near}", "sqlshell --help lists the settings")
+        table[setting.name] = value
+    return table
 
 
 def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config, profile: str = "") -> Settings:
@@ -98,7 +112,7 @@ def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config
         raise UsageError(f"there is no profile {chosen!r} in {config.path}", f"profiles there: {known}")
     if not chosen and DEFAULT_PROFILE in config.profiles:
         chosen = DEFAULT_PROFILE
-    table = config.profiles.get(chosen, {})
+    table = _table(config, chosen)
     # Who names a profile on the command line means its service.
     beside = bool(profile or flags.get("profile")) and "url" in table
     values: dict[str, Value] = {}
@@ -140,11 +154,15 @@ def _read(setting: Setting, given: object, place: str) -> Any:
                 raise UsageError(f"{place}: {given!r} is not a time", "such as 30, 1.5s, 5m or 1h30m")
             return seconds
         case "many":
+            if isinstance(given, dict):
+                given = [f"{name}={value}" for name, value in given.items()]
             items = tuple(given) if isinstance(given, list | tuple) else (given,)
             if not all(isinstance(item, str) for item in items):
                 raise UsageError(f"{place}: {given!r} is not a list of texts")
             return items
         case "choice":
+            if isinstance(given, bool) and "on" in setting.choices:
+                return "on" if given else "off"
             if given not in setting.choices:
                 raise UsageError(f"{place}: {given!r} is none of {', '.join(setting.choices)}")
             return given
@@ -166,7 +184,7 @@ def seconds_of(text: str) -> float | None:
     return total if total < 1e9 else None
 
 
-def _nearest(word: str, known: Mapping[str, object]) -> str:
+def _nearest(word: str, known: Sequence[str]) -> str:
     import difflib
 
     near = difflib.get_close_matches(word, known, 1)

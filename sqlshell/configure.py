@@ -17,7 +17,8 @@ ACTIONS = ("list", "show", "check", "init", "edit")
 
 TEMPLATE = """\
 # Profiles of sqlshell: `sqlshell NAME` uses one, the one named default is used without a name.
-# Every setting of `sqlshell --help` may stand here, with _ for -.
+# Every setting of `sqlshell --help` may stand here, with _ for -, but for what belongs to one run (--attach, -o);
+# so may every option of \\pset, such as timing, wide or tuples_only.
 
 # [profiles.work]
 # url = "https://host/v2"
@@ -41,8 +42,9 @@ def configure(action: str, name: str, environ: Mapping[str, str]) -> int:
     match action:
         case "list":
             config = read_config(folder)
-            for profile in sorted(config.profiles):
-                sys.stdout.write(f"{profile}\t{config.profiles[profile].get('url', '')}\n")
+            for profile, table in sorted(config.profiles.items()):
+                url = table.get("url", "") if isinstance(table, Mapping) else ""
+                sys.stdout.write(f"{profile}\t{url}\n")
         case "show":
             _show(resolve({}, environ, read_config(folder), name))
         case "check":

@@ -24,6 +24,7 @@ from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Sink, StreamSink
 from sqlshell.places import Local, Place, context_of, find_place, sources_of
 from sqlshell.reach import kept_name, label, local_results, reached_service
+from sqlshell.settings import BY_NAME
 from sqlshell.shell.background import chosen
 from sqlshell.shell.batch import run_batch
 from sqlshell.shell.journal import Journal
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
     pass
 
+NO_PAGER = "off"
+"""The value of the setting `pager` that has none; any other is a command."""
+
 NOT_CARRIED = frozenset(
     {"profile", "organization", "role", "database", "schema", "store", "compute_pool", "session_id"}
 )
@@ -49,7 +53,6 @@ class Start(Struct, frozen=True):
     target: str
     scripts: Sequence[tuple[str, str]]
     output: str
-    no_rc: bool
     flags: Mapping[str, Any]
     config: Config
     environ: Mapping[str, str]
@@ -87,9 +90,8 @@ def _started(asked: Start) -> int:
         _target(asked, diagnostics), asked.flags, asked.environ, asked.config, diagnostics.warn, asked.target
     )
     settings = place.settings
-    options = _options(settings, asked.output)
+    options = _options(settings, asked.output, prompt=not scripts)
     diagnostics.quiet, diagnostics.verbose = lambda: options.quiet, settings["verbose"]
-    options.maxwidth, options.timing = (0, False) if scripts else (PROMPT_MAXWIDTH, True)
     if not scripts and isinstance(place.where, Local) and place.where.database is None and not place.where.views:
         diagnostics.note("local service, transient: nothing is kept (sqlshell FILE.duckdb keeps it, --help says more)")
     session = Session(context_of(place), options, label(place), isinstance(place.where, Local), not scripts)
@@ -234,31 +236,25 @@ def _target(asked: Start, diagnostics: Diagnostics) -> str:
     return entry.profile if entry.profile in asked.config.profiles else entry.target
 
 
-def _options(settings: Settings, output: str) -> Options:
-    chosen = format_named(settings["format"])
-    given = settings.source("format") != "default"
-    if output and settings.source("format") != "flag":
-        by_ending = format_for_path(output)
-        chosen, given = (by_ending, True) if by_ending is not None else (chosen, given)
-    return Options(
-        format=chosen.name,
-        format_chosen=given,
-        table_style=settings["table_style"],
-        null=settings["null"],
-        on_error=settings["on_error"],
-        echo=bool(settings["echo"]),
-        quiet=bool(settings["quiet"]),
-        theme=settings["theme"],
-        max_rows=settings["max_rows"],
-        stream_for=settings["stream_for"],
-        allow_gaps=settings["allow_gaps"],
-        color=settings["color"],
-        prompt=checked("prompt", settings["prompt"]),
-        rprompt=checked("rprompt", settings["rprompt"]),
-        toolbar=checked("toolbar", settings["toolbar"]),
-        title=checked("title", settings["title"]),
-        notify=settings["notify"],
+def _options(settings: Settings, output: str, *, prompt: bool) -> Options:
+    """The display options to begin with; `prompt` says that a person is shown the results."""
+    options = Options()
+    options.maxwidth, options.timing = (PROMPT_MAXWIDTH, True) if prompt else (0, False)
+    for name in Options.__struct_fields__:
+        if name in BY_NAME and name != "pager" and settings.source(name) != "default":
+            setattr(options, name, settings[name])
+    for name in ("prompt", "rprompt", "toolbar", "title"):
+        setattr(options, name, checked(name, settings[name]))
+    if settings.source("tuples_only") != "default":
+        options.header = not settings["tuples_only"]
+    options.pager = settings["pager"] != NO_PAGER
+    options.format, options.format_chosen = (
+        format_named(settings["format"]).name,
+        settings.source("format") != "default",
     )
+    if output and settings.source("format") != "flag" and (by_ending := format_for_path(output)) is not None:
+        options.format, options.format_chosen = by_ending.name, True
+    return options
 
 
 def _screen(session: Session, settings: Settings) -> Any:
@@ -273,7 +269,8 @@ def _screen(session: Session, settings: Settings) -> Any:
 
         if endless or not session.options.pager:
             return plain()
-        return ScreenSink(sys.stdout.buffer, settings["pager"] or os.environ.get("PAGER", ""))
+        command = settings["pager"] if settings["pager"] != NO_PAGER else ""
+        return ScreenSink(sys.stdout.buffer, command or os.environ.get("PAGER", ""))
 
     return screen
 
@@ -304,7 +301,7 @@ def _interactive(opened: Any, asked: Start, settings: Settings, target: str) -> 
             ):
                 shell.session.options.theme = LIGHT
             rc = asked.config.folder / "rc.sql"
-            if not asked.no_rc and rc.is_file():
+            if not settings["no_rc"] and rc.is_file():
                 from sqlshell.shell.scripts import read_script
 
                 # It is the person's own, whatever is forbidden to others.

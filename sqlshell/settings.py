@@ -1,7 +1,7 @@
-"""One table of settings: each row is a flag, an environment variable, a key of config.toml and a help text.
+r"""One table of settings: each row is a flag, an environment variable, a key of config.toml and a help text.
 
 A value comes from the first of: flag, environment (`SQLSHELL_` and the name in capitals), the profile in config.toml,
-the default.
+the default. The display options of `\pset` stand here too; where their default is "", the shell has one of its own.
 """
 
 from __future__ import annotations
@@ -34,6 +34,12 @@ class Setting(Struct, frozen=True):
     @property
     def variable(self) -> str:
         return PREFIX + self.name.upper()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """How a profile may write it: its name, and that of its flag where that is another (`for`)."""
+        flags = (flag.removeprefix("--").replace("-", "_") for flag in self.flags if flag.startswith("--"))
+        return tuple(dict.fromkeys((self.name, *flags)))
 
 
 CONNECTION, CONTEXT, OUTPUT, SCRIPTS, OTHER = "Connection", "Context", "Output", "Scripts", "Other"
@@ -130,7 +136,6 @@ SETTINGS: tuple[Setting, ...] = (
         flags=("--offline",),
         default=False,
         environment=False,
-        profile=False,
     ),
     Setting("organization", "organization, by name or id", CONTEXT, flags=("--organization",), metavar="NAME"),
     Setting("role", "role", CONTEXT, flags=("--role",), metavar="NAME"),
@@ -139,7 +144,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("store", "store", CONTEXT, flags=("--store",), metavar="NAME"),
     Setting("compute_pool", "compute pool", CONTEXT, flags=("--compute-pool",), metavar="NAME"),
     Setting("timezone", "IANA time zone (the machine's)", CONTEXT, flags=("--timezone",), metavar="ZONE"),
-    Setting("session_id", "session to join (a new one)", CONTEXT, flags=("--session-id",), metavar="ID", profile=False),
+    Setting("session_id", "session to join (a new one)", CONTEXT, flags=("--session-id",), metavar="ID"),
     Setting(
         "on_error",
         "what a script does after a failed statement (stop)",
@@ -195,7 +200,6 @@ SETTINGS: tuple[Setting, ...] = (
         metavar="NAME=VALUE",
         default=(),
         environment=False,
-        profile=False,
     ),
     Setting(
         "no_commands",
@@ -204,7 +208,6 @@ SETTINGS: tuple[Setting, ...] = (
         "flag",
         flags=("--no-commands",),
         default=False,
-        profile=False,
     ),
     Setting("yes", "do what the policy of the profile asks about", SCRIPTS, "flag", flags=("--yes",), default=False),
     Setting(
@@ -235,13 +238,25 @@ SETTINGS: tuple[Setting, ...] = (
         metavar="NAME",
         default="psql",
     ),
-    Setting("pager", "pager of tall results (less -SRXF)", OUTPUT, default=""),
+    Setting("pager", "pager of tall results, or off (less -SRXF)", OUTPUT, default=""),
+    Setting("expanded", "each row as a record: on, off or auto", OUTPUT, "choice", choices=("off", "on", "auto")),
+    Setting("wide", "wide tables: scroll or fold", OUTPUT, "choice", choices=("scroll", "fold")),
+    Setting("maxwidth", "cells of a value that are shown, 0 for all", OUTPUT, "integer"),
+    Setting("numericlocale", "group the digits of numbers", OUTPUT, "flag"),
+    Setting("tuples_only", "rows without the names of columns", OUTPUT, "flag"),
+    Setting("header", "show the names of columns", OUTPUT, "flag"),
+    Setting("timing", "show the time of each statement", OUTPUT, "flag"),
+    Setting("rowlimit", "rows of the embedded service at the prompt, 0 for all", OUTPUT, "integer"),
+    Setting("completion", "complete while typing", OUTPUT, "flag"),
+    Setting("multiline", "Enter begins a new line until a statement ends", OUTPUT, "flag"),
+    Setting("vi", "keys of vi in place of those of emacs", OUTPUT, "flag"),
     Setting("prompt", 'prompt, such as "{database}.{schema}> "', OUTPUT),
     Setting("rprompt", 'prompt at the right edge, such as "{elapsed}"', OUTPUT),
     Setting("toolbar", 'line at the bottom, such as "{target} {role} {jobs}"', OUTPUT),
     Setting("title", 'title of the terminal\'s window, such as "{target}"', OUTPUT),
     Setting("notify", "ring when a statement took so long, 0 = never (0)", OUTPUT, "seconds", default=0.0),
     Setting("theme", "theme of the interactive shell", OUTPUT, flags=("--theme",), metavar="NAME", default="default"),
+    Setting("no_rc", "do not run rc.sql of the config folder", OTHER, "flag", flags=("--no-rc",), default=False),
     Setting("secret_names", "further patterns of names whose values are kept nowhere", OTHER, "many", default=()),
     Setting("journal", "remember statements for \\jobs and \\fetch (on)", OTHER, "flag", default=True),
     Setting("quiet", "say less on stderr", OTHER, "flag", flags=("-q", "--quiet"), default=False),
@@ -249,3 +264,7 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
+BY_KEY: Mapping[str, Setting] = {key: setting for setting in SETTINGS for key in setting.keys}
+
+OF_ONE_RUN = frozenset({"attach", "command", "file", "output", "profile", "version", "list_themes"})
+"""Options of the command line that say what one run does, and that no profile holds."""

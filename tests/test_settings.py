@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from sqlshell.cli import shell_command
 from sqlshell.config import Config, read_config, resolve
 from sqlshell.errors import UsageError
 from sqlshell.places import Local, Remote, find_place, machine_timezone
-from sqlshell.settings import SETTINGS
+from sqlshell.settings import BY_KEY, OF_ONE_RUN, SETTINGS
+from sqlshell.shell.session import Options
+from tests.conftest import Program
 
 
 def config(tmp_path: Path, text: str) -> Config:
@@ -38,7 +41,9 @@ def test_the_default_profile_holds_without_being_named(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("[profiles.w]\nformt = 'csv'", "did you mean 'format'"),
-        ("[profiles.w]\nprofile = 'x'", "unknown key"),
+        ("[profiles.w]\nprofile = 'x'", "'profile' cannot stand in a profile"),
+        ("[profiles.w]\nattach = 'x'", "'attach' cannot stand in a profile"),
+        ("[profiles]\nw = 'x'", "[profiles.w] is not a table"),
         ("profiles = 1", "unexpected profiles"),
         ("url = 'x'", "unexpected url"),
         ("[profiles", "config.toml"),
@@ -46,9 +51,60 @@ def test_the_default_profile_holds_without_being_named(tmp_path: Path) -> None:
 )
 def test_a_broken_config_names_file_and_key(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        config(tmp_path, text)
+        resolve({}, {}, config(tmp_path, text), "w")
     assert "config.toml" in caught.value.message
     assert words in caught.value.message
+
+
+def test_a_bad_key_spoils_its_own_profile_alone(tmp_path: Path) -> None:
+    found = config(
+        tmp_path, "[profiles.bad]\nnonsense = 1\n[profiles.worse]\nretries = 'x'\n[profiles.good]\nformat = 'csv'\n"
+    )
+    assert resolve({}, {}, found, "good")["format"] == "csv"
+    assert resolve({}, {}, found)["format"] == "table"
+    for name in ("bad", "worse"):
+        with pytest.raises(UsageError, match=name):
+            resolve({}, {}, found, name)
+
+
+def test_a_profile_holds_every_setting_of_the_help(tmp_path: Path) -> None:
+    """By the name of its flag, but for what one run does; and every option of \\pset."""
+    parameters = shell_command().params
+    flags = {opt.removeprefix("--").replace("-", "_") for item in parameters for opt in item.opts if opt[:2] == "--"}
+    for name in sorted(flags | set(Options.__struct_fields__) - {"format_chosen"} | {"tuples_only"}):
+        setting = BY_KEY.get(name)
+        if name in OF_ONE_RUN:
+            with pytest.raises(UsageError, match="cannot stand in a profile"):
+                resolve({}, {}, config(tmp_path, f"[profiles.w]\n{name} = 'x'"), "w")
+            continue
+        assert setting is not None, name
+        value = {"flag": "true", "integer": "7", "count": "2", "seconds": "'5s'", "many": "['a=b']"}.get(setting.kind)
+        value = value or repr((setting.choices or ("x",))[-1])
+        resolved = resolve({}, {}, config(tmp_path, f"[profiles.w]\n{name} = {value}"), "w")
+        assert resolved.source(setting.name) == "profile"
+
+
+def test_what_a_profile_says_holds(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        """
+        [profiles.default]
+        timing = true
+        tuples_only = true
+        expanded = "off"
+        null = "(none)"
+        maxwidth = 3
+        set = {limit = 2, name = "a b"}
+        """
+    )
+    env = {"SQLSHELL_CONFIG_DIR": str(tmp_path)}
+    done = program("-c", "select 'abcdef' as a, null as b from range(:limit)", "-c", "\\echo :name", env=env)
+    assert done.code == 0, done.err
+    assert "(none)" in done.out
+    assert "abcdef" not in done.out
+    assert done.out.count("(none)") == 2
+    assert " a " not in done.out
+    assert "a b\n" in done.out
+    assert "Time" in done.err or " ms" in done.err
 
 
 @pytest.mark.parametrize(
