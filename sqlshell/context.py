@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -54,6 +54,12 @@ class SessionContext(Struct, frozen=True):
                 timezone=self.timezone or None, session_id=self.session_id or None, row_limit=row_limit
             ),
         )
+
+    def batch(self, statements: Sequence[str], *, stop: bool) -> StatementRequest:
+        """The request that runs `statements` one after another, the first of them in this context."""
+        request = self.request("")
+        request.statements, request.on_error = list(statements), "stop" if stop else "continue"
+        return request
 
     def parts(self) -> Iterator[tuple[str, str]]:
         """The eight parts as (name, value), in the order in which they are shown."""

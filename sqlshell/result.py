@@ -134,6 +134,8 @@ class Result(Struct):
     row_counts: list[int] | None = None
     partition: Callable[[int], Awaitable[Batch]] | None = None
     endless: Endless | None = None
+    elapsed: float | None = None
+    """Seconds that the statement took, where the service tells them."""
     label: str = ""
     """Action and target, where the legacy interface tells them."""
     secret: str = ""

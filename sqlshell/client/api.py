@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 import msgspec
 from msgspec import Struct, field
 
 from sqlshell.client.protocol import read_lookup, unreadable
 from sqlshell.client.transport import Answer, Transport
-from sqlshell.client.watch import Client, Submission, Watch
+from sqlshell.client.watch import Client, Submission, Takes, Watch
 from sqlshell.context import SessionContext
 from sqlshell.errors import ProtocolError, ServiceError, ShellError
 from sqlshell.interface.models import Version
@@ -90,6 +90,9 @@ class Auto(Struct):
 
     async def terminate(self, query_id: str, context: SessionContext) -> None:
         await (await self.chosen()).terminate(query_id, context)
+
+    def together(self, asked: Sequence[Submission], *, stop: bool) -> Takes | None:
+        return None if self._chosen is None else self._chosen.together(asked, stop=stop)
 
     @property
     def wait_limit(self) -> float | None:

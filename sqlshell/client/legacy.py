@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import msgspec
@@ -101,6 +101,9 @@ class Legacy(Struct):
         quoted = query_id.replace("'", "''")
         async for _ in self.run(Submission(f"TERMINATE QUERY '{quoted}'"), context):
             pass
+
+    def together(self, asked: Sequence[Submission], *, stop: bool) -> None:
+        return None
 
     can_end = False
     keeps = False

@@ -29,7 +29,15 @@ from sqlshell.errors import (
     Where,
 )
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho, ErrorBody, Metadata, Model, StatementHead, StatementRequest
+from sqlshell.interface.models import (
+    BatchAnswer,
+    ContextEcho,
+    ErrorBody,
+    Metadata,
+    Model,
+    StatementHead,
+    StatementRequest,
+)
 from sqlshell.result import Body, Column
 
 POLL_SHORTEST = 0.003
@@ -49,6 +57,7 @@ class _Counted(Model):
 _PARTITION = re.compile(r"[?&]partitionID=([0-9]{1,18})\b")
 _HEAD = msgspec.json.Decoder(StatementHead)
 _ROWS = msgspec.json.Decoder(_Counted)
+_BATCH = msgspec.json.Decoder(BatchAnswer)
 _ERROR = msgspec.json.Decoder(ErrorBody)
 _REQUEST = msgspec.json.Encoder()
 
@@ -77,6 +86,15 @@ class Fail(Struct, frozen=True):
     context: ContextEcho | None = None
 
 
+class Listed(Struct, frozen=True):
+    """An answer about a batch: what statements came to, in order, the one that runs, and whether no more will run."""
+
+    statement_id: str
+    ended: list[Done | Fail]
+    running: Poll | None
+    over: bool
+
+
 Step = Poll | Done | Follow | Fail
 
 
@@ -88,6 +106,11 @@ def poll_wait(elapsed: float) -> float:
 def not_ready_wait(attempt: int) -> float:
     """Seconds before a statement that met something not ready (class 3E) is submitted again; attempts count from 0."""
     return float(min(8.0, 0.25 * 2**attempt))
+
+
+def announces(headers: Mapping[str, str]) -> bool:
+    """Whether a service says in an answer that it takes batches."""
+    return "batch" in [name.strip() for name in headers.get("sqlshell-extensions", "").split(",")]
 
 
 def request_part(request: StatementRequest) -> bytes:
@@ -144,6 +167,28 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
     if wrong := _wrong_metadata(head):
         return Fail(ProtocolError(f"{base} {wrong}", where=Where(statement_id=known)))
     return Done(head, body)
+
+
+def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, most: int) -> Listed | Fail:
+    """The answer to a batch, or to a look-up of one, about `most` statements at most."""
+    if status not in {200, 202}:
+        return _http_failure(status, headers, body, base, "")
+    try:
+        found = _BATCH.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Fail(ProtocolError(f"{base} answered a batch with {unreadable(error)}"))
+    over = status == 200 and not sqlstate.running(found.sql_state or "")
+    if found.statements is None or not found.statement_id:
+        return Fail(ProtocolError(f"{base} answered a batch without its statements"))
+    steps = [_read(200, headers, bytes(item), base, "") for item in found.statements]
+    ended = [step for step in steps if isinstance(step, Done | Fail)]
+    running = steps[-1] if steps and isinstance(steps[-1], Poll) else None
+    wrong = next((step.error for step in ended if isinstance(step, Fail) and not step.error.where.sql_state), None)
+    if wrong is not None:
+        return Fail(wrong)
+    if len(steps) != len(ended) + (running is not None) or len(steps) > most or (over and running is not None):
+        return Fail(ProtocolError(f"{base} answered about other statements than those of the batch"))
+    return Listed(found.statement_id, ended, running, over)
 
 
 def read_partition(

@@ -30,11 +30,13 @@ def body(given: bytes | bytearray, sql: Callable[[str], str]) -> str:
     """A body as text. `sql` takes the secrets out of a statement. Of a long one only the beginning, without rows."""
     if not given:
         return ""
-    if len(given) <= SHOWN_BYTES:
+    if len(given) <= SHOWN_BYTES or not given.startswith(b'{"sqlState"'):
         try:
-            return json.dumps(_clean(json.loads(given), sql), ensure_ascii=False)
+            text = json.dumps(_clean(json.loads(given), sql), ensure_ascii=False)
         except (ValueError, RecursionError):
             pass
+        else:
+            return text if len(text) <= SHOWN_BYTES else f"{text[:2_000]}… ({len(given):,} bytes)"
     cut = given.find(b'"data":[')
     shown = bytes(given[: min(cut if cut >= 0 else 2_000, 2_000)]).decode(errors="replace")
     text = _MEMBER.sub(lambda found: f'{found[1]}"{STARS}"' if SECRET_NAME.search(found[1]) else found[0], shown)
@@ -52,6 +54,8 @@ def _clean(value: Any, sql: Callable[[str], str]) -> Any:
             made[name] = STARS
         elif name == "statement" and isinstance(item, str):
             made[name] = sql(item)
+        elif name == "statements" and isinstance(item, list):
+            made[name] = [sql(each) if isinstance(each, str) else _clean(each, sql) for each in item]
         else:
             made[name] = _clean(item, sql)
     hidden = _hidden(made.get("metadata"))

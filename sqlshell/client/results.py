@@ -96,6 +96,7 @@ class Results(Struct):
             context=head.metadata.context if head.metadata else None,
             row_counts=counts,
             partition=fetch,
+            elapsed=head.elapsed,
         )
 
     async def _from_plane(self, done: Done, request: DataplaneRequest, query: Query, again: Again) -> Result:

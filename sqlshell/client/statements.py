@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from msgspec import Struct, field
 
@@ -17,6 +17,7 @@ from sqlshell.client.protocol import (
     Follow,
     Poll,
     Step,
+    announces,
     not_ready_wait,
     poll_wait,
     read_lookup,
@@ -26,7 +27,7 @@ from sqlshell.client.protocol import (
 from sqlshell.client.results import Results
 from sqlshell.client.transport import Answer, Transport
 from sqlshell.client.upload import Attachment, Upload
-from sqlshell.client.watch import Submission, Watch, may_have_run
+from sqlshell.client.watch import Submission, Takes, Watch, may_have_run
 from sqlshell.context import SessionContext
 from sqlshell.errors import (
     ConnectionBroken,
@@ -38,7 +39,7 @@ from sqlshell.errors import (
     Where,
 )
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import StatementHead
+from sqlshell.interface.models import StatementHead, StatementRequest
 from sqlshell.result import Result
 
 __all__ = ["Statements", "Submission", "Watch", "fresh_session_id"]
@@ -66,6 +67,8 @@ class Statements(Struct):
     transport: Transport
     results: Results
     wait_limit: float | None = None
+    batches: bool | None = None
+    """Whether the service takes several statements at once: None before it has announced it, False where it refused."""
     _boundary: str = field(default_factory=lambda: f"sqlshell-{secrets.token_hex(16)}")
 
     async def run(
@@ -79,12 +82,12 @@ class Statements(Struct):
         began = time.monotonic()
         step = await self._begun(asked, context, began, watch)
         if isinstance(step, Done):
-            yield await self._result(step, context, watch)
+            yield await self.result(step, context, watch)
             return
         for statement_id in step.statement_ids:
             watch.statement_id(statement_id)
             done = await self._wait(await self.look_up(statement_id, context), context, began, watch)
-            yield await self._result(done, context, watch)
+            yield await self.result(done, context, watch)
 
     async def fetch(
         self, statement_id: str, context: SessionContext, watch: Watch | None = None
@@ -93,13 +96,13 @@ class Statements(Struct):
         watch = watch or Watch()
         watch.statement_id(statement_id)
         done = await self._wait(await self.look_up(statement_id, context), context, time.monotonic(), watch)
-        yield await self._result(done, context, watch)
+        yield await self.result(done, context, watch)
 
     async def look_up(self, statement_id: str, context: SessionContext) -> Step:
         """How `statement_id` stands. Look-ups change nothing: a busy service or a lost connection is tried again."""
 
         def read(answer: Answer) -> Step:
-            step = read_lookup(answer.status, answer.headers, answer.body, self._base, statement_id)
+            step = read_lookup(answer.status, answer.headers, answer.body, self.base, statement_id)
             if isinstance(step, Fail) and isinstance(step.error, ProtocolError):
                 raise step.error
             return step
@@ -128,6 +131,42 @@ class Statements(Struct):
         async for _ in self.run(Submission(f"TERMINATE QUERY {quoted}"), context):
             pass
 
+    def together(self, asked: Sequence[Submission], *, stop: bool) -> Takes | None:
+        """Statements to be sent together. None where the service does not take them so, and where each has its own
+        time to be waited for: the ones behind it would run all the same."""
+        if not self.batches or self.wait_limit is not None:
+            return None
+        from sqlshell.client.together import Together
+
+        return Together(self, asked, stop=stop)
+
+    async def post_batch(
+        self,
+        statements: Sequence[str],
+        context: SessionContext,
+        stop: bool,
+        read: Callable[[Answer], bool],
+        *,
+        again: bool,
+    ) -> bool:
+        """Submit statements together; what `read` makes of the answer. Raises as run()."""
+        content = _encoded(context.batch(statements, stop=stop))
+        return await self.transport.asked(
+            "POST", "/v2/statements", read, content=content, content_type="application/json", again=again
+        )
+
+    async def look_at_batch(
+        self, statement_id: str, start: int, context: SessionContext, read: Callable[[Answer], None]
+    ) -> None:
+        """Ask about the statements of a batch from number `start` on."""
+        params = {**look_up_query(context), "batch": start}
+        await self.transport.asked("GET", statement_path(statement_id), read, params=params)
+
+    @staticmethod
+    def uncertain(status: int) -> bool:
+        """Whether a submission with this answer may run all the same."""
+        return status in UNCERTAIN
+
     can_end = True
     keeps = True
 
@@ -139,7 +178,8 @@ class Statements(Struct):
         await self.transport.aclose()
 
     @property
-    def _base(self) -> str:
+    def base(self) -> str:
+        """How messages name the service."""
         return self.transport.target.base
 
     async def _begun(self, asked: Submission, context: SessionContext, began: float, watch: Watch) -> Done | Follow:
@@ -174,7 +214,9 @@ class Statements(Struct):
         upload = self.body(asked, context, watch)
 
         def read(answer: Answer) -> Step:
-            step = read_submission(answer.status, answer.headers, answer.body, self._base)
+            if self.batches is None and announces(answer.headers):
+                self.batches = True
+            step = read_submission(answer.status, answer.headers, answer.body, self.base)
             if isinstance(step, Fail) and answer.status in UNCERTAIN and not asked.reads_only:
                 may_have_run(step.error)
             if asked.reads_only and isinstance(step, Fail) and isinstance(step.error, ProtocolError):
@@ -204,18 +246,13 @@ class Statements(Struct):
         except TimeoutError:
             if not deadline.expired():
                 raise
-            told = f"{self._base} has not answered after {time.monotonic() - began:.1f} s"
+            told = f"{self.base} has not answered after {time.monotonic() - began:.1f} s"
             hint = f"\\fetch {statement_id} brings the result" if statement_id else ""
             raise WaitTimeout(told, hint, Where(statement_id=statement_id)) from None
 
     def body(self, asked: Submission, context: SessionContext, watch: Watch) -> Upload:
         """The body of a submission. Raises UsageError."""
-        try:
-            part = request_part(context.request(asked.sql, asked.row_limit))
-        except UnicodeEncodeError:
-            raise UsageError(
-                "the statement has characters that are not valid Unicode", "is the script UTF-8?"
-            ) from None
+        part = _encoded(context.request(asked.sql, asked.row_limit))
         if self._boundary.encode() in part:
             raise UsageError("the statement contains the request's own boundary", "run it again")
         return upload_of(self._boundary, [(_REQUEST_PART, part)], asked.attachments, "attachments", watch)
@@ -231,7 +268,7 @@ class Statements(Struct):
                     watch.context(step.context)
                     raise error
                 case Follow():
-                    raise ProtocolError(f"{self._base} answered a look-up with further statements")
+                    raise ProtocolError(f"{self.base} answered a look-up with further statements")
                 case Poll():
                     watch.statement_id(step.statement_id)
                     watch.progress(step.share, step.message)
@@ -246,7 +283,7 @@ class Statements(Struct):
                     known = step.statement_id
                     step = await self._within(self.look_up(known, context), began, LOOKED_UP_SECONDS, known)
 
-    async def _result(self, done: Done, context: SessionContext, watch: Watch) -> Result:
+    async def result(self, done: Done, context: SessionContext, watch: Watch) -> Result:
         watch.context(done.head.metadata.context if done.head.metadata else None)
         query = look_up_query(context)
 
@@ -272,7 +309,7 @@ class Statements(Struct):
                 step = await self._begun(asked, context, time.monotonic(), Watch())
                 if isinstance(step, Follow) or _endless(step.head):
                     return ""
-                result = await self._result(step, context, Watch())
+                result = await self.result(step, context, Watch())
                 names = [column.name.lower() for column in result.columns]
                 wanted = [names.index(name) for name in ("state", "messages", "message") if name in names]
                 async for batch in result.batches:
@@ -286,6 +323,13 @@ def _endless(head: StatementHead) -> bool:
     """Whether an answer is that of a query that goes on: what it names is a stream."""
     request = head.metadata.dataplane_request if head.metadata is not None else None
     return request is not None and request.request_type == "streaming"
+
+
+def _encoded(request: StatementRequest) -> bytes:
+    try:
+        return request_part(request)
+    except UnicodeEncodeError:
+        raise UsageError("the statement has characters that are not valid Unicode", "is the script UTF-8?") from None
 
 
 def upload_of(

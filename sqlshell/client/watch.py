@@ -45,6 +45,30 @@ class Rules(Struct, frozen=True):
     reconnect: bool = False
 
 
+class Behind(Struct, frozen=True):
+    """A statement that ran behind the last one whose result was taken."""
+
+    sql: str
+    statement_id: str
+    sql_state: str
+    message: str
+
+
+class Takes(Protocol):
+    """Statements that were sent together, whose results are taken one by one."""
+
+    def run(
+        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+    ) -> AsyncGenerator[Result, None]:
+        """The result of the next statement, which is `asked`. Raises as Client.run()."""
+
+    async def aclose(self, context: SessionContext, *, patient: bool = True) -> list[Behind]:
+        """Have no more of them run; those that ran all the same, as far as that is known. Raises nothing.
+
+        Without patience the service is not asked.
+        """
+
+
 class Client(Protocol):
     """A service by one of its interfaces. `wait_limit` is how many seconds one statement is waited for."""
 
@@ -63,6 +87,9 @@ class Client(Protocol):
 
     async def terminate(self, query_id: str, context: SessionContext) -> None: ...
 
+    def together(self, asked: Sequence[Submission], *, stop: bool) -> Takes | None:
+        """Send statements together, and take the results one by one; None where the service does not take them so."""
+
     @property
     def keeps(self) -> bool:
         """Whether the result of a statement can be asked for again, by fetch()."""
@@ -77,9 +104,9 @@ class Client(Protocol):
     async def aclose(self) -> None: ...
 
 
-def may_have_run(error: ShellError) -> None:
-    """Say that nobody knows whether the service took a statement, and how to find out."""
-    advice = (
-        "the statement may have run: look with LIST QUERIES, or at what it should have changed, before running it again"
-    )
+def may_have_run(error: ShellError, behind: int = 0) -> None:
+    """Say that nobody knows whether the service ran a statement, and `behind` more that were sent with it, and how to
+    find out."""
+    which = "the statement" if not behind else f"the statement, and the {behind:,} behind it that were sent with it,"
+    advice = f"{which} may have run: look with LIST QUERIES, or at what it should have changed, before running it again"
     error.hint = f"{advice}; {error.hint}" if error.hint else advice

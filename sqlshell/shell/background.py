@@ -145,6 +145,7 @@ class Background:
         def identified(statement_id: str) -> None:
             if not job.statement_id:
                 self._journal.began(statement_id, job.sql, context, time.monotonic() - job.began)
+                self._journal.flush()
             job.statement_id = job.statement_id or statement_id
             job.named.set()
 
@@ -177,6 +178,7 @@ class Background:
             state = f" {error.where.sql_state}" if error.where.sql_state else ""
             self.announce(f"{name} {ended}{state}: {error.message}: {text}")
         finally:
+            self._journal.flush()
             job.named.set()
             await results.aclose()
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from sqlshell.client.watch import Client, Submission, Watch
+from sqlshell.client.watch import Client, Submission, Takes, Watch
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementError, UsageError, Where
@@ -78,17 +78,26 @@ class Foreground:
         return self._task is not None and not self._task.done()
 
     async def run(
-        self, asked: Submission, context: SessionContext, show: Consumer | None = None, *, quiet: bool = False
+        self,
+        asked: Submission,
+        context: SessionContext,
+        show: Consumer | None = None,
+        *,
+        quiet: bool = False,
+        sent: Takes | None = None,
     ) -> None:
         """Submit a statement and hand its results to `show`, or to the outlet; `quiet` says no word of them.
 
-        Raises what the client and `show` raise, and Interrupted.
+        `sent` has its results where it was sent together with others. Raises what the client and `show` raise, and
+        Interrupted.
         """
 
         def results(watch: Watch) -> Results:
-            return self._client.run(asked, context, watch)
+            return (sent or self._client).run(asked, context, watch)
 
         await self._wait(results, asked.sql, context, show or self._outlet.show, quiet=quiet)
+        if sent is None:
+            self._journal.flush()
 
     async def fetch(self, statement_id: str, context: SessionContext, show: Consumer | None = None) -> None:
         """Show the result of an earlier statement, waiting for it where it still runs. Raises as run()."""
@@ -97,6 +106,7 @@ class Foreground:
             return self._client.fetch(statement_id, context, watch)
 
         await self._wait(results, "", context, show or self._outlet.show)
+        self._journal.flush()
 
     def interrupt(self) -> bool:
         """Ctrl-C: see above. False if nothing runs, or all has been tried."""
@@ -143,9 +153,12 @@ class Foreground:
             current = asyncio.current_task()
             if current is not None and current.cancelling():
                 raise
-            raise self._left(running) from None
+            left = self._left(running)
+            self._journal.flush()
+            raise left from None
         except ShellError as error:
             self._remember(running, error)
+            self._journal.flush()
             if self._presses and isinstance(error, StatementError):
                 raise Interrupted(error.message, error.hint, error.where) from error
             raise
@@ -154,7 +167,8 @@ class Foreground:
             if self._asking is not None:
                 self._asking.cancel()
                 self._asking = None
-            self._session.elapsed = time.monotonic() - running.began
+            waited = time.monotonic() - running.began
+            self._session.elapsed = waited if running.elapsed is None else running.elapsed
             self._session.running = None
             self.progress.hide()
 
@@ -185,7 +199,8 @@ class Foreground:
             self._session.rows = rows
         elif counted := _COUNTED.fullmatch(result.message):
             self._session.rows = int(counted[1])
-        seconds = time.monotonic() - running.began
+        seconds = time.monotonic() - running.began if result.elapsed is None else result.elapsed
+        running.elapsed = result.elapsed
         if result.endless is None:
             self._journal.ended(result.statement_id, result.sql_state, result.message, rows if complete else None)
         if result.sql_state == sqlstate.WARNING and result.message:
@@ -257,6 +272,7 @@ class Foreground:
 
         def progressed(share: float | None, message: str) -> None:
             running.share, running.message = share, message
+            self._journal.flush()
 
         def say(text: str) -> None:
             self.progress.hide()

@@ -28,6 +28,9 @@ KEPT_DAYS = 30
 WAITING = 20_000
 """Changes of a journal in memory that wait for its first reader."""
 
+TOGETHER = 1_000
+"""Changes that are written in one transaction at most, unless they wait for a reader."""
+
 LONGEST_SQL = 100_000
 
 _TABLE = """
@@ -109,6 +112,7 @@ class Journal:
     def query(self, statement_id: str, query_id: str) -> None:
         sql = "UPDATE statements SET query_id = ? WHERE id = ? AND target = ?"
         self._write(sql, query_id, statement_id, self._target)
+        self.flush()
 
     def ended(self, statement_id: str, state: str, message: str = "", rows: int | None = None) -> None:
         """The statement stands so: `rows` only where all were read. A time of end that is known stays."""
@@ -129,14 +133,21 @@ class Journal:
 
         return (self._given or redacted)(text)
 
+    def flush(self) -> None:
+        """Write down what waits: other shells know it from now on, whatever becomes of this one."""
+        if self._waiting and self._path is not None:
+            with self._working():
+                pass
+
     def _write(self, sql: str, *values: object) -> None:
-        """What nobody else can see is written when it is asked for: most shells never do."""
+        """A commit takes longer than many a statement: several changes share one. What nobody else can see is written
+        when it is asked for: most shells never do."""
         with self._lock:
-            if self._path is None and self._database is None:
-                self._waiting.append((sql, values))
-                return
-        with self._working() as database:
-            database.execute(sql, values)
+            self._waiting.append((sql, values))
+            full = len(self._waiting) >= TOGETHER and (self._path is not None or self._database is not None)
+        if full:
+            with self._working():
+                pass
 
     def recent(self, most: int, *, here: bool = False) -> list[Entry]:
         """The latest statements of every target, those that run first; `here` is this target's by time alone."""
@@ -166,6 +177,7 @@ class Journal:
     def close(self) -> None:
         import sqlite3
 
+        self.flush()
         with self._lock:
             if self._database is not None:
                 with contextlib.suppress(sqlite3.Error):
@@ -180,9 +192,9 @@ class Journal:
             try:
                 if self._database is None:
                     self._database = self._opened()
+                with self._database:
                     while self._waiting:
                         self._database.execute(*self._waiting.popleft())
-                with self._database:
                     yield self._database
             except sqlite3.Error as error:
                 self._tell(error)

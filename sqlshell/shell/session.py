@@ -70,6 +70,8 @@ class Running(Struct):
     query_id: str = ""
     endless: Endless | None = None
     """The result that is being shown and has no end of its own."""
+    elapsed: float | None = None
+    """Seconds that it took, where the service said so."""
     finished: bool = False
     """Whether its rows are being read, so that there is nothing left for the service to end."""
 

@@ -39,7 +39,7 @@ class Scripted:
 
 
 @contextmanager
-def scripted(*answers: tuple[int, Any]) -> Iterator[Scripted]:
+def scripted(*answers: tuple[int, Any], extensions: str = "") -> Iterator[Scripted]:
     state = Scripted(list(answers))
     silent = threading.Event()
 
@@ -60,6 +60,8 @@ def scripted(*answers: tuple[int, Any]) -> Iterator[Scripted]:
             self.send_response(status)
             if 300 <= status < 400:
                 self.send_header("Location", "http://127.0.0.2:1/stolen")
+            if extensions:
+                self.send_header("Sqlshell-Extensions", extensions)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

@@ -1,0 +1,198 @@
+"""Statements sent together, to a service that announces the extension `batch`.
+
+The service runs them one after another and answers with what each came to; their results are still taken one by one.
+What did not run is sent again with what is left, so that whoever takes them need not know where a batch ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Protocol
+
+from sqlshell.client.protocol import Done, Fail, Poll, poll_wait, read_batch
+from sqlshell.client.transport import Answer
+from sqlshell.client.watch import Behind, Submission, Watch, may_have_run
+from sqlshell.context import SessionContext
+from sqlshell.errors import ConnectionBroken, ShellError
+from sqlshell.interface import sqlstate
+from sqlshell.result import Result
+
+REFUSED = frozenset({400, 413, 415})
+"""Answers by which a service says that it does not take these statements together; none of them ran."""
+
+ENDING_SECONDS = 10.0
+"""How long the end of a batch that nobody waits for any more is waited for."""
+
+
+class Sender(Protocol):
+    """What Together asks of the statements of a service."""
+
+    batches: bool | None
+
+    @property
+    def base(self) -> str: ...
+
+    def run(
+        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+    ) -> AsyncGenerator[Result, None]: ...
+
+    async def result(self, done: Done, context: SessionContext, watch: Watch) -> Result: ...
+
+    async def terminate(self, query_id: str, context: SessionContext) -> None: ...
+
+    async def post_batch(
+        self,
+        statements: Sequence[str],
+        context: SessionContext,
+        stop: bool,
+        read: Callable[[Answer], bool],
+        *,
+        again: bool,
+    ) -> bool: ...
+
+    async def look_at_batch(
+        self, statement_id: str, start: int, context: SessionContext, read: Callable[[Answer], None]
+    ) -> None: ...
+
+    def uncertain(self, status: int) -> bool: ...
+
+
+class _Alone(Exception):
+    """The next statement is to be sent by itself."""
+
+
+class Together:
+    """Sends the statements `asked`; run() gives the results of each, in order. `stop` says that a failure ends all."""
+
+    def __init__(self, client: Sender, asked: Sequence[Submission], *, stop: bool) -> None:
+        self._client = client
+        self._stop = stop
+        self._left = deque(asked)
+        self._taken: deque[Done | Fail] = deque()
+        """What was answered about the next ones of those that are left."""
+        self._running: Poll | None = None
+        self._over = True
+        """Whether nothing of the last batch will run any more."""
+        self._first = ""
+        self._count = self._listed = 0
+        """The statements of the last batch, and how many of them were answered about."""
+
+    async def run(
+        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+    ) -> AsyncGenerator[Result, None]:
+        """The result of the next statement, which is `asked`. Raises as Statements.run()."""
+        watch = watch or Watch()
+        assert self._left[0] is asked
+        try:
+            step = await self._next(context, watch)
+        except _Alone:
+            step = None
+        self._left.popleft()
+        if step is None or (isinstance(step, Fail) and sqlstate.not_ready(step.error.where.sql_state)):
+            # What met something that is not ready did not run: it is tried again as any statement is.
+            async for result in self._client.run(asked, context, watch):
+                yield result
+        elif isinstance(step, Fail):
+            watch.statement_id(step.error.where.statement_id)
+            watch.context(step.context)
+            raise step.error
+        else:
+            watch.statement_id(step.head.statement_id or "")
+            yield await self._client.result(step, context, watch)
+
+    async def aclose(self, context: SessionContext, *, patient: bool = True) -> list[Behind]:
+        """Have no more of them run; those that ran all the same, as far as that is known. Raises nothing.
+
+        Without patience the service is not asked.
+        """
+        try:
+            async with asyncio.timeout(ENDING_SECONDS):
+                while patient and not self._over:
+                    if self._running is not None:
+                        await self._client.terminate(self._running.statement_id, context)
+                    await self._look(context)
+                    await asyncio.sleep(0 if self._over else poll_wait(0))
+        except (TimeoutError, ShellError):
+            pass
+        self._over = True
+        return [_behind(asked.sql, step) for asked, step in zip(self._left, self._taken, strict=False)]
+
+    async def _next(self, context: SessionContext, watch: Watch) -> Done | Fail:
+        began = time.monotonic()
+        while not self._taken:
+            if self._over:
+                await self._submit(context)
+                continue
+            if self._running is not None:
+                watch.statement_id(self._running.statement_id)
+                watch.progress(self._running.share, self._running.message)
+            await asyncio.sleep(poll_wait(time.monotonic() - began))
+            await self._look(context)
+        return self._taken.popleft()
+
+    async def _submit(self, context: SessionContext) -> None:
+        """Send all that are left. Raises _Alone where they cannot be sent together, or none of the last ones ran."""
+        ran = self._listed or not self._count
+        if len(self._left) < 2 or not ran or not self._client.batches:
+            raise _Alone
+        left = list(self._left)
+        again = all(item.reads_only for item in left)
+
+        def read(answer: Answer) -> bool:
+            if answer.status in REFUSED:
+                return False
+            self._count, self._listed = len(left), 0
+            error = self._take(answer)
+            if error is not None:
+                if not again and (answer.status == 200 or self._client.uncertain(answer.status)):
+                    may_have_run(error, len(left) - 1)
+                raise error
+            return True
+
+        try:
+            taken = await self._client.post_batch([item.sql for item in left], context, self._stop, read, again=again)
+        except ConnectionBroken as error:
+            if not again:
+                may_have_run(error, len(left) - 1)
+            raise
+        if not taken:
+            self._client.batches = False
+            raise _Alone
+
+    async def _look(self, context: SessionContext) -> None:
+        """Ask what has been done since the last answer."""
+
+        def read(answer: Answer) -> None:
+            error = self._take(answer)
+            if error is not None:
+                raise error
+
+        try:
+            await self._client.look_at_batch(self._first, self._listed, context, read)
+        except ShellError as error:
+            # Nobody knows any more what becomes of them.
+            self._over = True
+            may_have_run(error, len(self._left) - 1)
+            raise
+
+    def _take(self, answer: Answer) -> ShellError | None:
+        """Keep what an answer tells; its error where it is none about a batch."""
+        found = read_batch(answer.status, answer.headers, answer.body, self._client.base, self._count - self._listed)
+        if isinstance(found, Fail):
+            return found.error
+        self._first = self._first if self._listed else found.statement_id
+        self._listed += len(found.ended)
+        self._taken.extend(found.ended)
+        self._running, self._over = found.running, found.over
+        return None
+
+
+def _behind(sql: str, step: Done | Fail) -> Behind:
+    if isinstance(step, Fail):
+        where = step.error.where
+        return Behind(sql, where.statement_id, where.sql_state, step.error.message)
+    head = step.head
+    return Behind(sql, head.statement_id or "", head.sql_state or sqlstate.DONE, head.message or "")

@@ -1,0 +1,257 @@
+"""Statements sent together: to a scripted server that announces batches, or does not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from sqlshell.client.results import Results
+from sqlshell.client.statements import Statements, Submission, Watch
+from sqlshell.client.target import parse
+from sqlshell.client.transport import Transport
+from sqlshell.client.watch import Behind
+from sqlshell.context import SessionContext
+from sqlshell.errors import ShellError, StatementError
+from sqlshell.result import Rows
+from tests.client.test_statements import ID, Scripted, scripted
+
+Answer = dict[str, Any]
+
+
+def one(number: int, state: str = "00000", rows: Rows | None = None, **more: Any) -> Answer:
+    """The answer about a statement."""
+    columns = [] if rows is None else [{"name": "n", "type": "INTEGER"}]
+    metadata = {"encoding": "json", "columns": columns, "partitionInfo": [{"rowCount": len(rows or [])}]}
+    if state == "03000":
+        return {"sqlState": state, "statementID": uuid(number), "createdOn": 1} | more
+    return {
+        "sqlState": state,
+        "statementID": uuid(number),
+        "createdOn": 1,
+        "metadata": metadata,
+        "data": rows or [],
+    } | more
+
+
+def uuid(number: int) -> str:
+    return f"{ID[:-4]}{number:04}"
+
+
+def batch(*statements: Answer, state: str = "00000") -> tuple[int, Answer]:
+    head = {"sqlState": state, "statementID": uuid(1), "createdOn": 1, "statements": list(statements)}
+    return 202 if state == "03000" else 200, head
+
+
+async def taken(
+    state: Scripted, sqls: Sequence[str], *, stop: bool = True, reads: bool = False, watch: Watch | None = None
+) -> tuple[list[Rows | str], list[Behind], bool | None]:
+    """Rows or error of each statement, what ran behind, and whether batches are on. The first is sent alone."""
+    told: list[Rows | str] = []
+    async with AsyncExitStack() as stack:
+        transport = Transport(parse(state.url), "token")
+        stack.push_async_callback(transport.aclose)
+        client = Statements(transport, Results(transport))
+        context = SessionContext(session_id="s")
+        first, *rest = [Submission(sql, reads_only=reads) for sql in sqls]
+
+        async def take(results: Any) -> None:
+            async for result in results:
+                told.append([row async for item in result.batches for row in item.rows])
+
+        await take(client.run(first, context))
+        sent = client.together(rest, stop=stop)
+        for submission in rest:
+            try:
+                await take((sent or client).run(submission, context, watch))
+            except ShellError as error:
+                told.append(f"{error.where.sql_state} {error.message} | {error.hint}")
+                if stop or not isinstance(error, StatementError):
+                    break
+        behind = await sent.aclose(context) if sent is not None else []
+        return told, behind, client.batches
+
+
+def asked(state: Scripted) -> list[tuple[str, Any]]:
+    """What the server was asked: look-ups as paths, submissions as their statements."""
+    found: list[tuple[str, Any]] = []
+    for method, path, _, body in state.asked:
+        if method == "GET":
+            found.append((method, path.partition("?")[2]))
+            continue
+        text = body[body.index(b"{") : body.rindex(b"}") + 1]
+        request = json.loads(text)
+        found.append((method, request.get("statements") or request["statement"]))
+    return found
+
+
+def test_a_service_that_does_not_announce_batches_is_sent_none() -> None:
+    with scripted((200, one(1)), (200, one(2)), (200, one(3))) as state:
+        told, _, on = asyncio.run(taken(state, ["a", "b", "c"]))
+    assert asked(state) == [("POST", "a"), ("POST", "b"), ("POST", "c")]
+    assert (told, on) == ([[], [], []], None)
+
+
+def test_one_request_for_all_behind_the_first() -> None:
+    with scripted((200, one(1)), batch(one(2), one(3, rows=[["7"]])), extensions="other, batch") as state:
+        told, behind, _ = asyncio.run(taken(state, ["a", "b", "c"]))
+    assert asked(state) == [("POST", "a"), ("POST", ["b", "c"])]
+    assert (told, behind) == ([[], [], [["7"]]], [])
+    request = json.loads(state.asked[1][3])
+    assert request["onError"] == "stop"
+    assert request["parameters"]["sessionID"] == "s"
+
+
+def test_results_come_while_the_rest_still_runs() -> None:
+    seen: list[str] = []
+    answers = [
+        (200, one(1)),
+        batch(one(2), one(3, "03000"), state="03000"),
+        batch(one(3, "03000"), state="03000"),
+        batch(one(3), one(4, "03000"), state="03000"),
+        batch(one(4, rows=[["x"]])),
+    ]
+    with scripted(*answers, extensions="batch") as state:
+        told, _, _ = asyncio.run(taken(state, ["a", "b", "c", "d"], watch=Watch(statement_id=seen.append)))
+    assert told == [[], [], [], [["x"]]]
+    assert [what.rpartition("batch=")[2] for method, what in asked(state) if method == "GET"] == ["1", "1", "2"]
+    assert list(dict.fromkeys(seen)) == [uuid(2), uuid(3), uuid(4)]
+
+
+def test_nothing_is_sent_behind_a_failure_that_stops() -> None:
+    failed = one(3, "42601", message="syntax error")
+    with scripted((200, one(1)), batch(one(2), failed, state="42601"), extensions="batch") as state:
+        told, behind, _ = asyncio.run(taken(state, ["a", "b", "c", "d", "e"]))
+    assert told == [[], [], "42601 syntax error | "]
+    assert len(state.asked) == 2
+    assert behind == []
+
+
+def test_what_did_not_run_is_sent_again_and_only_that() -> None:
+    """The service may end a batch anywhere: behind a large result, or where something is not ready."""
+    answers = [
+        (200, one(1)),
+        batch(one(2)),
+        batch(one(3), one(4, "42P01", message="no such table"), one(5)),
+    ]
+    with scripted(*answers, extensions="batch") as state:
+        told, _, _ = asyncio.run(taken(state, ["a", "b", "c", "d", "e"], stop=False))
+    assert asked(state) == [("POST", "a"), ("POST", ["b", "c", "d", "e"]), ("POST", ["c", "d", "e"])]
+    assert told == [[], [], [], "42P01 no such table | ", []]
+
+
+def test_what_is_not_ready_is_tried_again_alone() -> None:
+    answers = [
+        (200, one(1)),
+        batch(one(2, "3E004", message="the pool is stopped"), state="3E004"),
+        (200, one(3)),
+        (200, one(4)),
+    ]
+    with scripted(*answers, extensions="batch") as state:
+        told, _, _ = asyncio.run(taken(state, ["a", "b", "c"]))
+    assert asked(state) == [("POST", "a"), ("POST", ["b", "c"]), ("POST", "b"), ("POST", "c")]
+    assert told == [[], [], []]
+
+
+@pytest.mark.parametrize("status", [400, 413, 415])
+def test_a_service_that_refuses_a_batch_is_sent_one_after_another(status: int) -> None:
+    answers = [(200, one(1)), (status, {"message": "no"}), (200, one(2)), (200, one(3)), (200, one(4))]
+    with scripted(*answers, extensions="batch") as state:
+        told, _, on = asyncio.run(taken(state, ["a", "b", "c", "d"]))
+    assert asked(state)[1:] == [("POST", ["b", "c", "d"]), ("POST", "b"), ("POST", "c"), ("POST", "d")]
+    assert (told, on) == ([[], [], [], []], False)
+
+
+def test_a_service_that_runs_none_of_a_batch_is_asked_for_one() -> None:
+    with scripted((200, one(1)), batch(), (200, one(2)), (200, one(3)), extensions="batch") as state:
+        told, _, _ = asyncio.run(taken(state, ["a", "b", "c"]))
+    assert asked(state) == [("POST", "a"), ("POST", ["b", "c"]), ("POST", "b"), ("POST", "c")]
+    assert told == [[], [], []]
+
+
+@pytest.mark.parametrize("broken", [(0, "break"), (502, {"message": "bad gateway"}), (500, {"message": "oops"})])
+def test_a_batch_that_writes_is_never_sent_twice(broken: tuple[int, Any]) -> None:
+    with scripted((200, one(1)), broken, extensions="batch") as state:
+        told, _, _ = asyncio.run(taken(state, ["a", "insert", "b", "c"]))
+    assert len(state.asked) == 2
+    assert "the statement, and the 2 behind it that were sent with it, may have run" in str(told[-1])
+
+
+def test_a_batch_that_only_reads_is_sent_again() -> None:
+    with scripted((200, one(1)), (503, {}), batch(one(2), one(3)), extensions="batch") as state:
+        told, _, _ = asyncio.run(taken(state, ["a", "b", "c"], reads=True))
+    assert asked(state)[1:] == [("POST", ["b", "c"]), ("POST", ["b", "c"])]
+    assert told == [[], [], []]
+
+
+def test_a_batch_that_is_lost_while_it_runs_says_so() -> None:
+    """The service was started anew: what became of the rest nobody knows."""
+    answers = [(200, one(1)), batch(one(2), one(3, "03000"), state="03000"), (404, {"message": "unknown"})]
+    with scripted(*answers, extensions="batch") as state:
+        told, behind, _ = asyncio.run(taken(state, ["a", "b", "c", "d"]))
+    assert told[:2] == [[], []]
+    assert "the statement, and the 1 behind it that were sent with it, may have run" in str(told[2])
+    assert [method for method, _ in asked(state)].count("POST") == 2
+    assert behind == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        batch(one(2), one(3), one(4)),
+        batch(one(2, "03000"), one(3), state="03000"),
+        batch(one(2, "03000")),
+        (200, {"sqlState": "00000", "statementID": ID}),
+        (200, b"[1"),
+        (200, {"sqlState": "00000", "statementID": ID, "statements": [{"data": 5}]}),
+        (200, {"sqlState": "00000", "statementID": ID, "statements": [None]}),
+    ],
+)
+def test_answers_that_cannot_be_right(answer: tuple[int, Any]) -> None:
+    with scripted((200, one(1)), answer, extensions="batch") as state:
+        told, _, _ = asyncio.run(taken(state, ["a", "b", "c"]))
+    assert len(state.asked) == 2
+    assert len(told) == 2
+    assert "may have run" in str(told[-1])
+
+
+def test_what_ran_behind_is_told_when_nobody_waits_any_more() -> None:
+    answers = [
+        (200, one(1)),
+        batch(one(2), one(3, message="INSERT 1"), one(4, "03000"), state="03000"),
+        (200, one(9)),
+        batch(one(4, "57000", message="interrupted"), state="57000"),
+    ]
+
+    async def left(state: Scripted) -> list[Behind]:
+        transport = Transport(parse(state.url), "token")
+        client = Statements(transport, Results(transport))
+        context = SessionContext()
+        asked = [Submission(text) for text in ("a", "b", "c", "d", "e")]
+        try:
+            async for _ in client.run(asked[0], context):
+                pass
+            sent = client.together(asked[1:], stop=True)
+            assert sent is not None
+            async for _ in sent.run(asked[1], context):
+                pass
+            return await sent.aclose(context)
+        finally:
+            await transport.aclose()
+
+    with scripted(*answers, extensions="batch") as state:
+        behind = asyncio.run(left(state))
+    assert asked(state)[2] == ("POST", f"TERMINATE QUERY {uuid(4)}")
+    assert behind == [
+        Behind("c", uuid(3), "00000", "INSERT 1"),
+        Behind("d", uuid(4), "57000", "interrupted"),
+    ]
+
+
+def test_statements_with_a_time_to_wait_are_sent_alone() -> None:
+    client = Statements(None, None, wait_limit=5.0, batches=True)  # type: ignore[arg-type]
+    assert client.together([Submission("a"), Submission("b")], stop=True) is None
