@@ -147,7 +147,7 @@ class Together:
             self._count, self._listed = len(left), 0
             error = self._take(answer)
             if error is not None:
-                if not again and (answer.status == 200 or self._client.uncertain(answer.status)):
+                if not again and (answer.status in {200, 202} or self._client.uncertain(answer.status)):
                     may_have_run(error, len(left) - 1)
                 raise error
             return True

@@ -192,6 +192,9 @@ class Foreground:
         self.progress.hide()
         running.endless = result.endless
         rows, complete, size = None, True, 0
+        if self._session.interactive or result.endless is not None or len(result.row_counts or ()) > 1:
+            # Its reader may be killed, or busy for hours.
+            self._journal.flush()
         if result.columns:
             self._session.columns_seen(column.name for column in result.columns)
             summary = await show(result)
