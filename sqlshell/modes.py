@@ -119,6 +119,7 @@ def _started(asked: Start) -> int:
             for text in settings["set"]:
                 shell.variables.given(text)
             shell.offer_commands = not settings["no_commands"]
+            shell.hooks.profiles = lambda: sorted(asked.config.profiles)
             shell.hooks.queries = asked.config.folder / "queries.toml"
             shell.hooks.local = lambda: local_results(shell, place, services)
             shell.hooks.connect = _connector(asked, shell, services)

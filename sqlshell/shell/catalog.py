@@ -23,7 +23,7 @@ from sqlshell.errors import ShellError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.shell.asking import asked
-from sqlshell.sql.catalog import Catalog, Column, Contents, Function, Relation, key
+from sqlshell.sql.catalog import Catalog, Column, Contents, ForeignKey, Function, Relation, key
 
 LOADING_SECONDS = 60.0
 LISTED = {
@@ -53,6 +53,20 @@ _FUNCTIONS = (
     "'(' || array_to_string(parameters, ', ') || ')' || coalesce(' -> ' || return_type, '') FROM duckdb_functions()"
     " WHERE function_name SIMILAR TO '[a-z][a-z0-9_]*' ORDER BY 1"
 )
+_KEYS = (
+    "SELECT constraint_name, database_name, schema_name, table_name, referenced_table, "
+    "to_json(constraint_column_names)::VARCHAR, to_json(referenced_column_names)::VARCHAR "
+    "FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY'",
+    "SELECT r.constraint_name, k.table_catalog, k.table_schema, k.table_name, t.table_name, k.column_name, "
+    "t.column_name FROM information_schema.referential_constraints r "
+    "JOIN information_schema.key_column_usage k ON k.constraint_name = r.constraint_name "
+    "AND k.constraint_schema = r.constraint_schema "
+    "JOIN information_schema.key_column_usage t ON t.constraint_name = r.unique_constraint_name "
+    "AND t.constraint_schema = r.unique_constraint_schema AND t.ordinal_position = k.position_in_unique_constraint "
+    "ORDER BY r.constraint_name, k.ordinal_position",
+)
+"""Foreign keys: with lists of their columns, or with a row for each."""
+_DECODE = msgspec.json.Decoder(list[str]).decode
 _RELATIONS = 'SELECT * FROM deltastream.sys."relations"'
 
 
@@ -155,6 +169,7 @@ class Loader:
         contents.relations = [item for item in found.values() if item.database != SYSTEM]
         if contents.relations and not contents.columns:
             await self._describe(contents, context)
+        contents.keys = await self._keys(context)
         signatures: dict[str, str] = {}
         for row in await self._rows(_FUNCTIONS, context):
             if len(row) > 1 and row[0]:
@@ -183,6 +198,23 @@ class Loader:
             return (row[place] or "") if place is not None else ""
 
         return [Relation(value(row, database), value(row, schema), value(row, name), value(row, kind)) for row in rows]
+
+    async def _keys(self, context: SessionContext) -> list[ForeignKey]:
+        found: dict[tuple[str, str], ForeignKey] = {}
+        for lists, sql in zip((True, False), _KEYS, strict=True):
+            columns, rows = await self._table(sql, context)
+            for row in rows:
+                if len(row) < 7 or None in row[:7]:
+                    continue
+                constraint, database, schema, name, target, mine, its = (value or "" for value in row[:7])
+                here, there = (key(Relation(database, schema, table)) for table in (name, target))
+                item = found.setdefault((constraint, here), ForeignKey(here, [], there, []))
+                with contextlib.suppress(msgspec.DecodeError):
+                    item.columns.extend(_DECODE(mine) if lists else [mine])
+                    item.target_columns.extend(_DECODE(its) if lists else [its])
+            if columns:
+                break
+        return list(found.values())
 
     async def _describe(self, contents: Contents, context: SessionContext) -> None:
         for relation in contents.relations[:DESCRIBED]:

@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sqlshell.errors import UsageError
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
 from sqlshell.shell.policy import Ask
+from sqlshell.sql.catalog import Catalog
 
 if TYPE_CHECKING:
     from sqlshell.shell.look.local import Local
@@ -54,8 +55,10 @@ class Hooks(Struct):
     """What was entered at this prompt and others, with its time (seconds since 1970), the oldest first."""
     forget: Callable[[], None] = lambda: None
     """Clear this target's history. Raises OSError."""
-    names: Callable[[], Iterable[str]] = tuple
-    """The names that are known of the service, for those that are not."""
+    catalog: Catalog = field(default_factory=Catalog)
+    """The names that are known of the service."""
+    profiles: Callable[[], Sequence[str]] = tuple
+    """The names of the profiles that \\c can go to."""
     redact: Callable[[str], str] = _redacted
     """Takes the secrets out of a statement before it is kept."""
     ask: Ask | None = None

@@ -29,7 +29,7 @@ from sqlshell.errors import Exit, UsageError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
-from sqlshell.shell.arguments import arguments
+from sqlshell.shell.arguments import arguments, commands_named
 from sqlshell.shell.catalog import Loader
 from sqlshell.shell.prompt.completer import ShellCompleter
 from sqlshell.shell.prompt.continuation import Continuations
@@ -83,7 +83,7 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
     prompt = _prompt(shell, history, loader.catalog, looks)
     shell.session.columns_seen = loader.catalog.note
     shell.hooks.refresh = loader.refresh
-    shell.hooks.names = loader.catalog.everything
+    shell.hooks.catalog = loader.catalog
     shell.hooks.history = lambda: [(entry.time, entry.text) for entry in history.everything()]
     shell.hooks.forget = history.clear
     shell.hooks.previews = lambda: previews(themes, here())
@@ -231,7 +231,7 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
     completer = ShellCompleter(
         shell.session,
         catalog,
-        lambda: [(item.name, item.summary) for item in dict.fromkeys(shell.commands.values())],
+        lambda typed: commands_named(shell.commands, typed),
         partial(arguments, shell),
         history.everything,
     )

@@ -331,4 +331,4 @@ class Shell:
         if self.exit == Exit.DONE:
             self.exit = error.exit
         if not isinstance(error, Told):
-            tell(error, name, item, self.last_text, self.diagnostics, self.hooks.names)
+            tell(error, name, item, self.last_text, self.diagnostics, self.hooks.catalog.everything)

@@ -37,6 +37,15 @@ class Function(msgspec.Struct, frozen=True, array_like=True):
     signature: str = ""
 
 
+class ForeignKey(msgspec.Struct, frozen=True, array_like=True):
+    """`relation` and `target` are keys of relations, their columns in the same order."""
+
+    relation: str
+    columns: list[str]
+    target: str
+    target_columns: list[str]
+
+
 class Contents(msgspec.Struct):
     """What is kept on disk. `columns` are by `database.schema.name`; `names` are the other kinds: store, pool, role…"""
 
@@ -44,6 +53,7 @@ class Contents(msgspec.Struct):
     columns: dict[str, list[Column]] = {}
     functions: list[Function] = []
     names: dict[str, list[str]] = {}
+    keys: list[ForeignKey] = []
 
 
 class Names:
@@ -175,6 +185,9 @@ class Catalog(Struct):
                 return [item.name for item in self.contents.functions]
             case "seen":
                 return list(self.seen)
+            case _ if kind.startswith("relation:"):
+                wanted = kind.partition(":")[2]
+                return [item.name for item in self.contents.relations if wanted in item.kind.lower()]
         return self.contents.names.get(kind, ())
 
     def everything(self) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from sqlshell.sql import grammar, words
-from sqlshell.sql.scopes import Group, Scope, grouped, path_to, scope_at, segment
+from sqlshell.sql.scopes import Group, Scope, grouped, path_to, scope_at, segment, sources_of
 from sqlshell.sql.tokens import Token, tokens
 
 LONGEST = 60_000
@@ -35,6 +36,7 @@ class Expected(Struct, frozen=True):
 
 
 NOTHING: Final = Expected()
+SETS: Final = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 
 
 def expected(text: str, cursor: int) -> Expected:
@@ -140,8 +142,10 @@ def _qualifier(before: Sequence[Token]) -> tuple[tuple[str, ...], list[Token]]:
 
 
 def _kinds(root: Group, position: int, before: Sequence[Token]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    if before and before[-1].word in {"UNION", "INTERSECT", "EXCEPT"}:
+    if before and before[-1].word in SETS:
         return (), ("ALL", *grammar.QUERY), ""
+    if len(before) > 1 and before[-1].word == "ALL" and before[-2].word in SETS:
+        return (), grammar.QUERY, ""
     path = path_to(root, position)
     group = path[-1]
     here = [item for item in segment(group, position) if item.start < position]
@@ -153,10 +157,25 @@ def _kinds(root: Group, position: int, before: Sequence[Token]) -> tuple[tuple[s
     elif not before:
         return (), (*words.STATEMENTS, *words.LOCAL_STATEMENTS), ""
     else:
-        found = grammar.statement_words([token.word for token in before])
+        said = [item.word if isinstance(item, Token) else "" for item in group.items if item.start < position]
+        found = grammar.statement_words(said) if said else None
         if found is not None:
-            return found
+            return (*found[:2], _named_by(before)) if "columnof" in found[0] else found
     return _in_query(here)
+
+
+def _named_by(before: Sequence[Token], *words: str) -> str:
+    """The relation behind the last of these words (TABLE where none are given), in its parts, one a line."""
+    starts = [number for number, token in enumerate(before) if token.word in (words or ("TABLE",))]
+    previous = "."
+    parts: list[str] = []
+    for token in before[starts[-1] + 1 :] if starts else ():
+        if token.text != ".":
+            if token.kind not in {"word", "name"} or previous != ".":
+                break
+            parts.append(token.value)
+        previous = token.text
+    return "\n".join(parts)
 
 
 def _opened(outer: Group, inner: Group) -> list[Token]:
@@ -167,7 +186,7 @@ def _opened(outer: Group, inner: Group) -> list[Token]:
             break
         if isinstance(item, Token):
             found.append(item)
-    return found[-6:]
+    return found[-8:]
 
 
 def _in_brackets(
@@ -179,16 +198,29 @@ def _in_brackets(
     first = not here
     if word == "OVER" or any(token.word == "WINDOW" for token in opened[-3:]):
         return None if here else ((), grammar.WINDOW, "")
-    if first and (word in {"", "FROM", "JOIN", "AS", "IN", "EXISTS", "ALL", "ANY", "MATERIALIZED"} or not opened):
-        inner = () if word in {"FROM", "JOIN", "AS", "MATERIALIZED", "EXISTS"} else ("column", "function")
+    if (first or comma) and any(token.word == "VALUES" for token in opened):
+        values = opened[[token.word for token in opened].index("VALUES") + 1 :]
+        if all(token.text == "," for token in values):
+            return ("function",), ("NULL", "DEFAULT", "TRUE", "FALSE", "CAST", "CASE"), ""
+    bare = last is None or (not word and last.kind == "sign")
+    if first and (bare or word in {"FROM", "JOIN", "LATERAL", "AS", "IN", "EXISTS", "ALL", "ANY", "MATERIALIZED"}):
+        inner = () if word in {"FROM", "JOIN", "LATERAL", "AS", "MATERIALIZED", "EXISTS"} else ("column", "function")
         return inner, grammar.QUERY, ""
+    if first and word in grammar.OPERAND_AFTER:
+        return grammar.COMPLETE_TYPES, (*grammar.QUERY, *grammar.OPERANDS), ""
+    if word in {"EXCLUDE", "REPLACE"}:
+        return (("column",), (), "") if first or comma else None
     if word == "USING":
         return ("common",), (), ""
+    if (first or comma) and "REFERENCES" in {token.word for token in opened[-6:]} and word != "REFERENCES":
+        return ("columnof",), (), _named_by(opened, "REFERENCES")
     if word == "WITH" and path[0].items and isinstance(path[0].items[0], Token):
         return (("withkey",), (), _object(path[0])) if first or comma else ((), (), "")
     if isinstance(head := path[0].items[0] if path[0].items else None, Token) and len(path) == 2:
         if head.word == "INSERT" and len(opened) > 1 and any(token.word == "INTO" for token in opened):
             return (("column",), (), "") if first or comma else ((), (), "")
+        if head.word == "CREATE" and any(token.word == "INDEX" for token in opened):
+            return (("columnof",), (), _named_by(opened, "ON")) if first or comma else ((), ("ASC", "DESC"), "")
         if head.word == "CREATE" and last is not None and not _queried(here):
             return _definition(here)
     if here and isinstance(here[-1], Token) and here[-1].word == "AS" and word in {"CAST", "TRY_CAST"}:
@@ -211,6 +243,8 @@ def _definition(here: Sequence[Token | Group]) -> tuple[tuple[str, ...], tuple[s
         return (), ("PRIMARY KEY", "CHECK", "FOREIGN KEY", "UNIQUE"), ""
     if count == 1:
         return ("type",), (), ""
+    if isinstance(here[-1], Token) and here[-1].word == "REFERENCES":
+        return ("relation",), (), ""
     return (), ("NOT NULL", "DEFAULT", "PRIMARY KEY", "UNIQUE", "CHECK", "REFERENCES"), ""
 
 
@@ -223,20 +257,22 @@ def _object(root: Group) -> str:
 def _in_query(here: Sequence[Token | Group]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     """The clauses of SELECT, INSERT, UPDATE and DELETE."""
     last = here[-1] if here else None
-    listing = _listing(here)
     if last is None:
-        return grammar.COMPLETE_TYPES, grammar.QUERY, ""
+        return grammar.COMPLETE_TYPES, ("DISTINCT", *grammar.OPERANDS), ""
+    clause = _clause(here)
+    after = grammar.AFTER_CLAUSE.get(clause, grammar.AFTER_CLAUSE[""])
     if isinstance(last, Group):
-        return (), grammar.AFTER_RELATION if listing == "relation" else grammar.AFTER_OPERAND, ""
+        return (), _created(here) if _creates(here) and not clause else after, ""
     word = last.word
     if word in grammar.RELATION_AFTER and not (word == "TABLE" and len(here) > 1):
         return ("relation",), ("LATERAL",) if word in {"FROM", "JOIN"} else (), ""
-    if last.text == "," and listing == "relation":
+    if last.text == "," and clause in {"FROM", "JOIN"}:
         return ("relation",), ("LATERAL",), ""
     if last.text == ":" and len(here) > 1 and isinstance(here[-2], Token) and here[-2].text == ":":
         return ("type",), (), ""
     if word == "USING":
-        return ("common",), (), ""
+        others = any(isinstance(item, Token) and item.word in {"DELETE", "MERGE"} for item in here)
+        return ("relation",) if others else ("common",), (), ""
     if word == "AS":
         return (), grammar.QUERY if _creates(here) else (), ""
     if word in {"GROUP", "ORDER", "PARTITION"}:
@@ -249,29 +285,67 @@ def _in_query(here: Sequence[Token | Group]) -> tuple[tuple[str, ...], tuple[str
         return (), ("NULL", "NOT NULL", "DISTINCT FROM"), ""
     if word == "INTERVAL":
         return (), (), ""
+    if clause == "WITH":
+        return (), ("AS",), ""
+    if _creates(here) and clause in {"", "ON"}:
+        return (("relation",) if word == "ON" else ()), _created(here), ""
+    if word == "ON" and (side := _joined(here)):
+        return ("join", "column", "function", "relation"), grammar.OPERANDS, side
+    if word in {"LIMIT", "OFFSET"}:
+        return (), ("ALL",) if word == "LIMIT" else (), ""
+    if word == "ALL" and clause == "GROUP":
+        return (), after, ""
     if word in grammar.OPERAND_AFTER:
         every = ("*", "DISTINCT") if word == "SELECT" else ()
         return ("column", "function", "relation"), (*every, *grammar.OPERANDS), ""
     if last.kind == "sign" and last.text not in {")", "]", "*"}:
         return ("column", "function", "relation"), grammar.OPERANDS, ""
-    if listing == "relation":
-        return (), grammar.AFTER_RELATION, ""
-    return (), grammar.AFTER_OPERAND, ""
+    return (), after, ""
+
+
+def _clause(here: Sequence[Token | Group]) -> str:
+    """The word of the clause that these items end in; CASE where one is open."""
+    open_ends = 0
+    for number in range(len(here) - 1, -1, -1):
+        item = here[number]
+        word = item.word if isinstance(item, Token) else ""
+        if word == "END":
+            open_ends += 1
+        elif word == "CASE":
+            if not open_ends:
+                return "CASE"
+            open_ends -= 1
+        elif word == "FROM" and number and isinstance(before := here[number - 1], Token):
+            if before.word == "DELETE":
+                return "DELETE"
+            if before.word != "DISTINCT":
+                return "FROM"
+        elif word in grammar.AFTER_CLAUSE and word:
+            return word
+    return ""
+
+
+def _created(here: Sequence[Token | Group]) -> tuple[str, ...]:
+    """What may stand in a CREATE, outside of its brackets and its query."""
+    said = [item.word if isinstance(item, Token) else "" for item in here]
+    if "INDEX" in said:
+        return ("ON",) if "ON" not in said and said[-1] not in {"INDEX", "EXISTS"} else ()
+    if said[-1] in {"TABLE", "VIEW", "SCHEMA", "SEQUENCE", "TYPE", "MACRO", "FUNCTION", "STREAM", "CHANGELOG"}:
+        return ("IF NOT EXISTS",)
+    if said[-1] in {"EXISTS", "ON"}:
+        return ()
+    return ("AS", "WITH")
+
+
+def _joined(here: Sequence[Token | Group]) -> str:
+    """The alias of the relation that the last JOIN joins, "" where the ON is no join's."""
+    joins = [number for number, item in enumerate(here) if isinstance(item, Token) and item.word == "JOIN"]
+    sources = list(sources_of(here[joins[-1] :])) if joins else []
+    return sources[-1].alias if sources else ""
 
 
 def _creates(here: Sequence[Token | Group]) -> bool:
     return bool(here) and isinstance(here[0], Token) and here[0].word == "CREATE"
-
-
-def _listing(here: Sequence[Token | Group]) -> str:
-    """Whether the clause that these items end in lists relations."""
-    for item in reversed(here):
-        word = item.word if isinstance(item, Token) else ""
-        if word in {"FROM", "JOIN", "INTO", "UPDATE"}:
-            return "relation"
-        if word in grammar.OPERAND_AFTER or word in {"VALUES", "USING", "WITH"}:
-            return ""
-    return ""
 
 
 def _string(partial: Token, given: Sequence[Token], cursor: int) -> Expected:
@@ -282,22 +356,98 @@ def _string(partial: Token, given: Sequence[Token], cursor: int) -> Expected:
     if last is not None and last.text == "=" and len(before) > 1 and before[-2].value.lower() == "file":
         at = body.startswith("@")
         return Expected(("path",), (), body[at:], partial.start + 1 + at, quoted="'")
+    root = grouped(given)
+    if partial.text[0] == "'" and _names_file(before, path_to(root, partial.start)):
+        return Expected(("path",), (), body, partial.start + 1, quoted="'")
     if last is not None and last.text in {"(", ","} and any(token.word == "WITH" for token in before):
-        root = grouped(given)
         return Expected(("withkey",), (), body, partial.start + 1, within=_object(root), quoted="'")
     return NOTHING
 
 
+def _names_file(before: Sequence[Token], path: Sequence[Group]) -> bool:
+    """Whether a string may name a file: in COPY, ATTACH and their like, as a relation, or as a function's argument."""
+    said = [token.word for token in before]
+    last = said[-1] if said else ""
+    first = said[0] if said else ""
+    if first in grammar.FILE_STATEMENTS and last in {first, "TO", "FROM", "DATABASE", "EXISTS"}:
+        return True
+    group = path[-1]
+    if last in {"FROM", "JOIN"}:
+        # In EXTRACT(part FROM '…') and IS DISTINCT FROM '…' it is a value.
+        begins = next((item.word for item in group.items if isinstance(item, Token)), "")
+        return said[-2:-1] != ["DISTINCT"] and (len(path) == 1 or begins in {"SELECT", "FROM", "WITH"})
+    if last in {"SUMMARIZE", "DESCRIBE", "DESC"}:
+        return len(said) == 1
+    if before and before[-1].text not in {"(", "[", ","}:
+        return False
+    # The first argument of a function that reads files, or one of its list.
+    number = len(before) - 1
+    if number < 0:
+        return False
+    if before[number].text in {"[", ","}:
+        while number >= 0 and before[number].text != "[":
+            if before[number].kind == "sign" and before[number].text not in {","}:
+                return False
+            number -= 1
+        number -= 1
+    if number < 1 or before[number].text != "(":
+        return False
+    name = before[number - 1].text.lower()
+    return name in grammar.FILE_FUNCTIONS or name.startswith(("read_", "parquet_"))
+
+
+_ARGUMENT: Final = re.compile(r"""(?:'(?:[^'\\]|\\.|'')*+(?:'|\Z)|"(?:[^"]|"")*+(?:"|\Z)|[^\s'"])+""", re.S)
+
+
 def _command(text: str, cursor: int) -> Expected | None:
-    """A backslash command at the cursor: its name, or an argument of it."""
+    """A command at the cursor: its name, or an argument of it."""
     line = text.rfind("\n", 0, cursor) + 1
     typed = text[line:cursor]
-    mark = typed.rfind("\\")
-    if mark < 0 or typed.count("'", 0, mark) % 2 or (mark and not typed[mark - 1].isspace()):
+    mark = _mark(text, line, typed)
+    if mark < 0:
         return None
-    body = typed[mark + 1 :]
+    body = typed[mark:]
     name, blank, rest = body.partition(" ")
+    foreign = name[0] in ".!" and len(name) > 1
     if not blank:
-        return Expected(("command",), (), name, line + mark + 1)
-    argument = rest.split(" ")[-1]
-    return Expected(("argument",), (), argument, cursor - len(argument), tuple(rest.split()[:1]), within=name)
+        return Expected(("command",), (), name.removeprefix("\\"), line + mark + (name[0] == "\\"))
+    name = name if foreign else name[1:]
+    begin = cursor - len(rest)
+    if name in STATEMENTS:
+        inner = _expected(text[begin:], len(rest))
+        return Expected(
+            inner.kinds,
+            inner.keywords,
+            inner.prefix,
+            inner.start + begin,
+            inner.qualifier,
+            inner.scope,
+            inner.within,
+            inner.quoted,
+        )
+    words = list(_ARGUMENT.finditer(rest))
+    last = words.pop() if words and words[-1].end() == len(rest) else None
+    start = begin + last.start() if last is not None else cursor
+    before = tuple(found[0].strip("'\"") for found in words)
+    return Expected(("argument",), (), last[0] if last is not None else "", start, before, within=name)
+
+
+STATEMENTS: Final = frozenset({"local"})
+"""Commands whose argument is a statement."""
+
+
+def _mark(text: str, line: int, typed: str) -> int:
+    """Where the command begins in its line: at a backslash, or at a `.` or `!` that begins a statement; -1 for none."""
+    blank = len(typed) - len(typed.lstrip())
+    if typed[blank : blank + 1] in {".", "!"} and typed[blank + 1 : blank + 2].isalpha():
+        return blank if not _statement(text[:line], line)[0] else -1
+    if typed.lstrip() in {".", "!"}:
+        return blank if not _statement(text[:line], line)[0] else -1
+    first = re.search(r"(?:^|(?<=\s))\\(?=[a-zA-Z?!+-]*(?:\s|\Z))", typed)
+    while first is not None and _in_quotes(typed, first.start()):
+        first = re.compile(r"(?<=\s)\\").search(typed, first.end())
+    return -1 if first is None else first.start()
+
+
+def _in_quotes(typed: str, at: int) -> bool:
+    return bool(typed.count("'", 0, at) % 2 or typed.count('"', 0, at) % 2)

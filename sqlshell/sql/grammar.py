@@ -55,25 +55,47 @@ OPERAND_AFTER: Final = frozenset(
         "BY",
         "QUALIFY",
         "ALL",
-        "LIMIT",
-        "OFFSET",
         "IS",
         "SIMILAR",
         "GLOB",
     ]
 )
-AFTER_RELATION: Final = (
-    "WHERE", "JOIN", "LEFT JOIN", "INNER JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", "ON", "USING", "GROUP BY",
-    "ORDER BY", "LIMIT", "AS", "HAVING", "UNION ALL", "UNION", "SET", "VALUES", "SELECT",
-)  # fmt: skip
-AFTER_OPERAND: Final = (
-    "FROM", "AS", "AND", "OR", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "ASC", "DESC", "IN", "IS NULL", "IS NOT NULL",
-    "BETWEEN", "LIKE", "ILIKE", "NOT", "OVER", "FILTER", "THEN", "WHEN", "ELSE", "END", "HAVING", "UNION ALL", "UNION",
-    "OFFSET", "NULLS LAST", "JOIN", "ON", "USING",
-)  # fmt: skip
-OPERANDS: Final = ("CASE", "NOT", "NULL", "TRUE", "FALSE", "DISTINCT", "EXISTS", "CAST", "INTERVAL")
+JOINS: Final = ("JOIN", "LEFT JOIN", "INNER JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN")
+OPERATORS: Final = ("AND", "OR", "IN", "IS NULL", "IS NOT NULL", "NOT", "BETWEEN", "LIKE", "ILIKE")
+UNIONS: Final = ("UNION ALL", "UNION", "EXCEPT", "INTERSECT")
+TAIL: Final = ("ORDER BY", "LIMIT", "OFFSET", *UNIONS)
+AFTER_CLAUSE: Final = {
+    "SELECT": ("FROM", "AS", *OPERATORS, "OVER", "FILTER", "WHERE", "GROUP BY", "HAVING", *TAIL),
+    "FROM": ("WHERE", *JOINS, "AS", "GROUP BY", "HAVING", *TAIL, "USING SAMPLE"),
+    "JOIN": ("ON", "USING", "AS"),
+    "ON": (*OPERATORS, *JOINS, "WHERE", "GROUP BY", "HAVING", *TAIL),
+    "USING": (*JOINS, "WHERE", "GROUP BY", "HAVING", *TAIL),
+    "WHERE": (*OPERATORS, "GROUP BY", "HAVING", "QUALIFY", *TAIL),
+    "GROUP": ("HAVING", "QUALIFY", *TAIL),
+    "HAVING": (*OPERATORS, "QUALIFY", *TAIL),
+    "QUALIFY": (*OPERATORS, *TAIL),
+    "ORDER": ("ASC", "DESC", "NULLS FIRST", "NULLS LAST", "LIMIT", "OFFSET"),
+    "PARTITION": ("ORDER BY", "ROWS BETWEEN", "RANGE BETWEEN"),
+    "LIMIT": ("OFFSET",),
+    "OFFSET": ("LIMIT",),
+    "INTO": ("VALUES", "SELECT", "BY NAME", "DEFAULT VALUES", "WITH"),
+    "VALUES": ("ON CONFLICT", "RETURNING"),
+    "UPDATE": ("SET", "AS"),
+    "SET": ("WHERE", "FROM", "RETURNING", *OPERATORS),
+    "DELETE": ("WHERE", "USING", "RETURNING"),
+    "RETURNING": ("AS",),
+    "WITH": ("SELECT", "INSERT INTO", "UPDATE", "DELETE FROM"),
+    "CASE": ("WHEN", "THEN", "ELSE", "END", *OPERATORS),
+    "": (*OPERATORS, "AS", "ORDER BY"),
+}
+"""What may stand behind an operand or a relation, by the clause that it is in."""
+
+OPERANDS: Final = ("CASE", "NOT", "NULL", "TRUE", "FALSE", "EXISTS", "CAST", "INTERVAL")
 QUERY: Final = ("SELECT", "WITH", "VALUES", "FROM")
 WINDOW: Final = ("PARTITION BY", "ORDER BY", "ROWS BETWEEN", "RANGE BETWEEN")
+FILE_STATEMENTS: Final = frozenset({"COPY", "ATTACH", "IMPORT", "EXPORT"})
+FILE_FUNCTIONS: Final = frozenset({"glob", "sniff_csv"})
+"""Functions whose first argument names a file, besides read_… and parquet_…"""
 COMPLETE_TYPES: Final = ("column", "function", "relation")
 
 
@@ -104,28 +126,52 @@ def statement_words(said: Sequence[str]) -> Wanted | None:
                 return (), (*words.DROP_OBJECTS, "VIEW"), ""
             if last == "EXISTS":
                 return _objects(said[-3], True, 1)
-            if count == 2 or second == "MATERIALIZED":
+            if first == "ALTER" and second == "TABLE" and count > 2:
+                return _altered(said)
+            if count == 2 or (second == "MATERIALIZED" and count == 3):
                 kinds, _, within = _objects(second, True, 2)
                 return kinds, ("IF EXISTS",), within
-            return (), ("CASCADE", "RESTRICT") if first == "DROP" else ("ADD COLUMN", "DROP COLUMN", "RENAME TO"), ""
+            return (), ("CASCADE", "RESTRICT") if first == "DROP" else ("RENAME TO",), ""
         case "PRINT":
             return ((), ("ENTITY",), "") if count == 1 else _print(count)
         case "TERMINATE" | "RESTART" | "RESUME":
             return ((), ("QUERY",), "") if count == 1 else (("query",), (), "")
         case "START" | "STOP":
             return ((), ("COMPUTE_POOL",), "") if count == 1 else (("pool",), (), "")
+        case "TRUNCATE" | "SUMMARIZE" if count == 1:
+            return ("relation",), ("TABLE",) if first == "TRUNCATE" else ("SELECT",), ""
+        case "TRUNCATE" | "PIVOT" | "UNPIVOT" if count == 1 or said[1:] == ["TABLE"]:
+            return ("relation",), (), ""
+        case "VACUUM" | "ANALYZE" if count == 1:
+            return ("relation",), (), ""
+        case "COMMENT":
+            return _comment(said)
+        case "CALL" | "PRAGMA" if count == 1:
+            return ("function",), (), ""
+        case "INSTALL" | "LOAD" | "EXECUTE" | "DEALLOCATE" | "COMMIT" | "ROLLBACK" | "ABORT":
+            return (), (), ""
+        case "ATTACH" | "IMPORT" | "EXPORT":
+            return (), {"ATTACH": ("AS",)}.get(first, ("DATABASE",)) if last != "AS" else (), ""
+        case "DETACH" | "CHECKPOINT" if count == 1:
+            return ("database",), (), ""
         case "INSERT" if count == 1:
             return (), ("INTO",), ""
         case "DELETE" if count == 1:
             return (), ("FROM",), ""
         case "EXPLAIN" if count == 1:
-            return (), ("ANALYZE", *QUERY, "INSERT INTO"), ""
+            return (), ("ANALYZE", *QUERY, "INSERT INTO", "UPDATE", "DELETE FROM"), ""
+        case "EXPLAIN" if count == 2 and second == "ANALYZE":
+            return (), (*QUERY, "INSERT INTO", "UPDATE", "DELETE FROM"), ""
         case "SET" | "RESET":
-            return (("setting",), (), "") if count == 1 else ((), ("=", "TO"), "")
+            return (
+                (("setting",), (), "") if count == 1 else ((), ("=", "TO") if count == 2 and first == "SET" else (), "")
+            )
         case "SHOW" if count == 1:
             return ("setting",), ("TABLES", "DATABASES", "ALL TABLES"), ""
         case "COPY" if count == 1:
             return ("relation",), ("FUNCTION_SOURCE", "DESCRIPTOR_SOURCE"), ""
+        case "COPY":
+            return (), () if "TO" in said or "FROM" in said else ("TO", "FROM"), ""
         case "GRANT" | "REVOKE":
             return ("role",), ("ROLE", "ON", "TO", "FROM", "USER"), ""
         case "BEGIN" if count == 1:
@@ -133,6 +179,44 @@ def statement_words(said: Sequence[str]) -> Wanted | None:
         case "END" if count == 1:
             return (), ("APPLICATION",), ""
     return None
+
+
+def _altered(said: Sequence[str]) -> Wanted:
+    """ALTER TABLE name …"""
+    match list(said[-2:]):
+        case ["DROP" | "ALTER" | "RENAME", "COLUMN"]:
+            return ("columnof",), (), ""
+        case [_, "ADD"] | [_, "DROP"]:
+            return (), ("COLUMN",), ""
+        case [_, "ALTER"]:
+            return ("columnof",), ("COLUMN",), ""
+        case [_, "RENAME"]:
+            return (), ("TO", "COLUMN"), ""
+        case [_, "TYPE"]:
+            return ("type",), (), ""
+        case [_, "SET"]:
+            return (), ("DEFAULT", "NOT NULL", "DATA TYPE"), ""
+        case ["RENAME" | "ADD", _] | [_, "TO" | "DEFAULT"]:
+            return (), (), ""
+    if "RENAME" in said[2:]:
+        return (), ("TO",), ""
+    if "ADD" in said[2:]:
+        return (("type",), (), "") if said[-2] == "COLUMN" else ((), ("NOT NULL", "DEFAULT", "UNIQUE", "CHECK"), "")
+    if "ALTER" in said[2:]:
+        return (), ("TYPE", "SET DEFAULT", "DROP DEFAULT", "SET NOT NULL", "DROP NOT NULL"), ""
+    if "DROP" in said[2:]:
+        return (), ("CASCADE", "RESTRICT"), ""
+    return (), ("ADD COLUMN", "DROP COLUMN", "RENAME TO", "RENAME COLUMN", "ALTER COLUMN"), ""
+
+
+def _comment(said: Sequence[str]) -> Wanted:
+    """COMMENT ON object name IS '…'"""
+    if len(said) < 3:
+        return (), ("ON",) if len(said) == 1 else ("TABLE", "VIEW", "COLUMN", "INDEX", "SEQUENCE", "TYPE", "MACRO"), ""
+    if len(said) == 3:
+        kinds = {"TABLE": ("relation",), "VIEW": ("relation",), "COLUMN": ("relation", "columnof")}
+        return kinds.get(said[2], ()), (), ""
+    return (), ("IS",) if said[-1] != "IS" else ("NULL",), ""
 
 
 def _objects(word: str, wanted: bool, _: int) -> Wanted:

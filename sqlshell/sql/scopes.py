@@ -143,7 +143,7 @@ def scope_at(root: Group, position: int) -> Scope:
     ctes: list[Source] = []
     for group in reversed(path_to(root, position)):
         ctes += _ctes(group.items, position)
-        sources += _sources(segment(group, position))
+        sources += sources_of(segment(group, position))
     return Scope(tuple(sources), tuple(ctes))
 
 
@@ -191,7 +191,7 @@ def _ctes(items: Sequence[Token | Group], position: int) -> Iterator[Source]:
                 return
 
 
-def _sources(items: Sequence[Token | Group]) -> Iterator[Source]:
+def sources_of(items: Sequence[Token | Group]) -> Iterator[Source]:
     """The relations of FROM, JOIN, UPDATE and INTO among these items."""
     number = 0
     listing = False
@@ -224,7 +224,7 @@ def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[Source
             columns = outputs(item)
         else:
             reference, _ = _reference(item.items, 0)
-            inner = [*reference, *_sources(item.items)]
+            inner = [*reference, *sources_of(item.items)]
     elif _named(item) and item.word not in ENDS_ALIAS:
         parts = [item.value]
         number += 1
@@ -282,7 +282,7 @@ def outputs(group: Group) -> tuple[str, ...]:
         else:
             part.append(item)
     if "*" in names:
-        inner = [source for source in _sources(items) if source.columns]
+        inner = [source for source in sources_of(items) if source.columns]
         names += [column for source in inner for column in source.columns or () if column not in names]
     return tuple(names)
 

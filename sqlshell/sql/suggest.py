@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.sql import words
-from sqlshell.sql.catalog import Catalog, Column, Names
+from sqlshell.sql.catalog import Catalog, Column, Names, key
 from sqlshell.sql.expect import Expected, expected
 from sqlshell.sql.names import quoted
 from sqlshell.sql.scopes import Source
@@ -34,7 +34,7 @@ SETTINGS: Final = (
     "temp_directory",
     "enable_progress_bar",
 )
-ORDER: Final = {"common": 0, "column": 0, "alias": 1, "relation": 2, "function": 4, "keyword": 5}
+ORDER: Final = {"join": -1, "common": 0, "column": 0, "alias": 1, "relation": 2, "function": 4, "keyword": 5}
 """What comes first where names of several kinds match as well."""
 
 
@@ -84,10 +84,14 @@ def _candidates(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestio
         return
     for kind in wanted.kinds:
         match kind:
+            case "join":
+                yield from _joins(wanted, place)
             case "column":
                 yield from _columns(wanted, place)
             case "common":
                 yield from _common(wanted, place)
+            case "columnof":
+                yield from _columns_named(tuple(wanted.within.split("\n")), wanted, place)
             case "relation":
                 yield from _relations(wanted, place)
             case "function":
@@ -134,6 +138,62 @@ def _columns(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]
     if not listed:
         for rank, name in place.catalog.of("seen").matching(wanted.prefix):
             yield rank + 1, Suggestion(name, "column", "seen in a result")
+
+
+def _joins(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    """Conditions that join a relation with those before it: by foreign keys, by `x_id` and `x.id`, by equal names."""
+    sources = wanted.scope.sources
+    at = next((number for number, item in enumerate(sources) if item.alias == wanted.within), 0)
+    before = sources[:at][::-1]
+    found: dict[str, str] = {}
+    for left in before:
+        for text in _by_keys(left, sources[at], place):
+            found.setdefault(text, "foreign key")
+    for left in before:
+        for text in _by_names(left, sources[at], wanted, place):
+            found.setdefault(text, "by its name")
+    for rank, text in Names(found).matching(wanted.prefix):
+        yield rank, Suggestion(text, "join", found[text])
+
+
+def _by_keys(left: Source, right: Source, place: Place) -> Iterator[str]:
+    ends = []
+    for source in (left, right):
+        relation = place.catalog.relation(source.name, place.database, place.schema)
+        ends.append(key(relation) if relation is not None else "")
+    for item in place.catalog.contents.keys:
+        if [item.relation, item.target] in (ends, ends[::-1]):
+            there = [item.columns, item.target_columns]
+            lefts, rights = there if item.relation == ends[0] else there[::-1]
+            yield " AND ".join(_equal(left, mine, right, its) for mine, its in zip(lefts, rights, strict=False))
+
+
+def _by_names(left: Source, right: Source, wanted: Expected, place: Place) -> Iterator[str]:
+    sides = [[column.name for column in _columns_of(source, wanted, place)] for source in (left, right)]
+    for mine, its in ((left, right), (right, left)):
+        # customer_id is the id of customers, or of what is called customer here.
+        wholes = {name.lower() for name in (its.alias, its.name[-1] if its.name else "")}
+        columns, theirs = sides if mine is left else sides[::-1]
+        key_names = [name for name in theirs if name.lower() == "id"]
+        for name in columns:
+            stem = name.lower().removesuffix("_id")
+            if key_names and stem != name.lower() and wholes & {stem, f"{stem}s", f"{stem}es"}:
+                pair = (left, name, right, key_names[0]) if mine is left else (left, key_names[0], right, name)
+                yield _equal(*pair)
+    low = {name.lower(): name for name in sides[1]}
+    shared = [name for name in sides[0] if name.lower() in low]
+    shared.sort(key=lambda name: (name.lower() == "id", not name.lower().endswith("id")))
+    yield from (_equal(left, name, right, low[name.lower()]) for name in shared)
+
+
+def _equal(left: Source, mine: str, right: Source, its: str) -> str:
+    return f"{quoted(left.alias)}.{quoted(mine)} = {quoted(right.alias)}.{quoted(its)}"
+
+
+def _columns_named(name: tuple[str, ...], wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    found = {column.name: column.type for column in place.catalog.columns(name, place.database, place.schema)}
+    for rank, text in Names(found).matching(wanted.prefix):
+        yield rank, Suggestion(text, "column", found[text])
 
 
 def _common(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
@@ -199,6 +259,8 @@ def _qualified(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion
                 for rank, name in Names(types).matching(wanted.prefix):
                     yield rank, Suggestion(name, "column", types[name])
                 return
+    if "columnof" in wanted.kinds:
+        yield from _columns_named(wanted.qualifier, wanted, place)
     if wanted.qualifier == ("deltastream",) and "sys".startswith(wanted.prefix):
         yield 0, Suggestion("sys", "schema")
     if wanted.qualifier == ("deltastream", "sys"):
@@ -228,7 +290,7 @@ def _written(item: Suggestion, wanted: Expected, upper: bool) -> Suggestion:
     match item.kind:
         case "keyword" | "type":
             text = item.text.upper() if upper else item.text.lower()
-        case "qualified":
+        case "qualified" | "join":
             text = item.text
         case "key" if not wanted.quoted:
             text = f"'{item.text}'"

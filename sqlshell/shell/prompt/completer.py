@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from sqlshell.output.cells import printable
-from sqlshell.shell.arguments import SHOWN, paths
+from sqlshell.shell.arguments import SHOWN, files
 from sqlshell.shell.prompt.history import Entry, matching
 from sqlshell.shell.session import Session
 from sqlshell.shell.words import one_line
-from sqlshell.sql.catalog import Catalog, Names
+from sqlshell.sql.catalog import Catalog
 from sqlshell.sql.expect import Expected
 from sqlshell.sql.suggest import Place, Suggestion, suggestions
 
 LONGEST_DETAIL = 60
 
-Arguments = Callable[[str, str], Iterable[Suggestion]]
-"""The suggestions for an argument of a command: its name, and what is typed of the argument."""
+Arguments = Callable[[str, str, Sequence[str]], Iterable[Suggestion]]
+"""The suggestions for an argument of a command: its name, what is typed of the argument, and the arguments before."""
 
 
 class ShellCompleter(Completer):
-    """`commands` gives the names of the backslash commands with their summaries."""
+    """`commands` gives the commands that begin with what is typed."""
 
     def __init__(
         self,
         session: Session,
         catalog: Catalog,
-        commands: Callable[[], Iterable[tuple[str, str]]],
+        commands: Callable[[str], Iterable[Suggestion]],
         arguments: Arguments,
         history: Callable[[], list[Entry]],
     ) -> None:
@@ -70,11 +70,12 @@ class ShellCompleter(Completer):
 
     def _other(self, wanted: Expected) -> Iterable[Suggestion]:
         if "path" in wanted.kinds:
-            return paths(wanted.prefix)
+            # Inside a string: a quote of the name's own is doubled.
+            found = files(wanted.prefix.replace("''", "'"))
+            return [Suggestion(name.replace("'", "''"), "folder" if inside else "file") for name, inside in found]
         if "command" in wanted.kinds:
-            listed = dict(self._commands())
-            return [Suggestion(name, "command", listed[name]) for _, name in Names(listed).matching(wanted.prefix)]
-        return self._arguments(wanted.within, wanted.prefix)
+            return self._commands(wanted.prefix)
+        return self._arguments(wanted.within, wanted.prefix, wanted.qualifier)
 
 
 def _worth_it(document: Document) -> bool:
