@@ -44,7 +44,9 @@ def arguments(port: Port, name: str, typed: str, before: Sequence[str] = ()) -> 
         return commands_named(port.commands, typed.lstrip("\\"))
     known = KNOWN.get(f"{command.name}.{word}") or KNOWN.get(word)
     if known is not None:
-        return _matched(known(port, before), typed, name)
+        found = _matched(known(port, before), typed, name)
+        lower = word == "STATEMENT" and f"{' '.join(before)} {typed}".islower()
+        return [Suggestion(item.text.lower(), item.kind) for item in found] if lower else found
     choices = word.split("|") if "|" in word else [word] if word.startswith("--") else []
     return _matched([(choice, "") for choice in choices], typed, name)
 
@@ -54,9 +56,11 @@ def commands_named(commands: Mapping[str, Command], typed: str) -> list[Suggesti
     foreign = typed[:1] in {".", "!"} and len(typed) > 0
     names = {name: item for name, item in commands.items() if (name[0] in ".!" and len(name) > 1) == foreign}
     own = {item.name for item in commands.values()}
-    # An alias, and the + of a list, only for those who type so far.
+    # An alias only for those who type its beginning, and the + of a list for nobody.
     shown = [name for name in names if foreign or name in own] + [
-        name for name in names if not foreign and name not in own and len(typed) > 1 and name.startswith(typed)
+        name
+        for name in names
+        if not (foreign or name in own or name.endswith("+")) and len(typed) > 1 and name.startswith(typed)
     ]
     return [Suggestion(name, "command", names[name].summary) for _, name in Names(shown).matching(typed)]
 
@@ -191,7 +195,7 @@ CONTEXT_KINDS: Final = {
 
 
 def _part_values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    if before[:1] != ["set"]:
+    if tuple(before[:1]) != ("set",):
         return []
     if before[1] == "timezone":
         import zoneinfo
@@ -211,13 +215,11 @@ def _queries(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
 
 
 def _syntax(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    """What is left of the names of statements behind the words that are there, in the case of the writer."""
+    """What is left of the names of statements behind the words that are there."""
     from sqlshell.sql.syntax import SYNTAX
 
     lead = "".join(f"{word} " for word in before)
-    left = [name[len(lead) :] for name in SYNTAX if name.startswith(lead.upper())]
-    upper = lead.isupper() or not lead
-    return [(name if upper else name.lower(), "") for name in left]
+    return [(name[len(lead) :], "") for name in SYNTAX if name.startswith(lead.upper())]
 
 
 CHARTS: Final = ("bar", "line", "scatter", "hist", "heat")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlshell.sql.catalog import Catalog, Column, Contents, Function, Names, Relation
+from sqlshell.sql.catalog import Catalog, Column, Contents, ForeignKey, Function, Names, Relation
 from sqlshell.sql.expect import Expected
 from sqlshell.sql.suggest import Place, Suggestion, suggestions
 
@@ -31,6 +31,7 @@ def contents() -> Contents:
         "local.main.customers": ["id", "name", "email"],
         "local.main.maße": ["größe"],
         "local.sales.Orders 2024": ["Amount", "region"],
+        "local.sales.invoices": ["number", "order_no"],
         "other.main.far": ["distance"],
     }
     names = {
@@ -43,7 +44,8 @@ def contents() -> Contents:
         "query": ["11112222-0000-4000-8000-000000000001"],
     }
     typed = {name: [Column(column, "INTEGER") for column in given] for name, given in columns.items()}
-    return Contents(relations, typed, [Function("count", "(any) -> BIGINT")], names)
+    keys = [ForeignKey("local.sales.invoices", ["order_no"], "local.main.orders", ["id"])]
+    return Contents(relations, typed, [Function("count", "(any) -> BIGINT")], names, keys)
 
 
 def other(wanted: Expected) -> list[Suggestion]:

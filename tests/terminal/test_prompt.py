@@ -55,6 +55,23 @@ def test_commands_and_their_arguments_are_completed(terminal: Terminal) -> None:
     terminal.wait("Format is csv")
 
 
+def test_the_condition_of_a_join_is_completed(terminal: Terminal) -> None:
+    terminal.enter("create table person (nr integer primary key);")
+    terminal.wait("CREATE TABLE")
+    terminal.prompt()
+    terminal.enter("create table visit (who integer references person(nr));")
+    terminal.wait(lambda text: text.count("CREATE TABLE") == 2)
+    terminal.prompt()
+    for _ in range(20):
+        terminal.type("select * from visit v join person p on \t")
+        if "foreign key" in terminal.screen_after(0.5) or "v.who = p.nr" in terminal.screen():
+            break
+        terminal.type("\x03")
+    terminal.wait("v.who = p.nr")
+    terminal.type("\x03\\d vis\t")
+    terminal.wait("\\d visit")
+
+
 def test_brackets_indent_the_next_line(terminal: Terminal) -> None:
     terminal.type("select (\r1\r);")
     shown = terminal.wait(");")

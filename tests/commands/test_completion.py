@@ -1,0 +1,78 @@
+"""What the completer proposes for commands, as a table: completion.txt has a text with a cursor and the choices."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from sqlshell.shell.arguments import arguments, commands_named
+from sqlshell.shell.commands import BUILTIN, table
+from sqlshell.shell.prompt.completer import ShellCompleter
+from sqlshell.sql.catalog import Catalog
+from tests.commands.test_fuzz import room
+from tests.sql.test_completion import contents
+
+TABLE = Path(__file__).with_name("completion.txt")
+FILES = ("script.sql", "my file.sql", "data.parquet", "work.duckdb", "sub/inner.sql")
+
+
+def rows() -> Iterator[tuple[str, str]]:
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        if line.strip() and not line.startswith("#"):
+            text, _, choices = line.rpartition(" => ")
+            yield text.replace("\\n", "\n"), choices
+
+
+def wrong(completer: ShellCompleter, text: str, choices: str) -> str:
+    """What is wrong with the choices for a text, "" for nothing."""
+    cursor = text.rindex("|")
+    document = Document(text[:cursor] + text[cursor + 1 :], cursor)
+    found = [item.text for item in completer.get_completions(document, CompleteEvent(completion_requested=True))]
+    if choices == "-":
+        return f"{text!r} => {found[:6]}, not nothing" if found else ""
+    wanted = choices.split(", ")
+    never = [word[1:] for word in wanted if word.startswith("~")]
+    first = [word for word in wanted if not word.startswith("~")]
+    if found[: len(first)] != first or set(found) & set(never):
+        return f"{text!r} => {found[:8]}, not {choices}"
+    return ""
+
+
+def test_commands_and_their_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+
+    async def tried() -> list[str]:
+        async with room(tmp_path / ".room", table(BUILTIN), interactive=True) as there:
+            shell = there.shell
+            monkeypatch.chdir(tmp_path)
+            shell.session.context = replace(shell.session.context, database="local", schema="main")
+            shell.hooks.catalog = Catalog(contents())
+            shell.hooks.profiles = lambda: ["staging", "work"]
+            shell.hooks.themes = lambda: ["default", "paper"]
+            shell.variables.set("who", "me")
+            shell.session.options.completion = True
+            completer = ShellCompleter(
+                shell.session,
+                shell.hooks.catalog,
+                partial(commands_named, shell.commands),
+                partial(arguments, shell),
+                list,
+            )
+            return [found for text, choices in rows() if (found := wrong(completer, text, choices))]
+
+    (tmp_path / ".room").mkdir()
+    found = asyncio.run(tried())
+    assert not found, "\n".join(found)
+
+
+def test_the_table_is_as_long_as_promised() -> None:
+    assert len(list(rows())) >= 80
