@@ -65,7 +65,10 @@ class DataplaneRequest(Model):
 
 
 class ContextEcho(Model):
-    """`metadata.context`: what the statement ran in. A field that is missing says nothing about that part."""
+    """`metadata.context`: what the statement ran in. A field that is missing says nothing about that part.
+
+    `transaction` is the local service's own: "open" or "failed" while the session has a transaction.
+    """
 
     organization_id: str | None = msgspec.field(default=None, name="organizationID")
     role_name: str | None = None
@@ -73,6 +76,7 @@ class ContextEcho(Model):
     schema_name: str | None = None
     store_name: str | None = None
     compute_pool_name: str | None = None
+    transaction: str | None = None
 
 
 class Metadata(Model):

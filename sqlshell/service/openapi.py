@@ -116,6 +116,7 @@ def _schemas(options: Options) -> Json:
     context = {
         "organizationID": UUID,
         **dict.fromkeys(("roleName", "databaseName", "schemaName", "storeName", "computePoolName"), TEXT),
+        "transaction": {**TEXT, "enum": ["open", "failed"]},
     }
     plane = dict.fromkeys(("token", "uri", "queryID"), TEXT)
     metadata = {

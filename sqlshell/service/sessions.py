@@ -43,6 +43,7 @@ class Session(Struct, eq=False):
             schema_name=self.connection.schema,
             store_name=self.store or None,
             compute_pool_name=self.compute_pool,
+            transaction=self.connection.transaction or None,
         )
 
     def differs(self, request: StatementRequest) -> bool:

@@ -19,6 +19,7 @@ from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementError, UsageError, Where
 from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Endless, Result
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
@@ -95,7 +96,12 @@ class Foreground:
         def results(watch: Watch) -> Results:
             return (sent or self._client).run(asked, context, watch)
 
-        await self._wait(results, asked.sql, context, show or self._outlet.show, quiet=quiet)
+        try:
+            await self._wait(results, asked.sql, context, show or self._outlet.show, quiet=quiet)
+        except StatementError as error:
+            self._session.transaction.ended(asked.sql, error)
+            raise
+        self._session.transaction.ended(asked.sql, None)
         if sent is None:
             self._journal.flush()
 
@@ -282,7 +288,12 @@ class Foreground:
             self._diagnostics.note(text)
             self.progress.show()
 
-        return Watch(identified, query, progressed, self._session.adopt, say)
+        def adopt(echo: ContextEcho | None) -> None:
+            # What was fetched ran in a context of its own.
+            if sql:
+                self._session.adopt(echo)
+
+        return Watch(identified, query, progressed, adopt, say)
 
     def _ask(self, running: Running) -> None:
         """Ask the service to end the statement, while it is still waited for."""

@@ -11,6 +11,7 @@ from sqlshell.context import SessionContext
 from sqlshell.interface.models import ContextEcho
 from sqlshell.output.formats import Role
 from sqlshell.result import Endless
+from sqlshell.shell.transaction import Transaction
 
 EMBEDDED_ROW_LIMIT = 10_000
 PROMPT_MAXWIDTH = 200
@@ -87,6 +88,7 @@ class Session(Struct):
     running: Running | None = None
     paint: Callable[[str, Role], str] | None = None
     """Draws headers and NULLs of tables in the theme's colours."""
+    transaction: Transaction = field(default_factory=Transaction)
     sources: dict[str, str] = field(default_factory=dict)
     """Where each part of the context came from: flag, environment, profile, DSN, machine, echo, or \\context set."""
     changed: set[str] = field(default_factory=set)
@@ -112,5 +114,6 @@ class Session(Struct):
         """The service's echo is the truth; what it changed is known to come from it."""
         before = dict(self.context.parts())
         self.context = self.context.adopt(echo)
+        self.transaction.hear(echo)
         self.changed |= {name for name, value in self.context.parts() if value != before[name] and before[name]}
         self.sources |= {name: "echo" for name, value in self.context.parts() if value != before[name]}

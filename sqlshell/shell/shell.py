@@ -35,6 +35,7 @@ from sqlshell.shell.port import Consumer
 from sqlshell.shell.scripts import next_to, read_script
 from sqlshell.shell.session import Running, Session
 from sqlshell.shell.submitting import Asked, submit
+from sqlshell.shell.transaction import Transaction
 from sqlshell.shell.transfers import Attachments
 from sqlshell.shell.variables import Variables
 from sqlshell.sql.scanner import Command as CommandText
@@ -216,7 +217,7 @@ class Shell:
         self.foreground = Foreground(service.statements, self.session, self.outlet, self.diagnostics, journal)
         self.foreground.progress = progress
         self.past = Past()
-        self.session.last_id, self.session.last_job = "", 0
+        self.session.last_id, self.session.last_job, self.session.transaction = "", 0, Transaction()
         self.hooks.moved(name)
 
     async def aclose(self) -> None:

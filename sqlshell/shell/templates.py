@@ -22,6 +22,7 @@ NAMES = (
     "target",
     "elapsed",
     "jobs",
+    "transaction",
 )
 """What may stand in braces."""
 
@@ -64,6 +65,7 @@ def filled(template: str, session: Session) -> str:
         "target": session.target,
         "elapsed": duration(session.elapsed) if session.elapsed is not None else "",
         "jobs": f"{jobs} running" if jobs else "",
+        "transaction": session.transaction.mark,
     }
     return _FIELD.sub(lambda found: short(values.get(found[1], "")), template)
 

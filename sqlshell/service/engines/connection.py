@@ -32,6 +32,9 @@ LARGE = 50_000
 ROW_GROUP = 40_960
 """Rows of a file's row group: small enough to read a few partitions without many others."""
 
+ENDS = {"commit", "end", "rollback", "abort"}
+"""First words of statements that end a transaction."""
+
 QUICK = 3
 """Brief statements one after another from which nobody is told of their progress."""
 
@@ -51,7 +54,7 @@ class DuckdbConnection:
         self._timezone = ""
         self._watched = False
         self._brief: int | None = None
-        self.in_transaction = False
+        self.transaction = ""
         self.database, self.schema = self._place()
 
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
@@ -67,9 +70,15 @@ class DuckdbConnection:
                 return replace(outcome, message=OPTIONS_UNUSED, sql_state=sqlstate.WARNING)
             return outcome
         except (duckdb.Error, RuntimeError) as error:
+            self._after_failure(sql, error)
             raise self._explained(failure(error)) from error
         except Failure as error:
+            self._after_failure(sql, error.__cause__)
             raise self._explained(error) from error
+
+    @property
+    def in_transaction(self) -> bool:
+        return bool(self.transaction)
 
     def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
         if self.in_transaction:
@@ -145,6 +154,22 @@ class DuckdbConnection:
     def _explained(self, error: Failure) -> Failure:
         return self._gate.explain(error) if self._gate is not None else error
 
+    def _after_failure(self, sql: str, error: BaseException | None) -> None:
+        """See what a failure left of the transaction: some errors fail all of it."""
+        if not self.transaction:
+            return
+        if (
+            first_word(sql) in ENDS
+            and isinstance(error, duckdb.Error)
+            and not isinstance(error, duckdb.ParserException)
+        ):
+            self.transaction = ""
+            return
+        try:
+            self._connection.execute("SELECT 1")
+        except duckdb.Error:
+            self.transaction = "failed"
+
     def _prepare(self, sql: str, options: Options) -> None:
         if self._brief is None:
             self._connection.execute("SET enable_progress_bar_print = false")
@@ -190,7 +215,11 @@ class DuckdbConnection:
         try:
             outcome = self._other(kind, parsed, sql, options, sink)
             if kind == "TRANSACTION":
-                self.in_transaction = first_word(sql) in {"begin", "start"}
+                before, word = self.transaction, first_word(sql)
+                self.transaction = "" if word in ENDS else "open"
+                if before == "failed" and word in {"commit", "end"}:
+                    said = "the transaction had failed: it was rolled back, nothing of it was kept"
+                    return replace(outcome, message=said, sql_state=sqlstate.WARNING)
             return outcome
         finally:
             if kind not in KEEPS_PLACE:

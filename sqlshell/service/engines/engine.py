@@ -85,6 +85,10 @@ class Connection(Protocol):
     def schema(self) -> str: ...
 
     @property
+    def transaction(self) -> str:
+        """ "open", "failed" (only COMMIT and ROLLBACK are taken), or "" for none."""
+
+    @property
     def in_transaction(self) -> bool: ...
 
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:

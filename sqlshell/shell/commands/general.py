@@ -10,6 +10,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.shell.commands.command import Args, command, find
 from sqlshell.shell.port import Connect, Effect, Port, Quit, Say
+from sqlshell.shell.transaction import Transaction
 
 
 @command("?", "[COMMAND]", aliases=("help", ".help", "!help"))
@@ -50,6 +51,8 @@ async def show_context(port: Port, args: Args) -> Say:
             raise UsageError("\\context set needs a part and its value", f"parts: {', '.join(PARTS)}")
         session.context = replace(session.context, **{_part(args[1]): args[2]})
         session.sources[_part(args[1])] = "\\context set"
+        if _part(args[1]) == "session_id":
+            session.transaction = Transaction()
     elif args:
         if len(args) > 2:
             raise UsageError("\\context reset takes one part, or none for all", f"parts: {', '.join(PARTS)}")

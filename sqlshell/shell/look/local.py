@@ -29,6 +29,7 @@ from sqlshell.shell.look.types import TEXT, duckdb_type, is_nested, nested
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.past import NAMES, Past
 from sqlshell.shell.session import Session
+from sqlshell.shell.transaction import Transaction
 from sqlshell.sql.tokens import tokens
 from sqlshell.sql.variables import identifier, literal
 
@@ -49,7 +50,9 @@ class Local:
     ) -> None:
         self.service = service
         self.own = replace(
-            session, context=SessionContext(timezone=session.context.timezone, session_id=fresh_session_id())
+            session,
+            context=SessionContext(timezone=session.context.timezone, session_id=fresh_session_id()),
+            transaction=Transaction(),
         )
         self.own.embedded = True
         journal = Journal(None, "local results", "", diagnostics.warn)

@@ -10,15 +10,15 @@ from sqlshell.sql.scanner import State
 
 
 def prompt_text(session: Session) -> list[tuple[str, str]]:
-    """The profile's template, else `database.schema/store> ` of what is set; `sqlshell> ` where nothing is, `@> ` where
-    what is entered is passed over."""
+    """The profile's template, else `database.schema/store> ` of what is set; `sqlshell> ` where nothing is. `*> `
+    is for an open transaction, `!> ` for one that failed, `@> ` where what is entered is passed over."""
     if session.options.prompt:
         return fragments(session.options.prompt, session)
     context = session.context
     text = ".".join(short(part) for part in (context.database, context.schema) if part)
     if context.store:
         text += f"/{short(context.store)}"
-    return [("", f"{text or 'sqlshell'}{'@' if session.skipping else ''}> ")]
+    return [("", f"{text or 'sqlshell'}{'@' if session.skipping else session.transaction.mark}> ")]
 
 
 def continuation_text(state: State, width: int) -> str:

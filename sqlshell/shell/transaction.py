@@ -1,0 +1,57 @@
+"""Whether a transaction is open on a shell's session, as its prompt shows.
+
+The local service says so in its echo. Of other services it is known by the statements that were sent and what became
+of them, where an error inside a transaction is taken to fail all of it, as in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from sqlshell.errors import StatementError
+from sqlshell.interface.models import ContextEcho
+from sqlshell.sql.tokens import tokens
+
+OPEN: Final = "open"
+FAILED: Final = "failed"
+_BEGINS: Final = frozenset({"BEGIN", "START"})
+_ENDS: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
+_MARKS: Final = {OPEN: "*", FAILED: "!"}
+
+
+class Transaction(Struct):
+    """`state` is OPEN, FAILED or "" for none; `announced` says that the service tells it."""
+
+    state: str = ""
+    announced: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What the prompt shows: `*`, `!` or nothing."""
+        return _MARKS.get(self.state, "")
+
+    def hear(self, echo: ContextEcho | None) -> None:
+        """What the service echoed: one that tells of transactions tells of none by saying nothing."""
+        if echo is None:
+            return
+        self.announced = self.announced or echo.transaction is not None
+        if self.announced:
+            self.state = echo.transaction or ""
+
+    def ended(self, sql: str, error: StatementError | None) -> None:
+        """A statement has ended: without an announcement, this is what is known of the transaction."""
+        if self.announced:
+            return
+        words = [token.word for _, token in zip(range(3), tokens(sql), strict=False)]
+        first = words[0] if words else ""
+        if error is not None:
+            # A COMMIT or ROLLBACK that fails leaves no transaction.
+            self.state = "" if first in _ENDS else FAILED if self.state else ""
+        elif first in _BEGINS:
+            self.state = OPEN
+        elif first in _ENDS and "PREPARED" not in words and not (first == "ROLLBACK" and "TO" in words):
+            self.state = ""
+        elif self.state == FAILED:
+            self.state = OPEN

@@ -1,0 +1,68 @@
+"""What is known of a transaction by the statements that were sent, and by what a service announces."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlshell.errors import StatementError
+from sqlshell.interface.models import ContextEcho
+from sqlshell.shell.transaction import Transaction
+
+ERROR = StatementError("failed")
+
+
+@pytest.mark.parametrize(
+    ("statements", "mark"),
+    [
+        ("select 1", ""),
+        ("begin", "*"),
+        ("BEGIN TRANSACTION; insert into t values (1)", "*"),
+        ("start transaction read only", "*"),
+        ("/* ? */ begin -- x", "*"),
+        ("begin; commit", ""),
+        ("begin; end", ""),
+        ("begin; rollback", ""),
+        ("begin; abort", ""),
+        ("begin; commit and chain; begin", "*"),
+        ("begin; savepoint a; rollback to a", "*"),
+        ("begin; rollback to savepoint a", "*"),
+        ("begin; release a", "*"),
+        ("begin; prepare p as select 1", "*"),
+        ("begin; begin", "*"),
+        ("!select 1", ""),
+        ("!begin", ""),
+        ("begin; !select 1", "!"),
+        ("begin; !begin", "!"),
+        ("begin; !select 1; !select 1", "!"),
+        ("begin; !select 1; rollback", ""),
+        ("begin; !select 1; commit", ""),
+        ("begin; !select 1; rollback to a", "*"),
+        ("begin; !commit", ""),
+        # This service goes on with it after an error.
+        ("begin; !select 1; select 1", "*"),
+        ("commit", ""),
+        ("select 'begin'", ""),
+        ("", ""),
+    ],
+)
+def test_by_the_statements(statements: str, mark: str) -> None:
+    transaction = Transaction()
+    for sql in statements.split("; "):
+        transaction.ended(sql.removeprefix("!"), ERROR if sql.startswith("!") else None)
+    assert transaction.mark == mark
+
+
+def test_by_the_announcement() -> None:
+    transaction = Transaction()
+    for echoed, sql, error, mark in (
+        (None, "select 1", None, ""),
+        ("open", "begin", None, "*"),
+        # An error of the text alone leaves it open, which only the service knows.
+        ("open", "selct", ERROR, "*"),
+        ("failed", "select 1/0", ERROR, "!"),
+        (None, "rollback", None, ""),
+        (None, "begin", ERROR, ""),
+    ):
+        transaction.hear(ContextEcho(schema_name="main", transaction=echoed))
+        transaction.ended(sql, error)
+        assert transaction.mark == mark, sql
