@@ -63,12 +63,16 @@ def test_the_condition_of_a_join_is_completed(terminal: Terminal) -> None:
     terminal.wait(lambda text: text.count("CREATE TABLE") == 2)
     terminal.prompt()
     for _ in range(20):
-        terminal.type("select * from visit v join person p on \t")
-        if "foreign key" in terminal.screen_after(0.5) or "v.who = p.nr" in terminal.screen():
+        terminal.type("select * from visit v join person p on ")
+        terminal.screen_after(0.3)
+        terminal.type("\t")
+        if "foreign key" in terminal.screen_after(1):
             break
         terminal.type("\x03")
     terminal.wait("v.who = p.nr")
-    terminal.type("\x03\\d vis\t")
+    terminal.type("\x03\\d vis")
+    terminal.wait("relation table")
+    terminal.type("\t")
     terminal.wait("\\d visit")
 
 
