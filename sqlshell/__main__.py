@@ -7,8 +7,13 @@ import sys
 
 def main() -> None:
     from sqlshell.cli import run
+    from sqlshell.ending import leave
 
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    leave(code)
 
 
 if __name__ == "__main__":

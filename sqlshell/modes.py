@@ -7,6 +7,7 @@ import contextlib
 import gc
 import os
 import secrets
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,12 +19,14 @@ from sqlshell.assembly import journal_of, offline_of, policy_of, redactor_of, se
 from sqlshell.config import Config, Settings, state_folder
 from sqlshell.credentials import read_token
 from sqlshell.diagnostics import Diagnostics
+from sqlshell.ending import Ending, end_by_signals, run_to_end, say_logs
 from sqlshell.errors import Exit, UsageError
 from sqlshell.loops import expect_imports
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Sink, StreamSink
 from sqlshell.places import Local, Place, context_of, find_place, sources_of
 from sqlshell.reach import kept_name, label, local_results, reached_service
+from sqlshell.scratch import sweep
 from sqlshell.settings import BY_NAME
 from sqlshell.shell.background import chosen
 from sqlshell.shell.batch import run_batch
@@ -62,8 +65,10 @@ class Start(Struct, frozen=True):
 
 def start(asked: Start) -> int:
     """Run scripts, or the interactive shell where there are none and stdin is a terminal. The exit code."""
+    sweep()
+    ending = end_by_signals()
     with _seldom_collected():
-        return _started(asked)
+        return _started(asked, ending)
 
 
 @contextlib.contextmanager
@@ -80,7 +85,7 @@ def _seldom_collected() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _started(asked: Start) -> int:
+def _started(asked: Start, ending: Ending) -> int:
     scripts = list(asked.scripts)
     if not scripts and not sys.stdin.isatty():
         scripts = [("file", "-")]
@@ -92,6 +97,7 @@ def _started(asked: Start) -> int:
     settings = place.settings
     options = _options(settings, asked.output, prompt=not scripts)
     diagnostics.quiet, diagnostics.verbose = lambda: options.quiet, settings["verbose"]
+    say_logs(lambda text: diagnostics.detail(text, 2))
     if not scripts and isinstance(place.where, Local) and place.where.database is None and not place.where.views:
         diagnostics.note("local service, transient: nothing is kept (sqlshell FILE.duckdb keeps it, --help says more)")
     session = Session(context_of(place), options, label(place), isinstance(place.where, Local), not scripts)
@@ -140,8 +146,8 @@ def _started(asked: Start) -> int:
                 await shell.aclose()
 
         if scripts:
-            return int(run_batch(opened, scripts))
-        return _interactive(opened, asked, settings, kept_name(place))
+            return int(run_batch(opened, scripts, ending))
+        return _interactive(opened, asked, settings, kept_name(place), ending)
 
 
 async def _examined(place: Place, asked: Start) -> str:
@@ -192,6 +198,9 @@ def serve(asked: Mapping[str, Any]) -> int:
     if asked["legacy_anonymous"] and not asked["legacy"]:
         raise UsageError("--legacy-anonymous needs --legacy")
     diagnostics = Diagnostics(sys.stderr)
+    sweep()
+    end_by_signals()
+    say_logs(diagnostics.warn)
     token_file = asked["token_file"] or ""
     token = read_token(token_file, diagnostics.warn) if token_file else secrets.token_urlsafe(32)
 
@@ -288,7 +297,7 @@ def _themes(config: Config) -> Sequence[str]:
     return names(config.folder / "themes")
 
 
-def _interactive(opened: Any, asked: Start, settings: Settings, target: str) -> int:
+def _interactive(opened: Any, asked: Start, settings: Settings, target: str, ending: Ending) -> int:
     from sqlshell.shell.interactive import interact
     from sqlshell.shell.prompt.background import background
     from sqlshell.shell.prompt.themes import LIGHT
@@ -319,7 +328,11 @@ def _interactive(opened: Any, asked: Start, settings: Settings, target: str) -> 
                 )
             )
 
-    return asyncio.run(run())
+    try:
+        return run_to_end(run())
+    finally:
+        # While the shell ran, Ctrl-C was its own.
+        signal.signal(signal.SIGINT, ending)
 
 
 def _greeting(shell: Shell) -> Sequence[str]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -16,6 +15,7 @@ from sqlshell.client.target import Target
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.places import Local, Place, Remote
+from sqlshell.scratch import scratch
 from sqlshell.shell.shell import Shell
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ async def local_results(shell: Shell, place: Place, services: contextlib.ExitSta
     from sqlshell.embedded import start as start_embedded
     from sqlshell.shell.look.local import Local as LocalResults
 
-    folder = Path(services.enter_context(tempfile.TemporaryDirectory(prefix="sqlshell-", ignore_cleanup_errors=True)))
+    folder = scratch().folder("local")
+    services.callback(shutil.rmtree, folder, ignore_errors=True)
     embedded = start_embedded(folder / "local.duckdb")
     services.callback(embedded.close)
     reached = Reached(EMBEDDED, embedded.token, embedded.dial)

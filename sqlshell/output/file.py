@@ -10,6 +10,7 @@ from typing import BinaryIO
 from sqlshell.descriptors import descriptor
 from sqlshell.errors import OutputError
 from sqlshell.output.command import Closed
+from sqlshell.scratch import scratch
 
 LONGEST_STEM = 60
 """Characters of a file's name that its temporary file repeats: names have at most 255 bytes."""
@@ -59,6 +60,7 @@ class FileSink:
             self._file.close()
             if self._temporary is not None:
                 self._temporary.replace(self._place)
+                scratch().forget(self._temporary)
                 self._temporary = None
         except OSError as error:
             self._remove()
@@ -85,6 +87,7 @@ class FileSink:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         file = os.fdopen(os.open(temporary, flags, 0o666), "wb", buffering=0)
         self._temporary = temporary
+        scratch().add(temporary)
         if there is not None:
             # The owner may be kept only by root: who may write the file may replace it.
             with contextlib.suppress(OSError, AttributeError):
@@ -96,6 +99,7 @@ class FileSink:
         if self._temporary is not None:
             with contextlib.suppress(OSError):
                 self._temporary.unlink()
+            scratch().forget(self._temporary)
 
     def _failed(self, error: Exception) -> OutputError:
         return failed(self._name, error, "what was there before is kept" if self._temporary is not None else "")

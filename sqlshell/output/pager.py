@@ -17,6 +17,7 @@ from sqlshell.errors import OutputError
 from sqlshell.output.cells import cells
 from sqlshell.output.command import Closed, Command
 from sqlshell.output.sink import StreamSink
+from sqlshell.scratch import scratch
 
 DEFAULT = "less -SRXF"
 DEFAULT_FOR_WIDE = "less -SRX"
@@ -141,7 +142,7 @@ class ScreenSink:
         if not command.startswith(DEFAULT_FOR_WIDE) or "LESSKEYIN" in environment or own.exists():
             return environment
         with contextlib.suppress(OSError):
-            self._keys = tempfile.NamedTemporaryFile("w", prefix="sqlshell-", suffix=".lesskey")  # noqa: SIM115
+            self._keys = tempfile.NamedTemporaryFile("w", dir=scratch().folder("pager"))  # noqa: SIM115
             self._keys.write(f"#command\n{BROWSE} quit {BROWSE}\n")
             self._keys.flush()
             environment["LESSKEYIN"] = self._keys.name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import tempfile
 import threading
 import uuid
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from sqlshell.errors import ShellError
 from sqlshell.interface import sqlstate
+from sqlshell.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
 from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.engines.engine import Engine, Failure, Relation
@@ -142,7 +142,7 @@ class Organizations:
     def folder(self, organization_id: str) -> Path:
         """The folder of an organization, made when it is missing."""
         if self._data is None and self._temporary is None:
-            self._temporary = Path(tempfile.mkdtemp(prefix="sqlshell-"))
+            self._temporary = scratch().folder("service")
         base = self._data or self._temporary
         assert base is not None
         folder = base / "organizations" / organization_id
@@ -199,7 +199,8 @@ class Organizations:
             self.catalog.add(organization_id, "database", DATABASE, {"file": f"{uuid.uuid4()}.data"})
             found = self.catalog.objects(organization_id, "database")
         found.sort(key=lambda item: item.created)
-        shutil.rmtree(base / "copies", ignore_errors=True)
+        for left in ("copies", "temporary"):
+            shutil.rmtree(base / left, ignore_errors=True)
         engine = DuckdbEngine()
         try:
             engine.lock(base, {item.name: databases / item.detail["file"] for item in found}, self._options.engine)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ import uvicorn
 from msgspec import Struct
 from starlette.types import ASGIApp
 
+from sqlshell.ending import ENDING
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.loops import expect_imports
 from sqlshell.service.app import make_app
@@ -116,8 +118,9 @@ async def _serve(
         (now if stop.is_set() else stop).set()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, asked)
+    for number in (signal.SIGINT, *ENDING):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, asked)
     statements.start()
     ready()
     ticking = asyncio.ensure_future(server.main_loop())
@@ -127,6 +130,8 @@ async def _serve(
     await asyncio.wait({draining, at_once}, return_when=asyncio.FIRST_COMPLETED)
     for task in (draining, at_once):
         task.cancel()
+    # What it says of connections that are cut off now helps nobody.
+    logging.getLogger("uvicorn.error").disabled = True
     server.should_exit = True
     await ticking
     await statements.close()

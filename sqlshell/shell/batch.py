@@ -8,17 +8,20 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import FrameType
 
+from sqlshell.ending import Ending, run_to_end
 from sqlshell.errors import Exit
 from sqlshell.loops import expect_imports
 from sqlshell.shell.scripts import read_script
 from sqlshell.shell.shell import Shell
 
 
-def run_batch(opened: Callable[[], AbstractAsyncContextManager[Shell]], scripts: Sequence[tuple[str, str]]) -> Exit:
+def run_batch(
+    opened: Callable[[], AbstractAsyncContextManager[Shell]], scripts: Sequence[tuple[str, str]], ending: Ending
+) -> Exit:
     """Run scripts, each ("command", SQL) or ("file", path). A failure ends them all, unless on_error is continue.
 
     Ctrl-C asks the service to end the running statement; where none runs, as while stdin is waited for, it ends the
-    program at once. SIGTERM always does.
+    program, as `ending` does.
     """
     running: list[tuple[asyncio.AbstractEventLoop, Shell]] = []
 
@@ -27,15 +30,12 @@ def run_batch(opened: Callable[[], AbstractAsyncContextManager[Shell]], scripts:
             loop, shell = running[0]
             loop.call_soon_threadsafe(interrupt, shell)
             return
-        raise KeyboardInterrupt
+        ending(number)
 
     def interrupt(shell: Shell) -> None:
         if not shell.interrupt():
             # The statement was done in the meantime.
-            raise KeyboardInterrupt
-
-    def terminated(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
+            ending(signal.SIGINT)
 
     async def work() -> Exit:
         expect_imports(asyncio.get_running_loop())
@@ -49,10 +49,8 @@ def run_batch(opened: Callable[[], AbstractAsyncContextManager[Shell]], scripts:
             await shell.finish()
             return shell.exit
 
-    before = {signal.SIGINT: signal.signal(signal.SIGINT, interrupted)}
-    before[signal.SIGTERM] = signal.signal(signal.SIGTERM, terminated)
+    signal.signal(signal.SIGINT, interrupted)
     try:
-        return asyncio.run(work())
+        return run_to_end(work())
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGINT, ending)

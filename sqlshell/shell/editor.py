@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from sqlshell.errors import UsageError
+from sqlshell.scratch import scratch
 
 
 def edit_file(path: str) -> None:
@@ -24,11 +25,14 @@ def edit_file(path: str) -> None:
 
 def edited(text: str) -> str:
     """A text as the person left it; nobody else may read it meanwhile. Raises UsageError."""
-    with tempfile.TemporaryDirectory(prefix="sqlshell-") as folder:
-        path = Path(folder) / "statement.sql"
+    folder = scratch().folder("editor")
+    try:
+        path = folder / "statement.sql"
         path.write_text(f"{text};\n" if text else "", encoding="utf-8")
         edit_file(str(path))
         try:
             return path.read_text(encoding="utf-8").rstrip()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"what the editor left cannot be read: {error}") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

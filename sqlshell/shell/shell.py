@@ -196,7 +196,7 @@ class Shell:
         The embedded service ends with the shell, so that they are waited for there. Files of the command line that
         no statement named are an error.
         """
-        if self.session.embedded:
+        if self.session.embedded and self.exit != Exit.INTERRUPTED:
             await self.background.finished()
         for job in await self.background.named():
             self.diagnostics.note(f"[{job.number}] still runs there: sqlshell fetch {job.statement_id}")

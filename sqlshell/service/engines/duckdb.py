@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.interface import sqlstate
+from sqlshell.scratch import scratch
 from sqlshell.service.engines.connection import DuckdbConnection
 from sqlshell.service.engines.contents import HIDDEN, columns, listing
 from sqlshell.service.engines.engine import Failure, Feed, Relation
@@ -228,7 +229,7 @@ class DuckdbEngine:
         copy = _copy(copies, stamp)
         if not copy.exists():
             if self._reading is None:
-                self._reading = duckdb.connect(":memory:")
+                self._reading = _opened(None)
                 self._reading.execute("SET autoinstall_known_extensions = false")
                 self._reading.execute("SET allow_community_extensions = false")
             part = copy.with_suffix(".part")
@@ -254,4 +255,7 @@ def _opened(database: Path | None) -> duckdb.DuckDBPyConnection:
             raise ServiceError(f"{database} is in use by another process", "close it there first") from None
         raise UsageError(f"{database} cannot be opened as a DuckDB database: {text}") from None
     root.execute("SET python_enable_replacements = false")
+    if database is None:
+        # Its own default is a folder where the person happens to be.
+        root.execute(f"SET temp_directory = {literal(str(scratch().folder('engine')))}")
     return root

@@ -1,0 +1,119 @@
+"""How the program ends: by signals in order, at once by one more, and never with the interpreter's own last words."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from types import FrameType
+from typing import Any, Final, NoReturn, TypeVar
+
+Given = TypeVar("Given")
+ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name))
+SIGNALLED: Final = 128
+"""Exit codes above say which signal ended the program."""
+UNWINDINGS: Final = 16
+SETTLE_SECONDS: Final = 0.5
+"""How long threads may take to end behind the last word of the main one."""
+
+
+class Ending:
+    """A handler of signals: the first unwinds the program, so that nothing temporary is left; one more ends it at once.
+
+    Raises KeyboardInterrupt for SIGINT, SystemExit(128 + number) for others.
+    """
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def __call__(self, number: int, frame: FrameType | None = None) -> NoReturn:
+        if self._asked:
+            _exit_at_once(128 + number)
+        self._asked = True
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + number)
+
+
+def end_by_signals() -> Ending:
+    """From now on signals end the program in order; those that whoever started it ignores (nohup) stay ignored."""
+    ending = Ending()
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, ending)
+    return ending
+
+
+def run_to_end(work: Coroutine[Any, Any, Given]) -> Given:
+    """asyncio.run(), except that what a signal interrupts anywhere in the loop unwinds before the loop is closed."""
+    main: list[asyncio.Task[Any]] = []
+
+    async def noted() -> Given:
+        main.extend(filter(None, [asyncio.current_task()]))
+        return await work
+
+    with asyncio.Runner() as runner:
+        try:
+            return runner.run(noted())
+        except (KeyboardInterrupt, SystemExit):
+            for task in main:
+                task.cancel()
+            # Each task that the signal was raised in raises it once more when it is done.
+            for _ in range(UNWINDINGS):
+                with contextlib.suppress(KeyboardInterrupt, SystemExit):
+                    if any(not task.done() for task in main):
+                        runner.get_loop().run_until_complete(asyncio.wait(main))
+            raise
+
+
+def leave(code: int) -> NoReturn:
+    """End the process. Raises SystemExit, or nothing where a signal ended the program or threads still work.
+
+    The interpreter would take from those threads what they work on: its libraries warn of it, or crash.
+    """
+    with contextlib.suppress(ValueError):
+        for number in (signal.SIGINT, *ENDING):
+            signal.signal(number, signal.SIG_IGN)
+    others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    for thread in others:
+        thread.join(SETTLE_SECONDS / len(others))
+    if code > SIGNALLED or any(thread.is_alive() for thread in others):
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        _exit_at_once(code)
+    sys.exit(code)
+
+
+def _exit_at_once(code: int) -> NoReturn:
+    """What is registered for the end is done: temporary data removed, the terminal given back."""
+    with contextlib.suppress(Exception):
+        atexit._run_exitfuncs()
+    os._exit(code)
+
+
+class _Lines(logging.Handler):
+    """What libraries log, in one line each, without their stacks."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, Exception):
+            # Cancelled, interrupted, left: what asked for that tells of it.
+            return
+        said = record.getMessage().partition("\n")[0]
+        self._say(f"{record.name}: {said}" + (f": {type(error).__name__}: {error}" if error is not None else ""))
+
+
+def say_logs(say: Callable[[str], None]) -> None:
+    """Hand what libraries log to `say`; without this Python prints it with their stacks."""
+    logging.getLogger().addHandler(_Lines(say))

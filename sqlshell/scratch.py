@@ -1,0 +1,159 @@
+"""Temporary data of this process: removed at its end, and by the next start of the same user where that never came.
+
+All of it is in one folder, `sqlshell-…` where temporary files are. Its file `owner` is locked and says which process it
+belongs to (its number, and when it began, for numbers are used again); its file `beside` lists what is made elsewhere.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import functools
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Final
+
+_PREFIX: Final = "sqlshell-"
+_OWNER: Final = "owner"
+_BESIDE: Final = "beside"
+UNFINISHED_SECONDS: Final = 60.0
+"""A folder without an owner that is older was left by a process that ended while making it."""
+TRIES: Final = 3
+"""A thread that still writes may put a file into a folder while it is removed."""
+
+
+class Scratch:
+    """The folder of one process, made when it is first needed. Every method is for any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._root: Path | None = None
+        self._owner: IO[str] | None = None
+        self._beside: set[Path] = set()
+
+    def folder(self, name: str) -> Path:
+        """A new folder, mode 0700. Raises OSError."""
+        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._made()))
+
+    def add(self, path: Path) -> None:
+        """A temporary file that is elsewhere, for it is to be moved to its place. Raises OSError."""
+        found = path.stat()
+        with (self._made() / _BESIDE).open("a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"{found.st_dev} {found.st_ino} {path.absolute()}\0")
+        with self._lock:
+            self._beside.add(path)
+
+    def forget(self, path: Path) -> None:
+        """It is in its place, or removed."""
+        with self._lock:
+            self._beside.discard(path)
+
+    def remove(self) -> None:
+        """Remove everything that is temporary. Raises nothing."""
+        with self._lock:
+            root, self._root = self._root, None
+            owner, self._owner = self._owner, None
+            beside, self._beside = self._beside, set()
+        for path in beside:
+            with contextlib.suppress(OSError):
+                path.unlink()
+        if root is not None:
+            _remove(root)
+        if owner is not None:
+            owner.close()
+
+    def _made(self) -> Path:
+        with self._lock:
+            if self._root is None:
+                root = Path(tempfile.mkdtemp(prefix=_PREFIX))
+                self._owner = (root / _OWNER).open("x")
+                with contextlib.suppress(OSError):
+                    fcntl.flock(self._owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._owner.write(f"{os.getpid()} {_began(os.getpid())}")
+                self._owner.flush()
+                self._root = root
+                atexit.register(self.remove)
+            return self._root
+
+
+@functools.cache
+def scratch() -> Scratch:
+    """That of this process."""
+    return Scratch()
+
+
+def sweep() -> None:
+    """Remove what processes of this user left that were killed; what a live one has is not touched. Raises nothing."""
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            if not entry.name.startswith(_PREFIX):
+                continue
+            with contextlib.suppress(OSError), _left(Path(entry.path)) as left:
+                if left:
+                    _remove_all(Path(entry.path))
+
+
+@contextlib.contextmanager
+def _left(root: Path) -> Iterator[bool]:
+    """Whether a folder belongs to nobody any more; as long as this is looked at nobody else removes it."""
+    found = root.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        yield False
+        return
+    try:
+        owner = (root / _OWNER).open("r+")
+    except FileNotFoundError:
+        if time.time() - found.st_mtime > UNFINISHED_SECONDS:
+            # Only where it is empty: others may use such a name.
+            root.rmdir()
+        yield False
+        return
+    with owner:
+        try:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        number, _, began = owner.read().partition(" ")
+        yield number.isdecimal() and _began(int(number)) != began
+
+
+def _remove_all(root: Path) -> None:
+    try:
+        noted = (root / _BESIDE).read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        noted = ""
+    for line in noted.split("\0")[:-1]:
+        device, inode, path = line.split(" ", 2)
+        with contextlib.suppress(OSError):
+            found = os.lstat(path)
+            if (str(found.st_dev), str(found.st_ino)) == (device, inode) and Path(path).name.startswith("."):
+                Path(path).unlink()
+    _remove(root)
+
+
+def _remove(root: Path) -> None:
+    for _ in range(TRIES):
+        shutil.rmtree(root, ignore_errors=True)
+        if not root.exists():
+            return
+
+
+def _began(process: int) -> str:
+    """When a process began, in the system's own way of saying it; "" where there is none of that number."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
+    if Path("/proc/self/stat").exists():
+        return ""
+    with contextlib.suppress(OSError):
+        asked = ["ps", "-o", "lstart=", "-p", str(process)]
+        return subprocess.run(asked, stdout=subprocess.PIPE, check=False, text=True).stdout.strip()
+    return ""
