@@ -30,6 +30,7 @@ from sqlshell.service.objects import Discard, Objects, quoted
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.records import Ledger, Record
+from sqlshell.service.results import PARTITION_BYTES
 from sqlshell.service.sessions import Session, Sessions
 
 APPEND_ONLY = (
@@ -60,7 +61,7 @@ class Execution:
         """Run a statement with its session's connection; `asked` is what it says where it is the interface's own."""
         limit = parameters.row_limit if parameters and self._options.row_limits else None
         zone = (parameters.timezone if parameters else None) or "UTC"
-        options = Options(zone, self._options.partition_rows, limit, session.rights)
+        options = Options(zone, self._options.partition_rows, PARTITION_BYTES, limit, session.rights)
         if asked is None:
             return self._run_engine(session, record, options)
         return self._run_own(session, asked, record, form, options)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections import OrderedDict
 
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.records import Record
-from sqlshell.service.results import in_zone
+from sqlshell.service.results import Layout, in_zone
+from sqlshell.service.unused import give_back
 
-STRETCH_ROWS = 160_000
 STRETCH_BYTES = 16 << 20
-"""What one reading of an engine's file may come to, by the file's own size."""
+"""Bytes of JSON that are rendered at once, about: the partitions that begin within the same so many."""
 
-KEPT_BYTES = 96 << 20
+KEPT_BYTES = 48 << 20
 """What all stretches together may hold."""
+
+REST_SECONDS = 2.0
+"""How long after the last reader everything that was held for readers goes."""
 
 
 class Pages:
@@ -24,10 +28,13 @@ class Pages:
         self._organizations = organizations
         self._stretches: OrderedDict[tuple[str, int], asyncio.Future[list[bytes]]] = OrderedDict()
         self._sizes: dict[tuple[str, int], int] = {}
+        self._resting: asyncio.TimerHandle | None = None
 
     async def partition(self, record: Record, number: int, timezone: str) -> bytes:
         """The rows of a partition as text with commas between them. Raises Failure and OSError."""
         layout = record.spool.layout
+        if layout.form != "record":
+            self._rest_later()
         if layout.form != "engine":
             rows = (
                 await asyncio.to_thread(record.spool.partition, number)
@@ -45,13 +52,11 @@ class Pages:
         layout = record.spool.layout
         if not layout.rows:
             return b""
-        by_size = STRETCH_BYTES * layout.rows // max(record.spool.size, 1)
-        length = max(1, min(STRETCH_ROWS, by_size) // layout.partition_rows)
-        first = number // length * length
+        first, last = stretch(layout, number)
         key = (record.statement_id, first)
         found = self._stretches.get(key)
         if found is None:
-            found = self._stretches[key] = asyncio.ensure_future(self._read(record, first, length))
+            found = self._stretches[key] = asyncio.ensure_future(self._read(record, first, last))
         self._stretches.move_to_end(key)
         try:
             partitions = await asyncio.shield(found)
@@ -60,12 +65,13 @@ class Pages:
             raise
         return partitions[number - first]
 
-    async def _read(self, record: Record, first: int, length: int) -> list[bytes]:
+    async def _read(self, record: Record, first: int, last: int) -> list[bytes]:
         organization = await asyncio.to_thread(self._organizations.get, record.organization)
         path = record.spool.path
         assert path is not None
-        rows = record.spool.layout.partition_rows
-        partitions = await asyncio.to_thread(organization.engine.read, path, first, rows, length)
+        counts = record.spool.layout.counts
+        start = sum(counts[:first])
+        partitions = await asyncio.to_thread(organization.engine.read, path, start, counts[first:last])
         self._sizes[record.statement_id, first] = sum(map(len, partitions))
         while sum(self._sizes.values()) > KEPT_BYTES and len(self._sizes) > 1:
             oldest = next((key for key in self._stretches if key in self._sizes), None)
@@ -74,3 +80,34 @@ class Pages:
             del self._stretches[oldest]
             del self._sizes[oldest]
         return partitions
+
+    def _rest_later(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
+
+    def _rest(self) -> None:
+        """Let go what was held for readers."""
+        self._resting = None
+        for key in list(self._sizes):
+            self._stretches.pop(key, None)
+            del self._sizes[key]
+        engines = [organization.engine for organization in self._organizations.opened()]
+
+        def rest() -> None:
+            for engine in engines:
+                engine.rest()
+            give_back()
+
+        asyncio.get_running_loop().run_in_executor(None, rest)
+
+
+def stretch(layout: Layout, number: int) -> tuple[int, int]:
+    """The partitions that are read together with one: the first, and the one behind the last."""
+    ends = layout.ends
+    if len(ends) <= number:
+        # Kept by a version that did not measure.
+        return number, number + 1
+    window = (ends[number - 1] if number else 0) // STRETCH_BYTES
+    first = bisect_left(ends, window * STRETCH_BYTES) + 1 if window else 0
+    return first, min(len(ends), bisect_left(ends, (window + 1) * STRETCH_BYTES) + 1)

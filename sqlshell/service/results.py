@@ -19,26 +19,42 @@ IN_MEMORY = 1 << 20
 IN_RECORD = 32 << 10
 """Bytes of a finished result that stay with the record."""
 
+PARTITION_BYTES = 8 << 20
+"""Bytes of rows from which a partition ends; one row alone may be larger."""
+
 _ROWS = msgspec.json.Decoder(Rows)
 
 
 class Layout(msgspec.Struct, omit_defaults=True):
-    """How a result is kept: `rows` in partitions of `partition_rows`, the last one smaller.
+    """How a result is kept: `rows` in partitions of `partition_rows`, the last one smaller, or as `sizes` has them.
 
-    `form` is "record" (beside the record), "text" (a file of JSON rows, `ends` being where each partition ends) or
-    "engine" (a file of the engine's own).
+    `form` is "record" (beside the record), "text" (a file of JSON rows) or "engine" (a file of the engine's own).
+    `ends` is where each partition ends, in bytes of JSON: exactly for a text, about so for an engine's file.
     """
 
     rows: int = 0
     partition_rows: int = 1
     form: str = "record"
     ends: list[int] = []
+    sizes: list[int] = []
 
     @property
     def counts(self) -> list[int]:
         """Rows of each partition; an empty result has one empty partition."""
+        if self.sizes:
+            return self.sizes
         whole, rest = divmod(self.rows, self.partition_rows)
         return [self.partition_rows] * whole + ([rest] if rest or not whole else [])
+
+    def add(self, rows: int, end: int) -> None:
+        """One more partition. The sizes are kept from the first one that is not the last and has too few rows."""
+        even = not self.sizes and self.rows % self.partition_rows == 0
+        if not even and not self.sizes:
+            self.sizes = self.counts
+        if self.sizes:
+            self.sizes.append(rows)
+        self.rows += rows
+        self.ends.append(end)
 
 
 class Spool:
@@ -52,29 +68,39 @@ class Spool:
         self.layout = Layout(partition_rows=partition_rows)
         self.body = b""
         self.size = 0
+        self._rows = 0
+        """Rows of the open partition, and its bytes."""
+        self._bytes = 0
 
     def keep(self, rows: Sequence[str]) -> None:
-        """Add a partition; rows are JSON arrays."""
-        body = ",".join(rows).encode("utf-8", "surrogatepass")
-        self.size += len(body)
-        self.layout.rows += len(rows)
-        self.layout.ends.append(self.size)
-        if self._file is not None:
-            self._file.write(body)
-            return
-        self._held.append(body)
-        if self.size > IN_MEMORY:
-            self._to_file()
+        """Add rows, which are JSON arrays. A partition ends at its number of rows or at PARTITION_BYTES."""
+        while rows:
+            room = self.layout.partition_rows - self._rows
+            some, rows = rows[:room], rows[room:]
+            body = ",".join(some).encode("utf-8", "surrogatepass")
+            if self._bytes + len(body) <= PARTITION_BYTES:
+                self._add(body, len(some))
+                continue
+            del body
+            for row in some:
+                self._add(row.encode("utf-8", "surrogatepass"), 1)
 
     def file(self) -> Path:
         self._path = self._place()
         self.layout.form = "engine"
         return self._path
 
-    def finish(self, filed: int | None = None) -> None:
-        """No more rows come; `filed` is how many the engine wrote to its file. Raises OSError."""
+    def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
+        """No more rows come; `filed` are the rows and about the bytes of each partition of the engine's file.
+
+        Raises OSError.
+        """
+        self._cut()
         if filed is not None and self._path is not None:
-            self.layout.rows = filed
+            end = 0
+            for rows, size in filed:
+                end += size
+                self.layout.add(rows, end)
             self.size = self._path.stat().st_size
         elif self._file is not None or self.size > IN_RECORD:
             self._to_file()
@@ -116,7 +142,34 @@ class Spool:
             with contextlib.suppress(OSError):
                 self._path.unlink()
         self.layout = Layout(partition_rows=self.layout.partition_rows)
-        self.size = 0
+        self.size = self._rows = self._bytes = 0
+
+    def _add(self, body: bytes, rows: int) -> None:
+        """Add rows to the open partition, or to a new one where it would become too large."""
+        if self._rows and self._bytes + len(body) > PARTITION_BYTES:
+            self._cut()
+        if self._rows:
+            self._put(b",")
+        self._put(body)
+        self._rows += rows
+        if self._rows == self.layout.partition_rows:
+            self._cut()
+
+    def _cut(self) -> None:
+        """End the open partition."""
+        if self._rows:
+            self.layout.add(self._rows, self.size)
+            self._rows = self._bytes = 0
+
+    def _put(self, body: bytes) -> None:
+        self.size += len(body)
+        self._bytes += len(body)
+        if self._file is not None:
+            self._file.write(body)
+            return
+        self._held.append(body)
+        if self.size > IN_MEMORY:
+            self._to_file()
 
     def _to_file(self) -> None:
         if self._file is None:

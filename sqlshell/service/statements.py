@@ -358,7 +358,7 @@ class Statements:
         self, session: Session, asked: Own | None, request: StatementRequest, record: Record, form: Form
     ) -> Outcome | Begun:
         """In a thread: run the statement. Raises Failure."""
-        filed: int | None = None
+        filed: Sequence[tuple[int, int]] | None = None
         try:
             result = self._execution.run(session, asked, record, form, request.parameters)
             if isinstance(result, Outcome):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -16,9 +17,11 @@ from sqlshell.service.engines.copying import OPTIONS_UNUSED, check_files, copied
 from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome, Relation, Rights, Sink
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.feeds import make_feed
+from sqlshell.service.engines.fetch import fetched
+from sqlshell.service.engines.filed import write
 from sqlshell.service.engines.gate import Gate, first_word, needed
 from sqlshell.service.engines.plain import encoded, plain
-from sqlshell.service.engines.render import ZONED, identifier, literal, row, stored, type_name
+from sqlshell.service.engines.render import ZONED, finished, identifier, literal, row, type_name
 from sqlshell.service.engines.simple import SMALL, brief, line, one_row, writers
 
 KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
@@ -28,9 +31,6 @@ COUNTED = {"INSERT", "UPDATE", "DELETE", "COPY", "MERGE_INTO", "CREATE"}
 
 LARGE = 50_000
 """Rows, by DuckDB's estimate, from which a result is written to a file of its own form and not as text."""
-
-ROW_GROUP = 40_960
-"""Rows of a file's row group: small enough to read a few partitions without many others."""
 
 ENDS = {"commit", "end", "rollback", "abort"}
 """First words of statements that end a transaction."""
@@ -264,13 +264,7 @@ class DuckdbConnection:
         limit = options.row_limit
         estimate = self._estimate(sql) if limit is None else SMALL + 1
         if estimate >= LARGE:
-            values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
-            self._connection.execute(
-                f"COPY (SELECT {values} FROM (\n{sql}\n) t({', '.join(names)})) TO {literal(str(sink.file()))} "
-                f"(FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {ROW_GROUP})"
-            )
-            found = self._connection.fetchone()
-            return Outcome(columns, zoned, filed=int(found[0]) if found else 0)
+            return Outcome(columns, zoned, filed=write(self._connection, sql, kinds, sink.file(), options))
         writes = writers(kinds) if estimate <= SMALL else None
         if writes is not None:
             self._connection.execute(f"\n{sql}")
@@ -278,13 +272,11 @@ class DuckdbConnection:
             bound = f" LIMIT {limit + 1}" if limit is not None else ""
             self._connection.execute(f"SELECT {row(kinds, names)} FROM (\n{sql}\n) t({', '.join(names)}){bound}")
         kept, more = 0, False
-        while rows := self._connection.fetchmany(options.partition_rows):
-            texts = [line(item, writes) for item in rows] if writes is not None else [item[0] for item in rows]
+        for texts in fetched(self._connection, partial(line, writes=writes) if writes is not None else _rendered):
             if limit is not None and kept + len(texts) > limit:
                 texts, more = texts[: limit - kept], True
             kept += len(texts)
-            if texts:
-                sink.keep(texts)
+            sink.keep(texts)
         if more:
             said = f"stopped at {limit:,} rows; \\pset rowlimit 0 shows all"
             return Outcome(columns, zoned, said, sqlstate.WARNING)
@@ -329,9 +321,13 @@ class DuckdbConnection:
             del found
             return Outcome(message=head)
         convert = [plain(item) for item in kinds]
-        while rows := self._connection.fetchmany(options.partition_rows):
-            sink.keep([encoded(item, convert) for item in rows])
+        for texts in fetched(self._connection, partial(encoded, convert=convert)):
+            sink.keep(texts)
         return Outcome(columns, tuple(number for number, item in enumerate(kinds) if item.id == ZONED))
+
+
+def _rendered(row: Sequence[str]) -> str:
+    return finished(row[0])
 
 
 def _root(plan: str) -> int:

@@ -18,8 +18,9 @@ from sqlshell.service.engines.connection import DuckdbConnection
 from sqlshell.service.engines.contents import HIDDEN, columns, listing
 from sqlshell.service.engines.engine import Failure, Feed, Relation
 from sqlshell.service.engines.failures import failure
+from sqlshell.service.engines.filed import Reader
 from sqlshell.service.engines.gate import Gate
-from sqlshell.service.engines.render import identifier, literal, row
+from sqlshell.service.engines.render import finished, identifier, literal
 
 READERS = {
     ".csv": "read_csv",
@@ -56,6 +57,7 @@ class DuckdbEngine:
         self._root = _opened(database)
         self._admin: duckdb.DuckDBPyConnection | None = None
         self._reading: duckdb.DuckDBPyConnection | None = None
+        self._results = Reader()
         for name, path in (views or {}).items():
             try:
                 self._root.execute(f"CREATE VIEW {identifier(name)} AS FROM {literal(str(path))}")
@@ -71,6 +73,7 @@ class DuckdbEngine:
         root = self._root
         if limits.threads:
             root.execute(f"SET threads = {limits.threads}")
+            self._results.threads = limits.threads
         if limits.memory:
             root.execute(f"SET memory_limit = {literal(limits.memory)}")
         root.execute(f"SET temp_directory = {literal(str(folder / 'temporary'))}")
@@ -98,24 +101,14 @@ class DuckdbEngine:
     def connect(self) -> DuckdbConnection:
         return DuckdbConnection(self._root.cursor(), self._gate)
 
-    def read(self, path: Path, first: int, partition_rows: int, partitions: int) -> list[bytes]:
-        cursor = self._root.cursor()
+    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
         try:
-            source = f"read_parquet({literal(str(path))}, file_row_number = true)"
-            described = cursor.execute(f"DESCRIBE FROM {source}").fetchall()[:-1]
-            names = [str(item[0]) for item in described]
-            line = row([cursor.type(item[1]) for item in described], names)
-            start = first * partition_rows
-            rows = cursor.execute(
-                f"SELECT string_agg({line}, ',' ORDER BY n) FROM (SELECT * FROM {source} "
-                f"WHERE file_row_number BETWEEN {start} AND {start + partitions * partition_rows - 1}) "
-                f"t({', '.join(names)}, n) GROUP BY n // {partition_rows} ORDER BY n // {partition_rows}"
-            ).fetchall()
-            return [item[0].encode() for item in rows]
+            return self._results.read(path, start, counts)
         except duckdb.Error as error:
             raise failure(error) from error
-        finally:
-            cursor.close()
+
+    def rest(self) -> None:
+        self._results.rest()
 
     def attach(self, name: str, path: Path | None) -> None:
         self._execute(f"ATTACH {literal(str(path) if path else ':memory:')} AS {identifier(name)}")
@@ -189,11 +182,12 @@ class DuckdbEngine:
             cursor = self._cursor()
             try:
                 cursor.execute("SET TimeZone = 'UTC'")
-                return [row[0] for row in cursor.execute(feed.sql, {"lo": start, "hi": end}).fetchall()]
+                return [finished(row[0]) for row in cursor.execute(feed.sql, {"lo": start, "hi": end}).fetchall()]
             except duckdb.Error as error:
                 raise failure(error) from error
 
     def close(self) -> None:
+        self._results.rest()
         for connection in (self._admin, self._reading, self._root):
             if connection is not None:
                 connection.close()

@@ -33,7 +33,7 @@ class Sink(Protocol):
     """Takes the rows of a result: as text by keep(), or as a file of the engine's own at file()."""
 
     def keep(self, rows: Sequence[str]) -> None:
-        """One partition; each row is a JSON array of strings and nulls."""
+        """Some more rows; each is a JSON array of strings and nulls."""
 
     def file(self) -> Path:
         """Where the engine may write the whole result in its own form, for read() to read."""
@@ -42,23 +42,26 @@ class Sink(Protocol):
 class Outcome(Struct, frozen=True):
     """What a statement gave beside its rows.
 
-    `zoned` are the columns whose values are instants, rendered in UTC. `filed` is the number of rows in the sink's
-    file, None where rows were kept as text. `secret` is a value that is shown once and kept nowhere.
+    `zoned` are the columns whose values are instants, rendered in UTC. `filed` are the partitions of the sink's file,
+    the rows and about the bytes of each, None where rows were kept as text. `secret` is a value that is shown once and
+    kept nowhere.
     """
 
     columns: list[ColumnInfo] | None = None
     zoned: tuple[int, ...] = ()
     message: str = ""
     sql_state: str = "00000"
-    filed: int | None = None
+    filed: Sequence[tuple[int, int]] | None = None
     secret: str = ""
 
 
 class Options(Struct, frozen=True):
-    """How a statement is run: IANA zone, rows of a partition, the row at which a SELECT stops (None: never), rights."""
+    """How a statement is run: IANA zone, rows and bytes of a partition, the row at which a SELECT stops (None: never),
+    rights."""
 
     timezone: str = "UTC"
     partition_rows: int = 10_000
+    partition_bytes: int = 8 << 20
     row_limit: int | None = None
     rights: Rights = Rights.OBJECTS
 
@@ -123,8 +126,12 @@ class Engine(Protocol):
 
     def connect(self) -> Connection: ...
 
-    def read(self, path: Path, first: int, partition_rows: int, partitions: int) -> list[bytes]:
-        """Partitions from number `first` of a result that run() wrote to `path`: rows with commas between them."""
+    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
+        """Partitions of `counts` rows from row `start` on of a result that run() wrote to `path`: rows with commas
+        between them."""
+
+    def rest(self) -> None:
+        """Nobody has read results for some time: let go what was held for that."""
 
     def attach(self, name: str, path: Path | None) -> None:
         """Make a database present, at a file or in memory. Raises Failure."""

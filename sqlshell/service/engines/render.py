@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +36,12 @@ EXACT_IN_DOUBLE = 15
 """Decimal digits that a double, and so DuckDB's JSON numbers, keep."""
 
 ZONED = "timestamp with time zone"
+
+NULL = '"\\N"'
+"""Stands for NULL in rows that are not finished."""
+
+_MARK = "'\\N'"
+_CONTROL = re.compile("[\x00-\x1f]")
 
 
 def type_name(kind: Any) -> str:
@@ -141,11 +148,33 @@ PLAIN = NATIVE | {
 
 
 def row(kinds: Sequence[Any], names: Sequence[str]) -> str:
-    """SQL for a row as the text of a JSON array of strings and nulls."""
-    parts = [f"coalesce({_quoted(kind, value(kind, name))}, 'null')" for kind, name in zip(kinds, names, strict=True)]
-    inside = ", ',', ".join(parts)
-    return f"concat('[', {inside}, ']')"
+    """SQL for a row as the text of a JSON array of strings and nulls, once finished() has seen it.
+
+    DuckDB holds 2,048 rows of each expression at a time, so that a result of thousands of columns is rendered with as
+    few of them as can be: to_json() of each text would take several times the memory of the texts themselves.
+    """
+    parts = ["["]
+    made: list[str] = []
+    for kind, name in zip(kinds, names, strict=True):
+        before, inner, behind = _quoted(kind, name)
+        made += [literal(parts.pop() + before), inner]
+        parts.append(behind + ",")
+    return f"concat({', '.join(made)}, {literal(parts.pop().rstrip(',') + ']')})"
 
 
-def _quoted(kind: Any, text: str) -> str:
-    return f"""'"' || {text} || '"'""" if kind.id in PLAIN else f"to_json({text})::VARCHAR"
+def finished(rows: str) -> str:
+    """Rows of row() as JSON. In an escaped text no backslash stands before an N, so that none is taken for NULL."""
+    if NULL in rows:
+        rows = rows.replace(NULL, "null")
+    return rows if rows.isprintable() else _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", rows)
+
+
+def _quoted(kind: Any, name: str) -> tuple[str, str, str]:
+    """SQL for a value, and the quotes before and behind it that are not in it."""
+    if kind.id in PLAIN:
+        return '"', f"coalesce({value(kind, name)}, {_MARK})", '"'
+    if str(kind) == "VARCHAR":
+        escaped = f"replace(replace({name}, '\\', '\\\\'), '\"', '\\\"')"
+        special = f"contains({name}, '\"') OR contains({name}, '\\')"
+        return '"', f"CASE WHEN {name} IS NULL THEN {_MARK} WHEN {special} THEN {escaped} ELSE {name} END", '"'
+    return "", f"coalesce(to_json({value(kind, name)})::VARCHAR, 'null')", ""

@@ -1,0 +1,174 @@
+"""Partitions end at their number of rows or of bytes, whatever the rows look like, and nothing of them is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from sqlshell.service import pages, results
+from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.engine import Options
+from sqlshell.service.engines.filed import Reader
+from sqlshell.service.engines.render import finished, row
+from sqlshell.service.results import Layout, Spool
+from tests.conftest import Served
+from tests.service.client import Client
+
+ROWS = 60_000
+"""More than DuckDB's estimate for a result to become a file of the engine's own."""
+
+lengths = st.lists(st.one_of(st.integers(0, 30), st.sampled_from([99, 100, 101, 300])), max_size=60)
+
+
+def spooled(rows: Sequence[str], partition_rows: int, at_once: int, file: Path) -> Spool:
+    spool = Spool(lambda: file, partition_rows)
+    for first in range(0, len(rows), at_once):
+        spool.keep(rows[first : first + at_once])
+    spool.finish()
+    return spool
+
+
+@settings(max_examples=150, deadline=None)
+@given(lengths, st.integers(1, 12), st.integers(1, 25), st.sampled_from([50, 1 << 20]))
+def test_a_text_is_cut_by_rows_and_bytes(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], partition_rows: int, at_once: int, memory: int
+) -> None:
+    rows = [json.dumps([str(number) + "é" * length]) for number, length in enumerate(lengths)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(results, "PARTITION_BYTES", 200)
+        patch.setattr(results, "IN_RECORD", memory)
+        patch.setattr(results, "IN_MEMORY", memory)
+        spool = spooled(rows, partition_rows, at_once, tmp_path_factory.mktemp("spool") / "rows")
+    layout = spool.layout
+    parts = [spool.partition(number) for number in range(len(layout.counts))]
+    decoded = [json.loads(b"[" + part + b"]") for part in parts]
+    assert [item for part in decoded for item in part] == [json.loads(text) for text in rows]
+    assert [len(part) for part in decoded] == layout.counts
+    assert sum(layout.counts) == layout.rows == len(rows)
+    for part, count in zip(parts, layout.counts, strict=True):
+        assert count <= partition_rows
+        assert len(part) <= 200 or count == 1
+    for part, following in pairwise(parts):
+        # No partition ends before it has to.
+        first = json.dumps(json.loads(b"[" + following + b"]")[0])
+        assert len(json.loads(b"[" + part + b"]")) == partition_rows or len(part) + 1 + len(first.encode()) > 200
+
+
+def test_even_partitions_are_kept_as_before() -> None:
+    layout = Layout(partition_rows=10)
+    for number in (10, 10, 3):
+        layout.add(number, 0)
+    assert (layout.sizes, layout.counts, layout.rows) == ([], [10, 10, 3], 23)
+    layout.add(10, 0)
+    assert (layout.counts, layout.rows) == ([10, 10, 3, 10], 33)
+
+
+class Filed:
+    """A sink that takes a file alone."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def keep(self, rows: Sequence[str]) -> None:
+        raise AssertionError("a large result goes to a file")
+
+    def file(self) -> Path:
+        return self._path
+
+
+@pytest.fixture
+def engine() -> Iterator[DuckdbEngine]:
+    made = DuckdbEngine()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "repeat('x', 300)",
+        "repeat('\"', (case when range % 997 = 0 then 30000 else 3 end)::int)",
+        "case when range > 59000 then repeat('long', 500) end",
+        "case when range = 777 then repeat('a', 300000) else '' end",
+        "[repeat('x', 300)]",
+        "repeat('x', 300)::blob",
+        "range",
+        "null::timestamp",
+    ],
+)
+def test_a_file_of_the_engine_is_cut_by_rows_and_bytes(engine: DuckdbEngine, tmp_path: Path, text: str) -> None:
+    sql = f"select range as i, {text} as t from range({ROWS})"
+    connection = engine.connect()
+    options = Options(partition_rows=7_000, partition_bytes=100_000)
+    outcome = connection.run(sql, options, Filed(tmp_path / "result"))
+    connection.close()
+    assert outcome.filed is not None
+    counts = [count for count, _ in outcome.filed]
+    assert sum(counts) == ROWS
+    assert max(counts) <= 7_000
+    parts = engine.read(tmp_path / "result", 0, counts)
+    assert max(map(len, parts)) <= 2.1 * 100_000 + 600_000 * ("300000" in text)
+    found = [item for part in parts for item in json.loads(b"[" + part + b"]")]
+    assert [item[0] for item in found] == list(map(str, range(ROWS)))
+    some = sum(counts[:1]), counts[1:3]
+    assert engine.read(tmp_path / "result", *some) == parts[1:3]
+
+
+def test_what_is_rendered_goes_with_the_last_reader(engine: DuckdbEngine, tmp_path: Path) -> None:
+    connection = engine.connect()
+    connection.run(f"select range as i from range({ROWS})", Options(), Filed(tmp_path / "result"))
+    connection.close()
+    reader = Reader()
+    first = reader.read(tmp_path / "result", 0, [3])
+    assert first == [b'["0"],["1"],["2"]']
+    reader.rest()
+    assert reader.open is False
+    assert reader.read(tmp_path / "result", 2, [1, 1]) == [b'["2"]', b'["3"]']
+    reader.rest()
+
+
+def test_partitions_that_begin_near_each_other_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "STRETCH_BYTES", 100)
+    layout = Layout(partition_rows=5)
+    for end in (40, 80, 100, 250, 260, 300, 301):
+        layout.add(5, end)
+    found = [pages.stretch(layout, number) for number in range(7)]
+    assert found == [(0, 3), (0, 3), (0, 3), (3, 4), (4, 6), (4, 6), (6, 7)]
+    assert pages.stretch(replace(layout, ends=[]), 4) == (4, 5)
+
+
+CONNECTION = duckdb.connect()
+SPECIAL = st.text(st.sampled_from('"\\N,[]\0\n\t\x1f\x7f\u2028é😀 ab'), max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.none() | SPECIAL, min_size=1, max_size=8))
+def test_rows_are_the_json_of_their_values(values: list[str | None]) -> None:
+    kinds = [CONNECTION.type("VARCHAR"), CONNECTION.type("VARCHAR[]"), CONNECTION.type("INTEGER")]
+    source = "(SELECT a, [a] AS b, CASE WHEN a IS NOT NULL THEN 1 END AS c FROM (SELECT unnest($1::VARCHAR[]) AS a))"
+    rows = CONNECTION.execute(f"SELECT {row(kinds, ['a', 'b', 'c'])} FROM {source}", [values]).fetchall()
+    found = [json.loads(finished(text)) for (text,) in rows]
+    assert [(a, json.loads(b), c) for a, b, c in found] == [(a, [a], None if a is None else "1") for a in values]
+
+
+def test_the_service_tells_the_rows_of_each_partition(served: Served) -> None:
+    with Client(served) as client:
+        answer = client.run("select i, repeat('x', 20000) as x from range(1000) t(i)")
+        counts = [part["rowCount"] for part in answer["metadata"]["partitionInfo"]]
+        assert len(counts) == 3
+        assert sum(counts) == 1000
+        rows = list(answer["data"])
+        for number in range(1, 3):
+            body = client.http.get(f"/v2/statements/{answer['statementID']}", params={"partitionID": number})
+            assert len(body.content) < results.PARTITION_BYTES + 30_000
+            rows += body.json()["data"]
+            assert len(body.json()["data"]) == counts[number]
+    assert [row[0] for row in rows] == [str(number) for number in range(1000)]
