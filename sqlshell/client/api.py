@@ -91,6 +91,10 @@ class Auto(Struct):
     async def terminate(self, query_id: str, context: SessionContext) -> None:
         await (await self.chosen()).terminate(query_id, context)
 
+    @property
+    def batches(self) -> bool | None:
+        return None if self._chosen is None else self._chosen.batches
+
     def together(self, asked: Sequence[Submission], *, stop: bool) -> Takes | None:
         return None if self._chosen is None else self._chosen.together(asked, stop=stop)
 

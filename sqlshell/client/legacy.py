@@ -105,6 +105,7 @@ class Legacy(Struct):
     def together(self, asked: Sequence[Submission], *, stop: bool) -> None:
         return None
 
+    batches = False
     can_end = False
     keeps = False
 

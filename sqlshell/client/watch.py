@@ -87,6 +87,10 @@ class Client(Protocol):
 
     async def terminate(self, query_id: str, context: SessionContext) -> None: ...
 
+    @property
+    def batches(self) -> bool | None:
+        """Whether the service takes several statements at once, as far as is known."""
+
     def together(self, asked: Sequence[Submission], *, stop: bool) -> Takes | None:
         """Send statements together, and take the results one by one; None where the service does not take them so."""
 

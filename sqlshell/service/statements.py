@@ -35,6 +35,8 @@ from sqlshell.sql.scanner import Statement, split
 WORKERS = 256
 CLOSING_SECONDS = 5.0
 TICK_SECONDS = 5.0
+TOLD_SECONDS = 0.002
+"""How long the endings of a batch's statements are collected, to be written down together."""
 NOT_RUN = "not run: a statement before it in the same submission failed"
 
 
@@ -267,7 +269,7 @@ class Statements:
             batch.ended.append(Ended(record, state, message, outcome, session.echo(), committed))
             if not batch.told:
                 batch.told = True
-                loop.call_soon_threadsafe(self._take, batch, session)
+                loop.call_soon_threadsafe(loop.call_later, TOLD_SECONDS, self._take, batch, session)
             at += 1
             if pool.waiting or batch.ends_with(record, state):
                 break

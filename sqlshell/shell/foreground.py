@@ -78,6 +78,11 @@ class Foreground:
         """Whether there is a statement to interrupt."""
         return self._task is not None and not self._task.done()
 
+    @property
+    def patient(self) -> bool:
+        """Whether nobody left the last statement running."""
+        return self._presses < 2
+
     async def run(
         self,
         asked: Submission,

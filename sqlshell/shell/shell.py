@@ -42,6 +42,7 @@ from sqlshell.sql.scanner import Command as CommandText
 from sqlshell.sql.scanner import Item, Scanner, Statement
 
 if TYPE_CHECKING:
+    from sqlshell.shell.ahead import Ahead
     from sqlshell.shell.commands.command import Command
     from sqlshell.shell.look.local import Local
     from sqlshell.shell.transcript import Transcript
@@ -97,6 +98,8 @@ class Shell:
         """The names of the scripts that are being run, "" for what a person typed."""
         self.transcript: Transcript | None = None
         self.local: Local | None = None
+        self.ahead: Ahead | None = None
+        """What was sent together with the statement that runs."""
         self._going = True
         self._command_task: asyncio.Task[Any] | None = None
 
@@ -125,6 +128,7 @@ class Shell:
         try:
             going = await self._run_script(chunks, name, stop=stop)
         finally:
+            await self._look_back()
             self.including.pop()
             if not (self.session.interactive and not name):
                 try:
@@ -149,8 +153,10 @@ class Shell:
                 self._tell(error, name, None)
                 return self._going
             at_end = chunk is None
-            for item in scanner.close() if chunk is None else scanner.feed(chunk):
+            items = scanner.close() if chunk is None else scanner.feed(chunk)
+            for number, item in enumerate(items):
                 try:
+                    await self._look_ahead(items, number, stop=self.stops if stop is None else stop)
                     await self._survived(item)
                 except ShellError as error:
                     self._tell(error, name, item)
@@ -248,6 +254,29 @@ class Shell:
                 raise UsageError(f"\\{item.name} stands between statements", "end the statement before it with ;")
             await self.statement(item.statement.text)
         await self._command(found, item)
+
+    async def _look_ahead(self, items: Sequence[Item], number: int, *, stop: bool) -> None:
+        """Have the statements from this one on sent together, where that is possible and nobody sees the difference."""
+        if self.ahead is not None and self.ahead.done:
+            self.ahead = None
+            self.journal.flush()
+        client, lone = self.service.statements, self.session.interactive or self.offline is not None
+        if self.ahead is not None or lone or not client.batches or not self.flow.active or self.attachments.waiting:
+            return
+        from sqlshell.shell.ahead import plan
+
+        near = self.session.embedded
+        self.ahead = await plan(items, number, client, self.policy, self.variables, stop=stop, near=near)
+
+    async def _look_back(self) -> None:
+        """Leave what was sent together: no more of it runs, and what did is told."""
+        ahead, self.ahead = self.ahead, None
+        if ahead is None or ahead.done:
+            return
+        context, patient = self.session.context, self.foreground.patient
+        _, said = await ahead.aclose(context, self.journal, patient=patient)
+        if said:
+            self.diagnostics.warn(said)
 
     async def _command(self, found: Command, item: CommandText) -> None:
         args = item.args if self.flow.asks(found.name) else "false"

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.bugs import bug_of
-from sqlshell.client.watch import Submission
+from sqlshell.client.watch import Submission, Takes
 from sqlshell.errors import ShellError, StatementError, Unreadable, Where
 from sqlshell.interface import sqlstate
 from sqlshell.shell.port import Consumer
@@ -69,6 +69,9 @@ async def _one(shell: Shell, asked: Asked) -> None:
     if shell.session.embedded and shell.session.interactive and shown and not asked.background:
         limit = options.rowlimit or None
     shell.last_text, shell.last_local = sql, False
+    if shell.ahead is not None and not shell.ahead.done:
+        await _run(shell, shell.ahead.next(), asked, shell.ahead.taken)
+        return
     await shell.policy.check(sql, shell.hooks.ask)
     sql, files = shell.attachments.of(sql, own=asked.own)
     # To the embedded service nothing is sent twice: it cannot be out of reach.
@@ -84,8 +87,8 @@ async def _one(shell: Shell, asked: Asked) -> None:
     shell.attachments.sent(files)
 
 
-async def _run(shell: Shell, submission: Submission, asked: Asked) -> None:
-    """Wait for it, and keep what the next statements may ask about it."""
+async def _run(shell: Shell, submission: Submission, asked: Asked, sent: Takes | None = None) -> None:
+    """Wait for it, and keep what the next statements may ask about it; `sent` has it where it was sent with others."""
     failure: ShellError | None = None
     context = shell.session.context
     shell.session.rows = None
@@ -96,7 +99,7 @@ async def _run(shell: Shell, submission: Submission, asked: Asked) -> None:
     if shell.outlet.logging:
         shell.outlet.note(f"{shell.hooks.redact(submission.sql)};\n")
     try:
-        await shell.foreground.run(submission, context, show, quiet=asked.consumer is not None)
+        await shell.foreground.run(submission, context, show, quiet=asked.consumer is not None, sent=sent)
     except Exception as error:
         failure = error if isinstance(error, ShellError) else bug_of(error)
         shell.outlet.note(f"-- error {failure.where.sql_state}: {failure.message}\n")

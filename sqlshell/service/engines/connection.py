@@ -206,6 +206,8 @@ class DuckdbConnection:
         if kind != "TRANSACTION":
             # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
             self._prepare(sql, options)
+        if kind == "SELECT" and one_row(sql) and (outcome := self._simple(parsed, sink)) is not None:
+            return outcome
         if kind == "SELECT" and not _WRITES.search(sql):
             # A CTE that writes may stand in no subquery, where it would be rendered.
             try:
@@ -253,8 +255,6 @@ class DuckdbConnection:
             return
 
     def _select(self, sql: str, options: Options, sink: Sink) -> Outcome:
-        if one_row(sql) and (outcome := self._simple(sql, sink)) is not None:
-            return outcome
         described = self._connection.execute(f"DESCRIBE\n{sql}").fetchall()
         kinds = [self._connection.type(item[1]) for item in described]
         named = zip(described, kinds, strict=True)
@@ -282,9 +282,9 @@ class DuckdbConnection:
             return Outcome(columns, zoned, said, sqlstate.WARNING)
         return Outcome(columns, zoned)
 
-    def _simple(self, sql: str, sink: Sink) -> Outcome | None:
+    def _simple(self, parsed: Any, sink: Sink) -> Outcome | None:
         """Run a SELECT that is one row of constants; None where DuckDB has to render it."""
-        self._connection.execute(f"\n{sql}")
+        self._connection.execute(parsed)
         described = self._connection.description or []
         writes = writers([item[1] for item in described])
         if writes is None or not described:
