@@ -66,9 +66,13 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
     async def renew() -> str:
         return await asyncio.to_thread(run_token_command, command)
 
+    async def ask() -> str:
+        return await session.ask_token(reached.target.base) if session.ask_token is not None else ""
+
     def redact(sql: str) -> str:
         return redactor_of(settings)(sql)
 
+    asks = session.interactive and isinstance(place.where, Remote)
     transport = Transport(
         reached.target,
         reached.token,
@@ -76,6 +80,7 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
         network=network,
         trace=Trace(diagnostics.say, lambda: diagnostics.verbose, redact),
         renew=renew if command else None,
+        refused=ask if asks and not command else None,
         say=diagnostics.note,
         warn=diagnostics.warn,
     )

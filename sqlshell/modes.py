@@ -182,7 +182,7 @@ def serve(asked: Mapping[str, Any]) -> int:
     """
     from sqlshell.service.engines.duckdb import Limits
     from sqlshell.service.options import Options as ServiceOptions
-    from sqlshell.service.server import Address, new_token
+    from sqlshell.service.server import Address, kept_token, new_token
     from sqlshell.service.server import serve as run_service
 
     data = Path(asked["data"]) if asked["data"] else None
@@ -202,12 +202,20 @@ def serve(asked: Mapping[str, Any]) -> int:
     end_by_signals()
     say_logs(diagnostics.warn)
     token_file = asked["token_file"] or ""
-    token = read_token(token_file, diagnostics.warn) if token_file else secrets.token_urlsafe(32)
+    own_file = data / "token" if data is not None and not token_file else None
+    made = ""
+    if own_file is not None:
+        made = kept_token(own_file)
+    elif not token_file:
+        made = secrets.token_urlsafe(32)
+    token = made or read_token(token_file or str(own_file), diagnostics.warn)
 
     def ready(url: str) -> None:
-        if not token_file:
-            where = f"unix://{asked['uds']}" if asked["uds"] else url
-            diagnostics.say(f"token: {token}\n  SQLSHELL_TOKEN={token} sqlshell {where}")
+        where = f"unix://{asked['uds']}" if asked["uds"] else url
+        if made:
+            diagnostics.say(f"token: {made}\n  SQLSHELL_TOKEN={made} sqlshell {where}")
+        if own_file is not None:
+            diagnostics.say(f"the token is kept in {own_file}: sqlshell {where} --token-file {own_file}")
         if data is None:
             diagnostics.say("nothing is kept after the end: --data DIR keeps databases, results and all else")
         sys.stdout.write(f"listening on {url}\n")

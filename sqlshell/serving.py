@@ -14,7 +14,12 @@ SERVE: tuple[Served, ...] = (
     ("--uds", "PATH", None, "a unix socket instead of a port"),
     ("--allow-host", "NAME", (), "answer to this Host too; may be repeated"),
     ("--data", "DIR", None, "keep databases, results, tokens and all else in DIR; without it nothing is kept"),
-    ("--token-file", "FILE", None, "file that holds the operator's token; without it one is made"),
+    (
+        "--token-file",
+        "FILE",
+        None,
+        "file that holds the operator's token; without it one is made, and kept in DIR/token with --data",
+    ),
     ("--new-token", bool, False, "make a token for the service in --data, print it once, and end"),
     ("--organization", "NAME", None, "with --new-token: the organization it is bound to; without it the first one"),
     ("--role", "ROLE", (), "with --new-token: owner (default), writer or reader; may be repeated"),

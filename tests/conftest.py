@@ -53,9 +53,14 @@ def nothing_stays_behind() -> Iterator[None]:
             process.stdout.close()
 
 
-def serve(folder: Path, *options: str, python: Sequence[str] = (), stderr: Path | None = None) -> Served:
+def serve(
+    folder: Path,
+    *options: str,
+    token: str = "test-token-0123456789",
+    python: Sequence[str] = (),
+    stderr: Path | None = None,
+) -> Served:
     """Start the service with options of its own and of Python's; `stderr` is a file for what it writes there."""
-    token = "test-token-0123456789"
     token_file = folder / "token"
     token_file.write_text(token)
     token_file.chmod(0o600)

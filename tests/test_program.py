@@ -407,6 +407,33 @@ def test_serve_makes_a_token_and_says_so(tmp_path: Path, program: Program) -> No
     assert time.monotonic() - began < 30
 
 
+def test_a_token_outlives_the_service(tmp_path: Path, program: Program) -> None:
+    """With --data it is in a file that others cannot read, and is printed the first time alone."""
+    said, tokens = [], []
+    for _ in range(2):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sqlshell", "serve", "--port", "0", "--data", str(tmp_path / "data")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=clean_environment(tmp_path),
+        )
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("listening on ").strip()
+        file = tmp_path / "data" / "token"
+        tokens.append(file.read_text().strip())
+        assert file.stat().st_mode & 0o777 == 0o600
+        done = program(url, "--token-file", str(file), "-c", "select 1 as a", "--format", "csv")
+        assert (done.code, done.out) == (0, "a\n1\n"), done.err
+        process.send_signal(signal.SIGTERM)
+        said.append(process.communicate(timeout=30)[1])
+    assert tokens[0] == tokens[1]
+    assert len(tokens[0]) > 40
+    assert [text.count(tokens[0]) > 0 for text in said] == [True, False]
+    assert all(f"sqlshell {url.rpartition(':')[0]}" in text and "--token-file" in text for text in said)
+    assert [path.name for path in (tmp_path / "data").iterdir() if path.name.startswith(".token")] == []
+
+
 def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:
     token_file = tmp_path / "t"
     token_file.write_text("t0ken")

@@ -55,7 +55,8 @@ class Transport:
 
     `dial` gives a connected socket instead of TCP (the embedded service). Loopback targets and dialled ones never use a
     proxy; redirects are never followed, so that the token stays with its origin. `renew` gives the token where there is
-    none yet, and another after a 401. `say` tells a person that something is tried again, `warn` of what is unsafe.
+    none yet, and another after a 401; `refused` only the other, or "" where there is none. `say` tells a person that
+    something is tried again, `warn` of what is unsafe.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Transport:
         admit: Admit | None = None,
         trace: Trace | None = None,
         renew: Renew | None = None,
+        refused: Renew | None = None,
         say: Callable[[str], None] = _ignore,
         warn: Callable[[str], None] = _ignore,
     ) -> None:
@@ -78,6 +80,8 @@ class Transport:
         self._token = _checked(token)
         self.trace.hide(token)
         self._renew = renew
+        self._refused = refused or renew
+        self._renewing = asyncio.Lock()
         self._known = dial is not None
         local = target.loopback or dial is not None
         if token and target.scheme == "http" and not local:
@@ -139,13 +143,14 @@ class Transport:
             try:
                 if self._renew is not None and not self._token:
                     renewed = True
-                    await self._take_new()
+                    await self._take_new(self._renew, "")
+                used = self._token
                 answer = await self._once(method, path, params, content, content_type)
                 self._known = True
-                if answer.status == 401 and self._renew is not None and not renewed:
+                if answer.status == 401 and self._refused is not None and not renewed:
                     renewed = True
-                    await self._take_new()
-                    continue
+                    if await self._take_new(self._refused, used):
+                        continue
                 wait = tries.after_status(answer.status, answer.headers)
                 if wait is None:
                     return read(answer)
@@ -176,10 +181,14 @@ class Transport:
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    async def _take_new(self) -> None:
-        assert self._renew is not None
-        self._token = _checked(await self._renew())
-        self.trace.hide(self._token)
+    async def _take_new(self, renew: Renew, used: str) -> bool:
+        """Have another token than the one that was used; False where there is none. Requests side by side ask once."""
+        async with self._renewing:
+            if self._token == used:
+                token = _checked(await renew())
+                self.trace.hide(token)
+                self._token = token or used
+            return self._token != used
 
     def _with(self, headers: Mapping[str, str]) -> dict[str, str]:
         held = {"Authorization": f"Bearer {self._token}"} if self._token else {}

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import secrets
 import signal
 import socket
 import tempfile
@@ -80,6 +81,23 @@ def new_token(data: Path, organization: str, roles: Sequence[str]) -> str:
             return catalog.new_token(wanted, roles)
         except Failure as failure:
             raise UsageError(failure.message) from None
+
+
+def kept_token(path: Path) -> str:
+    """Make a token and keep it in a file of mode 0600: the token, or "" where the file has one. Raises UsageError."""
+    token = secrets.token_urlsafe(32)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".token-") as file:
+            file.write(f"{token}\n")
+            file.flush()
+            # Whole or not at all, and never in the place of one that is there.
+            os.link(file.name, path)
+    except FileExistsError:
+        return ""
+    except OSError as error:
+        raise UsageError(f"the token file {path} cannot be written: {error.strerror or error}") from None
+    return token
 
 
 def _hosts(address: Address, port: int, options: Options) -> set[str]:

@@ -105,6 +105,20 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
     shell.background.announce = announce
     shell.hooks.ask = _ask
 
+    async def ask_token(base: str) -> str:
+        # Nothing is asked over what is being typed: what loads names behind the prompt goes without.
+        if not shell.busy:
+            return ""
+        shell.foreground.progress.hide()
+        shell.diagnostics.say(f"{base} does not accept the token")
+        try:
+            return (await _ask(f"token for {base}: ", hidden=True)).strip()
+        finally:
+            if shell.session.running is not None:
+                shell.foreground.progress.show()
+
+    shell.session.ask_token = ask_token
+
     async def browsed(result: Result) -> Summary:
         from sqlshell.shell.look.explorer.browsing import browse
 
@@ -300,10 +314,10 @@ def _swallow_late_replies(prompt: PromptSession[str]) -> None:
         parser.feed = lambda data: feed(_REPLIES.sub("", data))
 
 
-async def _ask(question: str) -> str:
+async def _ask(question: str, *, hidden: bool = False) -> str:
     """A line that is no statement: nothing of it is remembered."""
     try:
-        return await PromptSession[str]().prompt_async(question)
+        return await PromptSession[str]().prompt_async(question, is_password=hidden)
     except (EOFError, KeyboardInterrupt):
         return ""
 

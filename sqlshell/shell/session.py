@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from msgspec import Struct, field
 
@@ -93,6 +93,8 @@ class Session(Struct):
     """Where each part of the context came from: flag, environment, profile, DSN, machine, echo, or \\context set."""
     changed: set[str] = field(default_factory=set)
     """The parts of the context that the last statement's echo changed."""
+    ask_token: Callable[[str], Awaitable[str]] | None = None
+    """Asks the person for another token for a service, where there is one; "" where none was given."""
     jobs: Callable[[], int] = _none
     """How many statements run in the background."""
     began_with: SessionContext = field(default_factory=SessionContext)

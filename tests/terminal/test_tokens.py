@@ -1,0 +1,41 @@
+"""A token that is no longer taken is asked for again, at a terminal and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.conftest import Program, serve, stop
+from tests.terminal.terminal import Terminal
+
+
+def test_a_token_is_asked_for_again(tmp_path: Path, program: Program) -> None:
+    first = serve(tmp_path)
+    port = first.url.rpartition(":")[2]
+    terminal = Terminal(tmp_path, "-q", first.url, env={"SQLSHELL_TOKEN": first.token})
+    terminal.prompt()
+    terminal.enter("select 41 + 1 as before;")
+    terminal.wait("|       42 |")
+    stop(first)
+    second = serve(tmp_path, "--port", port, token="another-token-987654321")
+    try:
+        terminal.enter("select 42 + 1 as after;")
+        terminal.wait("does not accept the token")
+        terminal.wait(f"token for {first.url}:")
+        terminal.enter("wrong")
+        terminal.wait("unknown token")
+        terminal.enter("\\echo still here")
+        terminal.wait("\nstill here\n")
+        terminal.enter("select 43 + 1 as again;")
+        terminal.wait(lambda text: text.count("token for") == 2)
+        terminal.enter(second.token)
+        terminal.wait("|      44 |")
+        terminal.enter("select 44 + 1 as once;")
+        shown = terminal.wait("|     45 |")
+        assert shown.count("token for") == 2
+        assert "wrong" not in shown
+        assert second.token not in shown
+        terminal.child.close(force=True)
+        script = program(first.url, "-c", "select 1", env={"SQLSHELL_TOKEN": first.token})
+        assert (script.code, "token for" in script.err) == (3, False)
+    finally:
+        stop(second)
