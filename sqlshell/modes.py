@@ -24,7 +24,7 @@ from sqlshell.errors import Exit, UsageError
 from sqlshell.loops import expect_imports
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Sink, StreamSink
-from sqlshell.places import Local, Place, context_of, find_place, sources_of
+from sqlshell.places import Local, Place, context_of, find_place, own_session, sources_of
 from sqlshell.reach import kept_name, label, local_results, reached_service
 from sqlshell.scratch import sweep
 from sqlshell.settings import BY_NAME
@@ -126,6 +126,7 @@ def _started(asked: Start, ending: Ending) -> int:
                 shell.variables.given(text)
             shell.offer_commands = not settings["no_commands"]
             shell.hooks.profiles = lambda: sorted(asked.config.profiles)
+            shell.own_session = own_session(place, session.context)
             shell.hooks.queries = asked.config.folder / "queries.toml"
             shell.hooks.local = lambda: local_results(shell, place, services)
             shell.hooks.connect = _connector(asked, shell, services)
@@ -170,6 +171,7 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
         session.embedded, session.options.color = isinstance(place.where, Local), place.settings["color"]
         journal = journal_of(place, state_folder(asked.environ), session, diagnostics)
         await shell.attach(service, journal, policy_of(place), kept_name(place))
+        shell.own_session = own_session(place, session.context)
         shell.hooks.doctor = lambda: _examined(place, asked)
 
     return connect
@@ -180,6 +182,7 @@ def serve(asked: Mapping[str, Any]) -> int:
 
     `asked` are the options of `sqlshell serve` by name.
     """
+    from sqlshell.service.catalog import least_role
     from sqlshell.service.engines.duckdb import Limits
     from sqlshell.service.options import Options as ServiceOptions
     from sqlshell.service.server import Address, kept_token, new_token
@@ -189,7 +192,7 @@ def serve(asked: Mapping[str, Any]) -> int:
     if asked["new_token"]:
         if data is None:
             raise UsageError("--new-token needs --data DIR", "a token is kept in the folder of its service")
-        roles = asked["role"] or ("owner",)
+        roles = asked["role"] or (least_role(),)
         sys.stdout.write(new_token(data, asked["organization"] or "", roles) + "\n")
         return 0
     for name in ("role", "organization"):

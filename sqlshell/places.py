@@ -116,6 +116,11 @@ def sources_of(place: Place) -> dict[str, str]:
     return found
 
 
+def own_session(place: Place, context: SessionContext) -> str:
+    """The session of context_of() where it is a new one, "" where the person named one to join."""
+    return context.session_id if sources_of(place)["session_id"] == "new" else ""
+
+
 def machine_timezone(environ: Mapping[str, str]) -> str:
     """The machine's IANA time zone, "UTC" where none is known."""
     localtime = Path("/etc/localtime")

@@ -22,7 +22,7 @@ SERVE: tuple[Served, ...] = (
     ),
     ("--new-token", bool, False, "make a token for the service in --data, print it once, and end"),
     ("--organization", "NAME", None, "with --new-token: the organization it is bound to; without it the first one"),
-    ("--role", "ROLE", (), "with --new-token: owner (default), writer or reader; may be repeated"),
+    ("--role", "ROLE", (), "with --new-token: reader (default), writer or owner; may be repeated"),
     ("--partition-rows", click.IntRange(1, 10_000_000), 10_000, "rows of a result's partition"),
     ("--threads", click.IntRange(0, 1024), 0, "threads of each organization's engine; 0 = one per core"),
     ("--memory", "SIZE", None, "memory of each organization's engine, such as 2GB; without it 80 % of the machine's"),

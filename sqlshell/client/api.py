@@ -102,6 +102,10 @@ class Auto(Struct):
     def wait_limit(self) -> float | None:
         return self.v2.wait_limit
 
+    async def leave(self, session_ids: Sequence[str]) -> None:
+        if self._chosen is not None:
+            await self._chosen.leave(session_ids)
+
     @property
     def keeps(self) -> bool:
         return self._chosen is None or self._chosen.keeps

@@ -105,6 +105,9 @@ class Legacy(Struct):
     def together(self, asked: Sequence[Submission], *, stop: bool) -> None:
         return None
 
+    async def leave(self, session_ids: Sequence[str]) -> None:
+        """There are no sessions."""
+
     batches = False
     can_end = False
     keeps = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 import uuid
@@ -50,6 +51,10 @@ UNCERTAIN = frozenset({408, 500, 502, 503, 504})
 NAMED_SECONDS = 2.0
 LOOKED_UP_SECONDS = 0.5
 """How long a submission and a look-up may take where --wait is shorter."""
+
+SESSIONS = "sessions"
+LEAVING_SECONDS = 2.0
+"""How long a service is told that its sessions are left."""
 
 HISTORY_SECONDS = 5.0
 """How long the cause of a stream's failure is asked for."""
@@ -166,6 +171,21 @@ class Statements(Struct):
     def uncertain(status: int) -> bool:
         """Whether a submission with this answer may run all the same."""
         return status in UNCERTAIN
+
+    async def leave(self, session_ids: Sequence[str]) -> None:
+        """End sessions once their statements have ended, where the service says that it can; raises nothing."""
+        if self.transport.inside or SESSIONS not in self.transport.extensions:
+            return
+
+        async def end(session_id: str) -> None:
+            asked = Submission(f"TERMINATE SESSION '{session_id}' WHEN IDLE", reads_only=True)
+            with contextlib.suppress(ShellError):
+                async for result in self.run(asked, SessionContext()):
+                    await result.batches.aclose()
+
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVING_SECONDS):
+                await asyncio.gather(*(end(session_id) for session_id in session_ids if "'" not in session_id))
 
     can_end = True
     keeps = True

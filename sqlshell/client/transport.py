@@ -82,7 +82,9 @@ class Transport:
         self._renew = renew
         self._refused = refused or renew
         self._renewing = asyncio.Lock()
-        self._known = dial is not None
+        self._known = self.inside = dial is not None
+        self.extensions: frozenset[str] = frozenset()
+        """What the service said that it has beyond the interface (`Sqlshell-Extensions`)."""
         local = target.loopback or dial is not None
         if token and target.scheme == "http" and not local:
             warn(f"the token travels unencrypted to {target.base}: use https")
@@ -226,6 +228,8 @@ class Transport:
             raise
         if told is not None:
             told.answered(answer.status, answer.headers, answer.body, received)
+        if announced := answer.headers.get("sqlshell-extensions"):
+            self.extensions = frozenset(item.strip() for item in announced.split(","))
         return answer
 
     async def _whole(self, response: httpx.Response) -> tuple[Answer, int]:

@@ -105,6 +105,9 @@ class Client(Protocol):
     async def is_legacy(self) -> bool:
         """Whether the service is spoken to by the legacy interface."""
 
+    async def leave(self, session_ids: Sequence[str]) -> None:
+        """Tell the service that nobody comes back to these sessions; what runs in them goes on."""
+
     async def aclose(self) -> None: ...
 
 

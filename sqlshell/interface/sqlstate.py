@@ -17,6 +17,7 @@ NO_STORE = "3D006"
 NO_DESCRIPTOR_SOURCE = "3D011"
 NO_FUNCTION_SOURCE = "3D018"
 NO_QUERY = "3D019"
+NO_SESSION = "08003"
 NO_RELATION = "3D020"
 NO_COMPUTE_POOL = "3D023"
 STORE_NOT_READY = "3E001"
@@ -54,6 +55,7 @@ MEANINGS = {
     NO_DESCRIPTOR_SOURCE: "descriptor source not found",
     NO_FUNCTION_SOURCE: "function source not found",
     NO_QUERY: "query not found",
+    NO_SESSION: "session not found",
     NO_RELATION: "relation not found",
     NO_COMPUTE_POOL: "compute pool not found",
     STORE_NOT_READY: "store not ready",

@@ -18,7 +18,7 @@ from sqlshell.service.records import Record
 BATCH_BYTES = 1 << 20
 """Bytes of a batch's answer from which the rest comes with the next one."""
 
-EXTENSIONS = {"Sqlshell-Extensions": "batch"}
+EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions"}
 """Says in each answer what this service has beyond the interface."""
 
 
@@ -140,8 +140,7 @@ class Answers:
             return None
         if outcome.secret:
             # Shown once: the record forgets it with this answer.
-            name = [record.sql.split()[2].strip('"'), outcome.secret]
-            text = msgspec.json.encode(name)
+            text = msgspec.json.encode([outcome.secret_name, outcome.secret])
             record.outcome = None
         else:
             try:

@@ -44,6 +44,11 @@ MISSING = {
 }
 
 
+def least_role(roles: Sequence[str] = tuple(ROLES)) -> str:
+    """The one of these roles that may do least: what a token gets for which no role is named."""
+    return min(roles, key=lambda role: ROLES[role])
+
+
 class Caller(Struct, frozen=True):
     """Who sent a request: the token's id, the organization that it is bound to ("" is all of them), and its roles, of
     which the first is where it begins."""

@@ -44,9 +44,10 @@ _DROP = rf"DROP (?P<kind>{_KINDS})(?P<exists> IF EXISTS)? (?P<name>{_DOTTED})(?:
 _POOL = rf"(?P<what>START|STOP) COMPUTE_POOL (?P<name>{_NAME})"
 _QUERY = r"""(?:'(?P<q1>[^']*)'|"(?P<q2>[^"]*)"|(?P<q3>[\w-]+))"""
 _TERMINATE = rf"TERMINATE QUERY {_QUERY}"
+_TERMINATE_SESSION = rf"TERMINATE SESSION {_QUERY}(?P<idle> WHEN IDLE)?"
 _DESCRIBE_QUERY = rf"DESCRIBE QUERY(?: (?P<part>METRICS|EVENTS|STATE|HISTORY))? {_QUERY}"
 _DESCRIBE = (
-    rf"DESCRIBE (?P<kind>RELATION|{_KINDS})(?: COLUMNS(?= [^ ]))? (?P<name>{_DOTTED})(?: COLUMNS)?"
+    rf"DESCRIBE (?P<kind>RELATION|TABLE|VIEW|SCHEMA|{_KINDS})(?: COLUMNS(?= [^ ]))? (?P<name>{_DOTTED})(?: COLUMNS)?"
     rf"(?: IN STORE (?P<store>{_NAME}))?"
 )
 _PRINT = rf"PRINT ENTITY (?P<name>{_DOTTED})(?: IN STORE (?P<store>{_NAME}))?(?P<begin> FROM BEGINNING)?"
@@ -98,6 +99,11 @@ class Terminate(Struct, frozen=True):
     statement_id: str
 
 
+class TerminateSession(Struct, frozen=True):
+    name: str
+    when_idle: bool = False
+
+
 class StartPool(Struct, frozen=True):
     name: str
     start: bool
@@ -114,7 +120,19 @@ class Application(Struct, frozen=True):
     statements: tuple[str, ...]
 
 
-Own = Use | List | Create | Drop | Describe | DescribeQuery | Terminate | StartPool | Print | Application
+Own = (
+    Use
+    | List
+    | Create
+    | Drop
+    | Describe
+    | DescribeQuery
+    | Terminate
+    | TerminateSession
+    | StartPool
+    | Print
+    | Application
+)
 
 
 def read(sql: str) -> Own | None:
@@ -252,7 +270,10 @@ _READERS: Mapping[str, Sequence[Reader]] = {
     "drop": ((_DROP, lambda found: Drop(_kind(found["kind"]), names_of(found["name"]), bool(found["exists"]))),),
     "start": ((_POOL, _pool),),
     "stop": ((_POOL, _pool),),
-    "terminate": ((_TERMINATE, lambda found: Terminate(_query(found))),),
+    "terminate": (
+        (_TERMINATE, lambda found: Terminate(_query(found))),
+        (_TERMINATE_SESSION, lambda found: TerminateSession(_query(found), bool(found["idle"]))),
+    ),
     "describe": (
         (_DESCRIBE_QUERY, lambda found: DescribeQuery(_query(found), (found["part"] or "").lower())),
         (_DESCRIBE, _describe),

@@ -9,36 +9,41 @@ from collections.abc import Sequence
 
 from sqlshell.interface import sqlstate
 from sqlshell.service import queries
-from sqlshell.service.dialect import DescribeQuery, List, Terminate
+from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
 from sqlshell.service.engines.engine import Connection, Failure, Outcome, Rights
 from sqlshell.service.objects import require
 from sqlshell.service.options import Options
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.records import Ledger, Record, settle
-from sqlshell.service.sessions import Session
+from sqlshell.service.sessions import Session, Sessions
 
 TERMINATE_SECONDS = 120.0
 """How long TERMINATE QUERY waits for what it ends: an interrupt may take seconds to land."""
 
 AGAIN_SECONDS = 0.05
+SESSION_ENDED = "the session was terminated"
 ENDED_EARLY = "the statement was ended before it began"
 SWEEP_SIZE = 8 << 20
 UNREAD_SECONDS = 300.0
 """How long an endless SELECT goes on while nobody reads it."""
 
-Aside = Terminate | DescribeQuery | List
-"""Statements about statements: alone in their submission they pass by the queues of session and pool."""
+Aside = Terminate | TerminateSession | DescribeQuery | List
+"""Statements about statements and sessions: alone in their submission they pass by the queues of session and pool."""
+
+
+ASIDE_LISTS = (List("queries"), List("sessions"))
 
 
 def is_aside(asked: object) -> bool:
-    return isinstance(asked, Terminate | DescribeQuery) or asked == List("queries")
+    return isinstance(asked, Terminate | TerminateSession | DescribeQuery) or asked in ASIDE_LISTS
 
 
 class Endings:
     """Ends statements. Used from the event loop, but for hold() and release()."""
 
-    def __init__(self, organizations: Organizations, ledger: Ledger, options: Options) -> None:
+    def __init__(self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options) -> None:
         self._organizations = organizations
+        self._sessions = sessions
         self._ledger = ledger
         self._options = options
         self._interrupting = threading.Lock()
@@ -63,18 +68,24 @@ class Endings:
             record.connection = None
 
     async def about(self, session: Session, record: Record, asked: Aside) -> None:
-        """LIST QUERIES, DESCRIBE QUERY and TERMINATE QUERY."""
+        """LIST QUERIES and SESSIONS, DESCRIBE QUERY, TERMINATE QUERY and SESSION."""
         organization = session.organization.id
+        owners = session.organization.catalog.owners(organization)
+        if isinstance(asked, TerminateSession):
+            await self._terminate_session(session, record, asked)
+            return
         if isinstance(asked, Terminate):
             record.started = True
             record.outcome = Outcome(message=await self._terminate(session, asked.statement_id))
         elif isinstance(asked, DescribeQuery):
             target = self._target(session, asked.statement_id)
             record.outcome = queries.describe(target, asked.part, record.spool)
+        elif asked.what == "sessions":
+            running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
+            record.outcome = queries.list_sessions(self._sessions.of(organization), running, owners, record.spool)
         else:
             # It asks what runs beside itself.
             found = [item for item in self._ledger.latest(organization, 1001) if item is not record]
-            owners = session.organization.catalog.owners(organization)
             record.outcome = queries.list_all(found, owners, record.spool)
         record.spool.finish()
         self.finish(record, sqlstate.DONE, record.outcome.message, session)
@@ -101,6 +112,22 @@ class Endings:
                 await self.until_ended(target)
         meaning = "is still running" if target.running else f"is at {target.state}"
         return f"query {statement_id} {meaning} ({sqlstate.meaning(target.state)})"
+
+    async def _terminate_session(self, session: Session, record: Record, asked: TerminateSession) -> None:
+        """End a session: at once, with what runs in it, or once its statements have ended."""
+        target = self._sessions.named(asked.name, session)
+        if target.caller.token_id != session.caller.token_id:
+            require(session, Rights.OBJECTS, "TERMINATE SESSION of another's")
+        record.started = True
+        if not asked.when_idle:
+            target.ended = True
+            for item in self._ledger.running():
+                if item.connection is target.connection and item is not record:
+                    await self.until_ended(item)
+        record.outcome = Outcome(message="TERMINATE SESSION")
+        record.spool.finish()
+        self.finish(record, sqlstate.DONE, record.outcome.message, session)
+        self._sessions.forget(target)
 
     async def until_ended(self, target: Record) -> None:
         """Interrupt until it has landed: one may come between two steps of a statement and be lost."""

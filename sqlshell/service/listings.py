@@ -79,8 +79,11 @@ def list_all(asked: List, session: Session, options: Options, sink: Sink) -> Out
 def describe(asked: Describe, session: Session, options: Options, sink: Sink) -> Outcome:
     organization, name = session.organization, asked.names[-1]
     match asked.kind:
-        case "relation" | "stream":
+        case "relation" | "stream" | "table" | "view":
             relation = session.connection.resolve(asked.names)
+            streams = organization.streams.known
+            if (asked.kind == "stream" and relation not in streams) or not organization.engine.exists(relation):
+                raise missing("stream" if asked.kind == "stream" else "relation", name)
             return session.connection.run(organization.engine.columns(relation), options, sink, trusted=True)
         case "entity":
             store, entity = stores.split_name(asked.names, asked.store or session.store)
@@ -91,6 +94,18 @@ def describe(asked: Describe, session: Session, options: Options, sink: Sink) ->
             if not any(row[0] == name for row in databases(organization)):
                 raise missing("database", name)
             return table(sink, ("name",), [(name,)])
+        case "schema":
+            database = asked.names[0] if len(asked.names) > 1 else session.connection.database
+            check_visible(database, organization)
+            listed = organization.engine.read_listing(organization.engine.listing("schemas", database, "", (), ()))
+            if not any(row[0].lower() == name.lower() for row in listed):
+                raise missing("schema", name)
+            return table(sink, ("name", "database"), [(name, database)])
+        case "api_token":
+            found = [item for item in organization.catalog.tokens(organization.id) if item[0] == name]
+            if not found:
+                raise missing("api_token", name)
+            return table(sink, ("name", "roles"), found)
         case "role":
             if name not in ROLES:
                 raise missing("role", name)
@@ -105,6 +120,8 @@ def describe(asked: Describe, session: Session, options: Options, sink: Sink) ->
             if name not in names_in(organization, kind):
                 raise missing(kind, name)
             return table(sink, columns, [described(organization, kind, name, columns)])
+    if f"{asked.kind}s" in EMPTY or asked.kind == "schema_registry":
+        raise missing(asked.kind, name)
     raise unsupported("DESCRIBE", asked.kind)
 
 

@@ -10,7 +10,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service import resources, stores
 from sqlshell.service.body import Attachment
-from sqlshell.service.catalog import ROLES, duplicate, missing
+from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
 from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
 from sqlshell.service.engines.engine import Engine, Failure, Options, Outcome, Rights
 from sqlshell.service.organizations import Organization, Organizations
@@ -155,8 +155,9 @@ class Objects:
             raise Failure(
                 sqlstate.DEPENDENTS, f"database {name!r} is in use by this session: USE DATABASE another first"
             )
-        if self._sessions.using(organization.id, name):
-            raise Failure(sqlstate.DEPENDENTS, f"database {name!r} is in use by another session")
+        if user := self._sessions.using(organization.id, name):
+            said = f"database {name!r} is in use by session {user.name!r}: it goes on after TERMINATE SESSION"
+            raise Failure(sqlstate.DEPENDENTS, f"{said} {user.name!r}")
         if name == organization.first_database:
             raise Failure(sqlstate.DEPENDENTS, f"database {name!r} is where sessions begin, and stays")
         found = organization.catalog.find(organization.id, "database", name)
@@ -169,14 +170,17 @@ class Objects:
         organization.check_streams()
 
     def _create_token(self, asked: Create, session: Session) -> Outcome:
-        roles = [item.strip() for item in asked.options.get("roles", asked.options.get("role", "reader")).split(",")]
+        if unknown := asked.options.keys() - {"role", "roles"}:
+            raise Failure(sqlstate.SYNTAX, f"an API token has no option {min(unknown)!r}: it has 'role' or 'roles'")
+        given = asked.options.get("roles", asked.options.get("role", least_role(session.caller.roles)))
+        roles = [item.strip() for item in given.split(",")]
         for role in roles:
             if role in ROLES and role not in session.caller.roles:
                 raise Failure(sqlstate.PRIVILEGE, f"role {role!r} is not one of this token's")
         catalog = session.organization.catalog
         made = catalog.new_token(session.organization.id, roles, asked.names[-1])
         columns = [ColumnInfo(name, "VARCHAR", False) for name in ("name", "token")]
-        return Outcome(columns, message="the token is shown this once", secret=made)
+        return Outcome(columns, message="the token is shown this once", secret=made, secret_name=asked.names[-1])
 
     @staticmethod
     def _only_operator(session: Session) -> None:

@@ -86,6 +86,7 @@ def document(options: Options) -> Json:
             }
         },
     }
+    paths["/dataplane/v2/streams/{statementID}"] = {"get": _stream()}
     if options.legacy:
         paths |= _legacy()
     return {
@@ -100,6 +101,21 @@ def document(options: Options) -> Json:
             },
             "schemas": _schemas(options),
         },
+    }
+
+
+def _stream() -> Json:
+    return {
+        "operationId": "readStream",
+        "summary": "The rows of an endless SELECT, by a websocket",
+        "description": (
+            'The first frame sent is {"type": "auth", "accessToken": …, "sessionId": …} with the token of the '
+            "answer's dataplaneRequest; every frame that comes is a StreamFrame. Without an upgrade to a websocket the "
+            "answer is 404, with the Origin of another host 403; a first frame that is no good closes with 4401."
+        ),
+        "security": [],
+        "parameters": [_path("statementID", UUID)],
+        "responses": {"101": {"description": "the websocket is open"}, **_errors(("404",))},
     }
 
 
@@ -146,6 +162,17 @@ def _schemas(options: Options) -> Json:
         "StatementResponse": _object(response, ["sqlState", "statementID", "createdOn"]),
         "Version": _object(numbers, list(numbers)),
         "Error": _object({"message": TEXT, "traceID": TEXT}, ["message"]),
+        "StreamFrame": _object(
+            {
+                "type": {**TEXT, "enum": ["metadata", "data", "error"]},
+                "headers": {"type": "object"},
+                "columns": _list(_object(column, ["name", "type"])),
+                "data": _list(NULLABLE),
+                "message": TEXT,
+                "sqlCode": TEXT,
+            },
+            ["type", "headers"],
+        ),
         "LegacyElement": _object(element, []),
     }
 
@@ -217,7 +244,7 @@ def _answers(good: Mapping[str, str], schema: str, errors: Sequence[str]) -> Jso
 
 
 def _errors(statuses: Sequence[str]) -> Json:
-    return {status: _json("an error", _ref("Error")) for status in (*statuses, "405", "421", "500")}
+    return {status: _json("an error", _ref("Error")) for status in sorted({*statuses, "403", "405", "421", "500"})}
 
 
 def _json(text: str, schema: Json) -> Json:

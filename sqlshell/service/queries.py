@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 
 from sqlshell.service.engines.engine import Outcome, Sink
 from sqlshell.service.listings import stamp, table
 from sqlshell.service.records import Record
+from sqlshell.service.sessions import Session
 
 TEXT = 1000
 """Characters of a statement that are shown."""
@@ -16,6 +18,22 @@ def list_all(records: Sequence[Record], owners: Mapping[str, str], sink: Sink) -
     """The latest statements of an organization, the newest first. `owners` are the names of tokens by their ids."""
     columns = ("id", "state", "sqlState", "statement", "created", "finished", "owner")
     return table(sink, columns, [(*_row(record), owners.get(record.owner, record.owner)) for record in records])
+
+
+def list_sessions(
+    sessions: Sequence[Session], running: Collection[int], owners: Mapping[str, str], sink: Sink
+) -> Outcome:
+    """The sessions of an organization; `running` are the identities of the connections that run something."""
+    rows = []
+    for item in sessions:
+        owner = owners.get(item.caller.token_id, item.caller.token_id)
+        state = "running" if id(item.connection) in running else "waiting" if item.waiting else "idle"
+        transaction = str(item.connection.in_transaction).lower()
+        idle = 0 if item.waiting else int(time.monotonic() - item.used)
+        place = (item.role, item.connection.database, item.connection.schema)
+        rows.append((item.name, state, owner, *place, transaction, stamp(item.created), str(idle)))
+    columns = ("id", "state", "owner", "role", "database", "schema", "transaction", "created", "idle_seconds")
+    return table(sink, columns, rows)
 
 
 def describe(record: Record, part: str, sink: Sink) -> Outcome:

@@ -30,6 +30,10 @@ class Session(Struct, eq=False):
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     used: float = field(default_factory=time.monotonic)
     waiting: int = 0
+    name: str = ""
+    created: float = field(default_factory=time.time)
+    ended: bool = False
+    """Whether it was terminated: what waits in it does not run."""
 
     @property
     def rights(self) -> Rights:
@@ -108,6 +112,8 @@ class Sessions:
     def __init__(self, organizations: Organizations) -> None:
         self._organizations = organizations
         self._sessions: dict[tuple[str, str], Session] = {}
+        self._leaving: set[Session] = set()
+        """Those that nobody finds any more, while statements of theirs run."""
 
     def find(self, caller: Caller, name: str) -> Session | None:
         found = self._sessions.get((caller.token_id, name)) if name else None
@@ -122,15 +128,48 @@ class Sessions:
 
     def keep(self, name: str, made: Session) -> Session:
         """The session of that name: `made`, or the one that another request made meanwhile."""
+        made.name = name
         found = self._sessions.setdefault((made.caller.token_id, name), made)
         if found is not made:
             made.connection.close()
         return found
 
-    def using(self, organization_id: str, database: str) -> bool:
-        """Whether a session is in a database."""
-        found = (item for item in self._sessions.values() if item.organization.id == organization_id)
-        return any(item.connection.database == database for item in found)
+    def of(self, organization_id: str) -> list[Session]:
+        """The sessions of an organization, the oldest first."""
+        found = [item for item in self._sessions.values() if item.organization.id == organization_id]
+        return sorted(found, key=lambda item: item.created)
+
+    def using(self, organization_id: str, database: str) -> Session | None:
+        """A session that is in a database."""
+        found = (item for item in (*self.of(organization_id), *self._leaving))
+        return next((item for item in found if item.connection.database == database), None)
+
+    def named(self, name: str, asking: Session) -> Session:
+        """The session of this name, the asker's own before those of other tokens. Raises Failure."""
+        found = [item for item in self.of(asking.organization.id) if item.name == name]
+        own = [item for item in found if item.caller.token_id == asking.caller.token_id]
+        if not found or (len(found) > 1 and not own):
+            raise Failure(
+                sqlstate.NO_SESSION, f"there is no session {name!r}" if not found else f"several are {name!r}"
+            )
+        return (own or found)[0]
+
+    def forget(self, session: Session) -> None:
+        """Nobody finds this session any more; it is closed when its statements have ended."""
+        self._sessions.pop((session.caller.token_id, session.name), None)
+        if session.waiting:
+            self._leaving.add(session)
+        else:
+            session.connection.close()
+
+    def release(self, session: Session) -> None:
+        """A submission has ended in this session."""
+        session.waiting -= 1
+        session.used = time.monotonic()
+        kept = self._sessions.get((session.caller.token_id, session.name)) is session
+        if not kept and session.waiting <= 0:
+            self._leaving.discard(session)
+            session.connection.close()
 
     def expire(self) -> None:
         oldest = time.monotonic() - IDLE_SECONDS
@@ -149,5 +188,5 @@ class Sessions:
             session.connection.close()
 
     def close(self) -> None:
-        for session in self._sessions.values():
+        for session in (*self._sessions.values(), *self._leaving):
             session.connection.close()

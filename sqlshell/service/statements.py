@@ -21,7 +21,7 @@ from sqlshell.service.dialect import (
     Print,
     read,
 )
-from sqlshell.service.endings import ENDED_EARLY, Aside, Endings, is_aside
+from sqlshell.service.endings import ENDED_EARLY, SESSION_ENDED, Aside, Endings, is_aside
 from sqlshell.service.engines.engine import Failure, Outcome
 from sqlshell.service.execution import Begun, Execution
 from sqlshell.service.options import Options as ServiceOptions
@@ -53,7 +53,7 @@ class Statements:
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="statement")
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
-        self.endings = Endings(organizations, ledger, options)
+        self.endings = Endings(organizations, self._sessions, ledger, options)
         self.batches = Batches()
 
     def start(self) -> None:
@@ -83,13 +83,15 @@ class Statements:
             if len(items) != len(texts):
                 self.endings.finish(records[0], sqlstate.SYNTAX, 'syntax error at or near "\\"')
                 self._cancel(records[1:])
+                if own:
+                    session.connection.close()
                 return records
             aside = self._aside(texts[0]) if len(records) == 1 else None
             if aside is not None:
                 self._start(self._run_aside(session, own, request, records[0], aside))
             else:
                 session.waiting += 1
-                self._start(self._run(session, own, request, records, form))
+                self._start(self._run(session, request, records, form))
                 handed = True
             return records
         finally:
@@ -104,7 +106,7 @@ class Statements:
             raise BadRequest("a batch has no attachments: submit the statement that needs them alone")
         if self.draining:
             raise BadRequest("the service is stopping", 503)
-        session, own = await self._session(request, caller)
+        session, _ = await self._session(request, caller)
         self.start()
         organization = self._organization_of(request, session)
         records = [self._record(text, organization, caller, session) for text in request.statements or ()]
@@ -112,7 +114,7 @@ class Statements:
         batch = Batch(records, request.on_error != "continue")
         self.batches.keep(batch)
         session.waiting += 1
-        self._start(self._run_batch(session, own, request, batch))
+        self._start(self._run_batch(session, request, batch))
         return batch
 
     def find(self, statement_id: str, caller: Caller) -> Record | None:
@@ -185,26 +187,21 @@ class Statements:
             return asked if is_aside(asked) else None
         return None
 
-    async def _run(
-        self, session: Session, own: bool, request: StatementRequest, records: Sequence[Record], form: Form
-    ) -> None:
+    async def _run(self, session: Session, request: StatementRequest, records: Sequence[Record], form: Form) -> None:
         try:
             async with session.turn:
                 failed = False
                 for number, record in enumerate(records):
-                    if failed and record.running:
-                        self.endings.finish(record, sqlstate.CANCELLED, NOT_RUN)
+                    if (failed or session.ended) and record.running:
+                        self.endings.finish(record, sqlstate.CANCELLED, NOT_RUN if failed else SESSION_ENDED)
                     elif record.running:
                         await self._guarded(record, session, self._one(session, number == 0, request, record, form))
                         failed = sqlstate.failed(record.state)
         finally:
             form.close()
-            session.waiting -= 1
-            session.used = time.monotonic()
-            if own:
-                session.connection.close()
+            self._sessions.release(session)
 
-    async def _run_batch(self, session: Session, own: bool, request: StatementRequest, batch: Batch) -> None:
+    async def _run_batch(self, session: Session, request: StatementRequest, batch: Batch) -> None:
         records, at = batch.records, 0
         loop = asyncio.get_running_loop()
         try:
@@ -213,7 +210,12 @@ class Statements:
                 if not records[0].running:
                     return
                 while at < len(records) and not (at and batch.ends_with(records[at - 1], records[at - 1].state)):
-                    record, pool = records[at], session.organization.pool(session.compute_pool)
+                    record = records[at]
+                    if session.ended:
+                        self.endings.finish(record, sqlstate.CANCELLED, SESSION_ENDED)
+                        at += 1
+                        continue
+                    pool = session.organization.pool(session.compute_pool)
                     if record.running and not pool.size.timeout and _is_engines(record.sql):
                         async with pool.admit():
                             at = await self._thread(self._stretch, loop, session, request, batch, at, pool)
@@ -233,10 +235,7 @@ class Statements:
             self.ledger.drop(records[at:])
             del records[at:]
             batch.over.set()
-            session.waiting -= 1
-            session.used = time.monotonic()
-            if own:
-                session.connection.close()
+            self._sessions.release(session)
 
     def _stretch(
         self,
@@ -250,7 +249,7 @@ class Statements:
         """In a thread: run statements of a batch from number `at` on, as long as they are the engine's and nobody else
         waits for the place; the number of the next one."""
         form = Form()
-        while at < len(batch.records) and _is_engines(batch.records[at].sql):
+        while at < len(batch.records) and _is_engines(batch.records[at].sql) and not session.ended:
             record = batch.records[at]
             if not self.endings.take(record, session.connection):
                 break

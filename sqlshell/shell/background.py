@@ -36,6 +36,7 @@ class Job(Struct):
 
     number: int
     sql: str
+    session_id: str
     statement_id: str = ""
     began: float = field(default_factory=time.monotonic)
     named: asyncio.Event = field(default_factory=asyncio.Event)
@@ -57,14 +58,19 @@ class Background:
         self.jobs: list[Job] = []
 
     @property
+    def sessions(self) -> list[str]:
+        """The sessions at the service that the jobs have."""
+        return [job.session_id for job in self.jobs]
+
+    @property
     def running(self) -> int:
         """How many run."""
         return sum(job.running for job in self.jobs)
 
     def start(self, asked: Submission, context: SessionContext) -> Job:
         """Submit a statement without waiting for it."""
-        job = Job(len(self.jobs) + 1, asked.sql)
         context = replace(context, session_id=fresh_session_id())
+        job = Job(len(self.jobs) + 1, asked.sql, context.session_id)
         job.task = asyncio.ensure_future(self._follow(job, asked, context))
         self.jobs.append(job)
         return job

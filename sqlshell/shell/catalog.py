@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import msgspec
@@ -145,7 +145,7 @@ class Loader:
         # In a session of its own, so that no statement of the person waits for these.
         context = replace(self._context(), session_id=fresh_session_id())
         with contextlib.suppress(TimeoutError, ShellError):
-            async with asyncio.timeout(LOADING_SECONDS):
+            async with asyncio.timeout(LOADING_SECONDS), self._left(context.session_id):
                 contents = await self._contents(context)
                 if contents.relations or contents.names or contents.functions:
                     self.catalog.replace(contents)
@@ -153,6 +153,13 @@ class Loader:
                 now = self._context()
                 self._loaded_for = (now.organization, now.role)
                 self.changed()
+
+    @contextlib.asynccontextmanager
+    async def _left(self, session_id: str) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await self._client.leave([session_id])
 
     async def _contents(self, context: SessionContext) -> Contents:
         contents = Contents([], {}, [], {})

@@ -100,6 +100,8 @@ class Shell:
         self.local: Local | None = None
         self.ahead: Ahead | None = None
         """What was sent together with the statement that runs."""
+        self.own_session = ""
+        """The session at the service that this shell made, and ends when it leaves; "" for one that it joined."""
         self._going = True
         self._command_task: asyncio.Task[Any] | None = None
 
@@ -233,6 +235,7 @@ class Shell:
             await self.local.aclose()
             self.local = None
         self.journal.close()
+        await self.service.statements.leave([*filter(None, [self.own_session]), *self.background.sessions])
         await self.service.aclose()
 
     async def _item(self, item: Item) -> None:

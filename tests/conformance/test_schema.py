@@ -73,6 +73,7 @@ def test_the_document_is_open_and_whole(described: Served) -> None:
         "/v2/version",
         "/v2/download/{resourceType}/{organizationID}/{resourceName}",
         "/dataplane/v2/statements/{statementID}",
+        "/dataplane/v2/streams/{statementID}",
         "/openapi.json",
         "/run-statement",
         "/copy/{resource_type}/{org_id}/{resource_name}",

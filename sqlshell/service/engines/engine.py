@@ -44,7 +44,7 @@ class Outcome(Struct, frozen=True):
 
     `zoned` are the columns whose values are instants, rendered in UTC. `filed` are the partitions of the sink's file,
     the rows and about the bytes of each, None where rows were kept as text. `secret` is a value that is shown once and
-    kept nowhere.
+    kept nowhere, and `secret_name` what it belongs to.
     """
 
     columns: list[ColumnInfo] | None = None
@@ -53,6 +53,7 @@ class Outcome(Struct, frozen=True):
     sql_state: str = "00000"
     filed: Sequence[tuple[int, int]] | None = None
     secret: str = ""
+    secret_name: str = ""
 
 
 class Options(Struct, frozen=True):

@@ -1,0 +1,176 @@
+"""Sessions are listed and ended; a shell that leaves ends its own; and the tokens and descriptions beside them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sqlshell.service.catalog import Catalog
+from sqlshell.service.setup import open_storage
+from tests.conftest import Program, Served, serve, stop
+from tests.service.client import Client
+
+ENDLESS = "select count(*) from range(100000000000) a, range(1000) b"
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("sessions")
+    running = serve(folder, "--data", str(folder / "data"))
+    yield running
+    stop(running)
+
+
+@pytest.fixture
+def client(kept: Served) -> Iterator[Client]:
+    with Client(kept) as made:
+        yield made
+
+
+def sessions(client: Client) -> dict[str, list[str | None]]:
+    return {row[0] or "": row[1:] for row in client.rows("list sessions")}
+
+
+def test_sessions_are_listed_and_ended(kept: Served, client: Client) -> None:
+    with Client(kept) as other:
+        other.rows("create table if not exists held (i int)")
+        other.rows("begin")
+        other.rows("insert into held values (1)")
+        assert sessions(client)[other.session][:7] == ["idle", "operator", "owner", "local", "main", "true",
+            sessions(client)[other.session][6]]  # fmt: skip
+        client.rows(f"terminate session '{other.session}'")
+        assert other.session not in sessions(client)
+        # Rolled back; and the name is free for another session.
+        assert other.rows("select * from held") == []
+    assert client.state("terminate session 'nobody'") == "08003"
+
+
+def test_what_runs_in_a_session_is_ended_with_it(kept: Served, client: Client) -> None:
+    with Client(kept) as other:
+        running, waiting = other.submit(ENDLESS), other.submit("select 2")
+        assert sessions(client)[other.session][0] == "running"
+        client.rows(f"terminate session '{other.session}'")
+        assert other.wait(running)["sqlState"] == "57000"
+        ended = other.wait(waiting)
+    assert (ended["sqlState"], ended["message"]) == ("57000", "the session was terminated")
+
+
+def test_a_session_that_is_left_ends_when_its_statements_have(kept: Served, client: Client) -> None:
+    with Client(kept) as other:
+        running = other.submit("select count(*) from range(100000000) t(i) where i % 7 = 3 and i % 11 = 2")
+        client.rows(f"terminate session '{other.session}' when idle")
+        assert other.session not in sessions(client)
+        assert other.wait(running)["sqlState"] == "00000"
+
+
+def test_a_session_may_end_itself(client: Client) -> None:
+    client.rows(f"terminate session '{client.session}'")
+    assert client.rows("select 1") == [["1"]]
+
+
+def test_whose_session_it_is(kept: Served, client: Client) -> None:
+    token = client.rows("create api_token watcher with ('role' = 'reader')")[0][1]
+    with Client(kept, token or "") as reader:
+        assert reader.state(f"terminate session '{client.session}'") == "42501"
+        assert sessions(reader)[reader.session][1] == "watcher"
+        reader.rows(f"terminate session '{reader.session}'")
+
+
+def test_a_database_is_free_when_its_shell_has_left(program: Program, kept: Served, client: Client) -> None:
+    env = {"SQLSHELL_URL": kept.url, "SQLSHELL_TOKEN": kept.token}
+    before = set(sessions(client))
+    assert program("-c", "create database guest; use database guest; create table t (i int)", env=env).code == 0
+    background = program("-c", "use database guest", "-c", "select 1;&", "-c", "\\wait", env=env)
+    assert background.code == 0, background.err
+    assert set(sessions(client)) == before
+    joined = program("--session-id", "mine", "-c", "use database guest", env=env)
+    assert joined.code == 0
+    assert "mine" in sessions(client)
+    refused = client.run("drop database guest")
+    assert (refused["sqlState"], "'mine'" in refused["message"]) == ("2BP01", True)
+    client.rows("terminate session 'mine'")
+    client.rows("drop database guest")
+
+
+def test_a_statement_that_is_left_running_goes_on(program: Program, kept: Served, client: Client) -> None:
+    env = {"SQLSHELL_URL": kept.url, "SQLSHELL_TOKEN": kept.token}
+    slow = "select sum(i) from range(100000000) t(i) where i % 7 = 3 and i % 11 = 2"
+    left = program("--wait", "0.01", "-c", slow, env=env)
+    assert left.code == 4, left.err
+    until = time.monotonic() + 30
+    while any(row[1] == "running" and row[3] == slow for row in client.rows("list queries")):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert [row[1] for row in client.rows("list queries") if row[3] == slow] == ["completed"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "create api_token if not exists {}",
+        "/* a comment */ create api_token {}",
+        'CREATE API_TOKEN IF NOT EXISTS "{}"',
+        "create  api_token\n{} with ('roles' = 'reader')",
+    ],
+)
+def test_the_token_that_is_shown_has_its_name(client: Client, sql: str) -> None:
+    assert client.rows(sql.format("z"))[0][0] == "z"
+    assert ["z", "reader"] in client.rows("list api_tokens")
+    assert client.state("create api_token if not exists z") == "00000"
+    client.rows("drop api_token z")
+
+
+def test_every_way_of_making_a_token_gives_the_least(
+    program: Program, kept: Served, client: Client, tmp_path: Path
+) -> None:
+    made = program("serve", "--new-token", "--data", "data")
+    assert made.code == 0, made.err
+    storage = open_storage(tmp_path / "data")
+    caller = Catalog(storage).caller(made.out.strip())
+    storage.close()
+    assert caller is not None
+    assert caller.roles == ("reader",)
+    token = client.rows("create api_token least")[0][1]
+    owner = client.rows("create api_token boss with ('role' = 'owner')")[0][1]
+    with Client(kept, token or "") as reader:
+        assert reader.state("create table nothing (i int)") == "42501"
+    with Client(kept, owner or "") as boss:
+        assert boss.rows("create api_token bosss")[0][0] == "bosss"
+    assert ["bosss", "owner"] in client.rows("list api_tokens")
+    assert client.state("create api_token odd with ('rolle' = 'owner')") == "42601"
+
+
+@pytest.mark.parametrize(
+    ("made", "kind", "gone"),
+    [
+        ("create database described", "database", "3D002"),
+        ("create schema described", "schema", "3D003"),
+        ("create table described (i int)", "relation", "3D020"),
+        ("create table described (i int)", "table", "3D020"),
+        ("create view described as select 1 as a", "relation", "3D020"),
+        ("create stream described (i int)", "stream", "3D020"),
+        ("create store described with ('type' = 'files', 'uri' = '/usr')", "store", "3D006"),
+        ("create compute_pool described", "compute_pool", "3D023"),
+        ("create api_token described", "api_token", "3D020"),
+    ],
+)
+def test_every_object_is_described(client: Client, made: str, kind: str, gone: str) -> None:
+    assert client.state(f"describe {kind} described") == gone
+    client.rows(made)
+    described = client.run(f"describe {kind} described")
+    assert described["sqlState"] == "00000", described
+    assert described["data"]
+    dropping = "view" if " view " in made else "stream" if kind == "stream" else made.split()[1]
+    client.rows(f"drop {dropping} described")
+
+
+def test_the_document_has_the_websocket_and_403(client: Client) -> None:
+    paths = client.http.get("/openapi.json").json()["paths"]
+    assert "101" in paths["/dataplane/v2/streams/{statementID}"]["get"]["responses"]
+    for path in paths.values():
+        for operation in path.values():
+            assert "403" in operation["responses"] or operation["operationId"] == "getDocument"
+    assert client.http.get("/v2/version", headers={"Origin": "https://evil.example"}).status_code == 403
