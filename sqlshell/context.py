@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -13,8 +14,8 @@ from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
 class SessionContext(Struct, frozen=True):
     """What a statement runs in; "" is "not set".
 
-    `organization` is a name or a uuid. The echo of an answer is the truth for the first six parts; `timezone` (IANA
-    name) and `session_id` never change by what a service says.
+    `organization` is a name or a uuid. The echo of an answer is the truth for the first six parts, and for `timezone`
+    (IANA name) where the service tells it; `session_id` never changes by what a service says.
     """
 
     organization: str = ""
@@ -38,6 +39,7 @@ class SessionContext(Struct, frozen=True):
             schema=_kept(echo.schema_name, self.schema),
             store=_kept(echo.store_name, self.store),
             compute_pool=_kept(echo.compute_pool_name, self.compute_pool),
+            timezone=_zone(echo.timezone, self.timezone),
         )
 
     def request(self, statement: str, row_limit: int | None = None) -> StatementRequest:
@@ -69,3 +71,14 @@ class SessionContext(Struct, frozen=True):
 
 def _kept(echoed: str | None, had: str) -> str:
     return had if echoed is None else echoed
+
+
+def _zone(echoed: str | None, had: str) -> str:
+    """The zone of an echo; what was had where it names none that there is."""
+    if not echoed or echoed == had:
+        return had
+    try:
+        zoneinfo.ZoneInfo(echoed)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return had
+    return echoed

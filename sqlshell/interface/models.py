@@ -77,6 +77,8 @@ class ContextEcho(Model):
     store_name: str | None = None
     compute_pool_name: str | None = None
     transaction: str | None = None
+    timezone: str | None = None
+    """The session's time zone: an extra of services where SET TimeZone changes it, such as the local one."""
 
 
 class Metadata(Model):

@@ -144,7 +144,7 @@ class Answers:
             record.outcome = None
         else:
             try:
-                text = await self._pages.partition(record, partition, timezone)
+                text = await self._pages.partition(record, partition, record.zone(timezone))
             except (OSError, Failure) as error:
                 raise BadRequest(f"the result cannot be read: {error}", 500) from error
         return msgspec.json.encode(head)[:-1] + b',"data":[' + text + b"]}"

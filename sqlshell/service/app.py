@@ -105,7 +105,7 @@ class Endpoints:
             except BadRequest:
                 form.close()
                 raise
-        timezone = (asked.parameters.timezone if asked.parameters else None) or "UTC"
+        timezone = (asked.parameters.timezone if asked.parameters else None) or ""
         try:
             if asked.statements is not None:
                 batch = await self._statements.submit_batch(asked, caller_of(request), form)
@@ -207,8 +207,8 @@ def _asked(request: Request) -> tuple[str, int, str]:
         statement_id = str(uuid.UUID(given))
     except ValueError:
         raise BadRequest(f"statementID: {given[:100]!r} is not a uuid") from None
-    timezone = request.query_params.get("timezone") or "UTC"
-    check_timezone(timezone, "timezone")
+    timezone = request.query_params.get("timezone") or ""
+    check_timezone(timezone or None, "timezone")
     text = request.query_params.get("partitionID") or "0"
     if not (text.isascii() and text.isdecimal()) or len(text) > 10:
         raise BadRequest(f"partitionID: {text[:100]!r} is not a partition's number")

@@ -131,7 +131,7 @@ def _schemas(options: Options) -> Json:
     column = {"name": TEXT, "type": TEXT, "nullable": {"type": "boolean"}, "display_hint": TEXT}
     context = {
         "organizationID": UUID,
-        **dict.fromkeys(("roleName", "databaseName", "schemaName", "storeName", "computePoolName"), TEXT),
+        **dict.fromkeys(("roleName", "databaseName", "schemaName", "storeName", "computePoolName", "timezone"), TEXT),
         "transaction": {**TEXT, "enum": ["open", "failed"]},
     }
     plane = dict.fromkeys(("token", "uri", "queryID"), TEXT)

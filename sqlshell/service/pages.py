@@ -8,8 +8,9 @@ from collections import OrderedDict
 
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.records import Record
-from sqlshell.service.results import Layout, in_zone
+from sqlshell.service.results import Layout
 from sqlshell.service.unused import give_back
+from sqlshell.service.zones import in_zone
 
 STRETCH_BYTES = 16 << 20
 """Bytes of JSON that are rendered at once, about: the partitions that begin within the same so many."""

@@ -29,7 +29,8 @@ class Record(Struct, eq=False):
     """One statement. `state` is its sqlState: 03000 until it is done.
 
     `feed` is set while an endless SELECT goes on: to its sender it is done, for it has all that it will get by the
-    interface; its state of 03000 ends with the query.
+    interface; its state of 03000 ends with the query. `timezone` is what its request asked for, "" where that is not
+    known any more; the context has the zone in which it ran.
     """
 
     sql: str
@@ -50,6 +51,7 @@ class Record(Struct, eq=False):
     finished: float = 0.0
     seconds: float = 0.0
     """How long it ran; known of the statements of a batch."""
+    timezone: str = ""
     done: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is an answer: at the end, or when an endless SELECT has begun."""
@@ -57,6 +59,14 @@ class Record(Struct, eq=False):
     @property
     def running(self) -> bool:
         return self.state == sqlstate.RUNNING
+
+    def zone(self, asked: str) -> str:
+        """The zone in which to render instants for who asks for `asked`, "" being no wish.
+
+        Who asks for the zone of the statement's request gets the one that SET TimeZone had put in its place.
+        """
+        ran_in = self.context.timezone or ""
+        return ran_in if ran_in and asked in {"", self.timezone} else asked or "UTC"
 
     @property
     def status(self) -> str:
@@ -72,7 +82,7 @@ class _Kept(msgspec.Struct, omit_defaults=True):
     """What the ledger keeps of an outcome."""
 
     columns: list[ColumnInfo] | None = None
-    zoned: list[int] = []
+    zoned: list[Any] = []
     layout: Layout = msgspec.field(default_factory=Layout)
 
 

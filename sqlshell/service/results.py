@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import zoneinfo
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-
-from sqlshell.interface.models import Rows
 
 IN_MEMORY = 1 << 20
 """Bytes of a result that are held while its statement runs; more go to a file."""
@@ -21,8 +17,6 @@ IN_RECORD = 32 << 10
 
 PARTITION_BYTES = 8 << 20
 """Bytes of rows from which a partition ends; one row alone may be larger."""
-
-_ROWS = msgspec.json.Decoder(Rows)
 
 
 class Layout(msgspec.Struct, omit_defaults=True):
@@ -178,25 +172,3 @@ class Spool:
             self.layout.form = "text"
             self._file.writelines(self._held)
             self._held = []
-
-
-def in_zone(body: bytes, zoned: Sequence[int], timezone: str) -> bytes:
-    """Rows with the instants of the columns `zoned` rendered in another zone than the UTC they are kept in."""
-    if not zoned or timezone == "UTC" or not body:
-        return body
-    zone = zoneinfo.ZoneInfo(timezone)
-    rows = _ROWS.decode(b"[" + body + b"]")
-    for row in rows:
-        for number in zoned:
-            text = row[number]
-            if text is not None and text.endswith("Z"):
-                row[number] = _moved(text, zone)
-    return msgspec.json.encode(rows)[1:-1]
-
-
-def _moved(text: str, zone: zoneinfo.ZoneInfo) -> str:
-    try:
-        return datetime.fromisoformat(text).astimezone(zone).isoformat(" ")
-    except (ValueError, OverflowError):
-        # Years that Python does not have stay in UTC, which they say by their Z.
-        return text

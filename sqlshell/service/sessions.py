@@ -48,6 +48,7 @@ class Session(Struct, eq=False):
             store_name=self.store or None,
             compute_pool_name=self.compute_pool,
             transaction=self.connection.transaction or None,
+            timezone=self.connection.timezone or None,
         )
 
     def differs(self, request: StatementRequest) -> bool:

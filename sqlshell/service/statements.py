@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.batches import Batch, Batches, Ended
@@ -78,7 +80,7 @@ class Statements:
             session, own = await self._session(request, caller)
             self.start()
             organization = self._organization_of(request, session)
-            records = [self._record(text, organization, caller, session) for text in texts]
+            records = [self._record(text, organization, caller, session, request) for text in texts]
             self.ledger.begin(records)
             if len(items) != len(texts):
                 self.endings.finish(records[0], sqlstate.SYNTAX, 'syntax error at or near "\\"')
@@ -109,7 +111,7 @@ class Statements:
         session, _ = await self._session(request, caller)
         self.start()
         organization = self._organization_of(request, session)
-        records = [self._record(text, organization, caller, session) for text in request.statements or ()]
+        records = [self._record(text, organization, caller, session, request) for text in request.statements or ()]
         self.ledger.begin(records)
         batch = Batch(records, request.on_error != "continue")
         self.batches.keep(batch)
@@ -155,11 +157,16 @@ class Statements:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _record(self, sql: str, organization: str, caller: Caller, session: Session) -> Record:
+    def _record(
+        self, sql: str, organization: str, caller: Caller, session: Session, request: StatementRequest
+    ) -> Record:
         spool = Spool(
             lambda: self.organizations.result_file(organization, record.statement_id), self._options.partition_rows
         )
-        record = Record(sql, organization, caller.token_id, spool, session.echo())
+        # The zone is told when the statement has run in it.
+        context = replace(session.echo(), timezone=None)
+        timezone = (request.parameters.timezone if request.parameters else None) or ""
+        record = Record(sql, organization, caller.token_id, spool, context, timezone=timezone)
         return record
 
     async def _session(self, request: StatementRequest, caller: Caller) -> tuple[Session, bool]:

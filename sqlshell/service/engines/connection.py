@@ -1,7 +1,8 @@
-"""One session of DuckDB: rows leave it as JSON text that it made itself, never as Python objects where that can be."""
+"""One session of DuckDB: rows leave it as JSON text that DuckDB made itself, never as Python objects."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Collection, Sequence
@@ -13,24 +14,25 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.configuration import Setting, check_setting, is_zone, keep_unlocked
 from sqlshell.service.engines.copying import OPTIONS_UNUSED, check_files, copied_out
 from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome, Relation, Rights, Sink
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.feeds import make_feed
 from sqlshell.service.engines.fetch import fetched
-from sqlshell.service.engines.filed import write
-from sqlshell.service.engines.gate import Gate, first_word, needed
-from sqlshell.service.engines.plain import encoded, plain
-from sqlshell.service.engines.render import ZONED, finished, identifier, literal, row, type_name
+from sqlshell.service.engines.filed import LARGE, write
+from sqlshell.service.engines.gate import Gate, first_word, needed, returns_rows, writes_inside
+from sqlshell.service.engines.render import finished, identifier, instants, literal, row, type_name
+from sqlshell.service.engines.returned import gives_rows, kind_of, returned
 from sqlshell.service.engines.simple import SMALL, brief, line, one_row, writers
 
 KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
 """Statement types after which database and schema are what they were."""
 
-COUNTED = {"INSERT", "UPDATE", "DELETE", "COPY", "MERGE_INTO", "CREATE"}
+SETTINGS = {"SET", "VARIABLE_SET", "PRAGMA", "CALL"}
+"""Statement types that may change settings."""
 
-LARGE = 50_000
-"""Rows, by DuckDB's estimate, from which a result is written to a file of its own form and not as text."""
+COUNTED = {"INSERT", "UPDATE", "DELETE", "COPY", "MERGE_INTO", "CREATE"}
 
 ENDS = {"commit", "end", "rollback", "abort"}
 """First words of statements that end a transaction."""
@@ -39,7 +41,6 @@ QUICK = 3
 """Brief statements one after another from which nobody is told of their progress."""
 
 _FROM = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
-_WRITES = re.compile(r"\(\s*(?:insert|update|delete|merge|copy)(?!\w)", re.I)
 
 
 class DuckdbConnection:
@@ -51,11 +52,11 @@ class DuckdbConnection:
     def __init__(self, connection: duckdb.DuckDBPyConnection, gate: Gate | None = None) -> None:
         self._connection = connection
         self._gate = gate
-        self._timezone = ""
         self._watched = False
         self._brief: int | None = None
+        self._asked = self._first = self.timezone = ""
         self.transaction = ""
-        self.database, self.schema = self._place()
+        self.database, self.schema, _ = self._place()
 
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
         try:
@@ -84,11 +85,12 @@ class DuckdbConnection:
         if self.in_transaction:
             raise Failure("25001", "a transaction is open already: COMMIT or ROLLBACK comes first")
         for sql in statements:
-            kind = self._allowed(sql, options).type.name
+            kind = kind_of(self._allowed(sql, options), sql)
             if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
                 said = f"{first_word(sql).upper()} … works on something else than the present database"
                 raise Failure(sqlstate.UNSUPPORTED, f"{said}, and cannot be part of an atomic application")
         self._connection.execute("BEGIN")
+        self.transaction = "open"
         try:
             for sql in statements:
                 self.run(sql, options, sink)
@@ -96,7 +98,9 @@ class DuckdbConnection:
         except duckdb.Error as error:
             raise failure(error) from error
         finally:
-            if self._open():
+            self.transaction = ""
+            with contextlib.suppress(duckdb.TransactionException):
+                # There is none after the COMMIT.
                 self._connection.execute("ROLLBACK")
 
     def use(self, database: str, schema: str) -> None:
@@ -114,7 +118,7 @@ class DuckdbConnection:
             self._connection.execute(f"USE {identifier(wanted)}.{identifier(into)}")
         except duckdb.Error as error:
             raise failure(error) from error
-        self.database, self.schema = self._place()
+        self.database, self.schema, _ = self._place()
 
     def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
         if self._gate is not None:
@@ -147,9 +151,13 @@ class DuckdbConnection:
     def close(self) -> None:
         self._connection.close()
 
-    def _place(self) -> tuple[str, str]:
-        found = self._connection.execute("SELECT current_database(), current_schema()").fetchone()
-        return (str(found[0]), str(found[1])) if found else ("", "")
+    def _place(self) -> tuple[str, str, str]:
+        """Database, schema and time zone of the session."""
+        found = self._connection.execute(
+            "SELECT current_database(), current_schema(), current_setting('TimeZone')"
+        ).fetchall()
+        database, schema, timezone = found[0]
+        return str(database), str(schema), str(timezone)
 
     def _explained(self, error: Failure) -> Failure:
         return self._gate.explain(error) if self._gate is not None else error
@@ -179,9 +187,16 @@ class DuckdbConnection:
         if watched is not self._watched:
             self._connection.execute(f"SET enable_progress_bar = {str(watched).lower()}")
             self._watched = watched
-        if options.timezone != self._timezone:
-            self._connection.execute(f"SET TimeZone = {literal(options.timezone)}")
-            self._timezone = options.timezone
+        if options.timezone != self._asked:
+            # Only a zone that is asked for anew is set: between two of them the session's own SET TimeZone holds.
+            self._go_to_zone(options.timezone)
+            self._first = self._first or options.timezone
+            self._asked = options.timezone
+
+    def _go_to_zone(self, timezone: str) -> None:
+        if timezone != self.timezone:
+            self._connection.execute(f"SET TimeZone = {literal(timezone)}")
+            self.timezone = timezone
 
     def _allowed(self, sql: str, options: Options) -> Any:
         """The parsed statement, if it is one and may run."""
@@ -192,7 +207,7 @@ class DuckdbConnection:
         parsed = self._connection.extract_statements(sql)
         if len(parsed) != 1:
             raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(parsed)}")
-        kind = parsed[0].type.name
+        kind = kind_of(parsed[0], sql)
         if self._gate is not None:
             self._gate.check(sql, kind)
         if options.rights < Rights.OBJECTS and (least := needed(sql, kind)) > options.rights:
@@ -202,18 +217,22 @@ class DuckdbConnection:
 
     def _run(self, sql: str, options: Options, sink: Sink) -> Outcome:
         parsed = self._allowed(sql, options)
-        kind = parsed.type.name
+        kind = kind_of(parsed, sql)
         if kind != "TRANSACTION":
             # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
             self._prepare(sql, options)
         if kind == "SELECT" and one_row(sql) and (outcome := self._simple(parsed, sink)) is not None:
             return outcome
-        if kind == "SELECT" and not _WRITES.search(sql):
-            # A CTE that writes may stand in no subquery, where it would be rendered.
+        if kind == "SELECT" and not writes_inside(sql):
             try:
                 return self._select(sql, options, sink)
             except duckdb.Error as error:
                 raise failure(error, lines_before=1) from error
+        setting = Setting(sql) if kind in SETTINGS else None
+        if setting is not None:
+            check_setting(self._connection, setting)
+            if setting.locks:
+                keep_unlocked(self._connection)
         try:
             outcome = self._other(kind, parsed, sql, options, sink)
             if kind == "TRANSACTION":
@@ -225,15 +244,7 @@ class DuckdbConnection:
             return outcome
         finally:
             if kind not in KEEPS_PLACE:
-                self._after(kind)
-
-    def _open(self) -> bool:
-        try:
-            self._connection.execute("BEGIN")
-        except duckdb.TransactionException:
-            return True
-        self._connection.execute("ROLLBACK")
-        return False
+                self._after(setting)
 
     def _elsewhere(self, sql: str) -> bool:
         """Whether a statement names another database than the present one."""
@@ -245,32 +256,46 @@ class DuckdbConnection:
             re.search(rf"(?<![\w.\"])\"?{re.escape(name)}\"?\s*\.\s*[\w\"]", sql, re.I) for name in others
         ) or first_word(sql) in {"use", "attach", "detach"}
 
-    def _after(self, kind: str) -> None:
+    def _after(self, setting: Setting | None) -> None:
+        """See where a statement has brought the session. Raises Failure for a time zone that only the engine knows."""
         try:
-            self.database, self.schema = self._place()
-            if kind in {"SET", "VARIABLE_SET", "MULTI"}:
-                self._timezone = ""
+            self.database, self.schema, timezone = self._place()
         except duckdb.Error:
             # An aborted transaction answers nothing; the place is what it was.
             return
+        if not self._asked:
+            return
+        before, self.timezone = self.timezone, timezone
+        if setting is not None and setting.resets_zone:
+            # The engine goes to the machine's zone, which nobody chose.
+            self._go_to_zone(self._first)
+        elif timezone != before and not is_zone(timezone):
+            self._go_to_zone(before)
+            said = f"there are no rules for time zone {timezone!r}: use a name such as Europe/Berlin or Etc/GMT-5"
+            raise Failure("22023", said)
 
     def _select(self, sql: str, options: Options, sink: Sink) -> Outcome:
         described = self._connection.execute(f"DESCRIBE\n{sql}").fetchall()
-        kinds = [self._connection.type(item[1]) for item in described]
+        try:
+            kinds = [self._connection.type(item[1]) for item in described]
+        except duckdb.Error:
+            # Types that can only be had from a value, such as the state of an aggregate, have names that do not parse.
+            kinds = list(self._connection.query(sql).types)
         named = zip(described, kinds, strict=True)
         columns = [ColumnInfo(str(item[0]), type_name(kind), item[2] != "NO") for item, kind in named]
         names = [f"c{number}" for number in range(len(kinds))]
-        zoned = tuple(number for number, kind in enumerate(kinds) if kind.id == ZONED)
+        zoned = instants(kinds)
         limit = options.row_limit
+        source = f"FROM (\n{sql}\n) t({', '.join(names)})"
         estimate = self._estimate(sql) if limit is None else SMALL + 1
-        if estimate >= LARGE:
+        if estimate >= LARGE and self._reaches_files():
             return Outcome(columns, zoned, filed=write(self._connection, sql, kinds, sink.file(), options))
         writes = writers(kinds) if estimate <= SMALL else None
         if writes is not None:
             self._connection.execute(f"\n{sql}")
         else:
             bound = f" LIMIT {limit + 1}" if limit is not None else ""
-            self._connection.execute(f"SELECT {row(kinds, names)} FROM (\n{sql}\n) t({', '.join(names)}){bound}")
+            self._connection.execute(f"SELECT {row(kinds, names)} {source}{bound}")
         kept, more = 0, False
         for texts in fetched(self._connection, partial(line, writes=writes) if writes is not None else _rendered):
             if limit is not None and kept + len(texts) > limit:
@@ -304,26 +329,53 @@ class DuckdbConnection:
             return SMALL + 1
         return _root(plan[1]) if plan is not None else SMALL + 1
 
+    def _reaches_files(self) -> bool:
+        """Whether the engine can write a file of the service: its user may have taken its access to files away."""
+        if self._gate is not None:
+            return True
+        found = self._connection.execute(
+            "SELECT current_setting('enable_external_access') AND NOT current_setting('disabled_filesystems') "
+            "LIKE '%LocalFileSystem%'"
+        ).fetchall()
+        return bool(found[0][0])
+
     def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: Sink) -> Outcome:
-        self._connection.execute(parsed)
-        described = self._connection.description or []
         words = sql.split(None, 2)
         head = " ".join(words[:2] if kind in {"CREATE", "DROP", "ALTER"} else words[:1]).upper().rstrip(";")
-        returns = "QUERY_RESULT" in {item.name for item in parsed.expected_result_type}
-        counts = kind in COUNTED and [item[0] for item in described] == ["Count"] and "returning" not in sql.lower()
-        if not described or not returns or counts:
-            rows = self._connection.fetchall() if described else []
-            number = f" {rows[0][0]}" if counts and rows and kind != "CREATE" else ""
-            return Outcome(message=head + number)
-        kinds = [item[1] for item in described]
-        columns = [ColumnInfo(str(item[0]), type_name(kind), True) for item, kind in zip(described, kinds, strict=True)]
-        if len(columns) == 1 and columns[0].name == "Success" and not (found := self._connection.fetchall()):
-            del found
-            return Outcome(message=head)
-        convert = [plain(item) for item in kinds]
-        for texts in fetched(self._connection, partial(encoded, convert=convert)):
-            sink.keep(texts)
-        return Outcome(columns, tuple(number for number, item in enumerate(kinds) if item.id == ZONED))
+        counts = kind in COUNTED and not returns_rows(sql)
+        if not counts and gives_rows(parsed):
+            return self._whole(kind, sql, head, options, sink)
+        self._connection.execute(parsed)
+        rows = self._connection.fetchall() if self._connection.description else []
+        number = f" {rows[0][0]}" if counts and rows and kind != "CREATE" else ""
+        return Outcome(message=head + number)
+
+    def _whole(self, kind: str, sql: str, head: str, options: Options, sink: Sink) -> Outcome:
+        """Run a statement that may stand in no subquery, once, and commit it when its rows are rendered and kept."""
+        if self.in_transaction:
+            relation = self._connection.query(sql)
+            try:
+                return returned(self._connection, relation, sql, head, options, sink, self._reaches_files)
+            except BaseException:
+                # What it did cannot be taken back alone: the transaction fails with it.
+                self.transaction = "failed"
+                with contextlib.suppress(duckdb.Error):
+                    self._connection.execute("SELECT error('the statement failed')")
+                raise
+        self._connection.execute("BEGIN")
+        try:
+            relation = self._connection.query(sql)
+            outcome = returned(self._connection, relation, sql, head, options, sink, self._reaches_files)
+            self._connection.execute("COMMIT")
+        except BaseException as error:
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute("ROLLBACK")
+            if kind == "CALL" and isinstance(error, duckdb.TransactionException):
+                # It cannot run inside a transaction, and did not: FORCE CHECKPOINT. Such have no rows.
+                self._connection.execute(sql).fetchall()
+                return Outcome(message=head)
+            raise
+        return outcome
 
 
 def _rendered(row: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.interface import sqlstate
 from sqlshell.scratch import scratch
+from sqlshell.service.engines.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.connection import DuckdbConnection
 from sqlshell.service.engines.contents import HIDDEN, columns, listing
 from sqlshell.service.engines.engine import Failure, Feed, Relation
@@ -30,8 +31,6 @@ READERS = {
     ".jsonl": "read_json",
     ".ndjson": "read_json",
 }
-SESSION_SETTINGS = ("TimeZone", "enable_progress_bar", "enable_progress_bar_print", "search_path", "schema")
-"""What a session may set when the instance's configuration is locked."""
 
 
 class Limits(Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -42,13 +42,15 @@ class Sink(Protocol):
 class Outcome(Struct, frozen=True):
     """What a statement gave beside its rows.
 
-    `zoned` are the columns whose values are instants, rendered in UTC. `filed` are the partitions of the sink's file,
-    the rows and about the bytes of each, None where rows were kept as text. `secret` is a value that is shown once and
-    kept nowhere, and `secret_name` what it belongs to.
+    `zoned` are the columns that hold instants, rendered in UTC, each with where they are in its values: True for the
+    whole value, {"each": …} for a list's items, {"key": …, "each": …} for a map's, {"parts": […]} for a struct's, False
+    where there is none. `filed` are the partitions of the sink's file, the rows and about the bytes of each, None where
+    rows were kept as text. `secret` is a value that is shown once and kept nowhere, and
+    `secret_name` what it belongs to.
     """
 
     columns: list[ColumnInfo] | None = None
-    zoned: tuple[int, ...] = ()
+    zoned: tuple[tuple[int, Any], ...] = ()
     message: str = ""
     sql_state: str = "00000"
     filed: Sequence[tuple[int, int]] | None = None
@@ -91,6 +93,10 @@ class Connection(Protocol):
     @property
     def transaction(self) -> str:
         """ "open", "failed" (only COMMIT and ROLLBACK are taken), or "" for none."""
+
+    @property
+    def timezone(self) -> str:
+        """The session's zone: the one that a statement asked for, or of a later SET TimeZone; "" before any."""
 
     @property
     def in_transaction(self) -> bool: ...

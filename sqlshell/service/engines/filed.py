@@ -11,7 +11,10 @@ from typing import Any
 import duckdb
 
 from sqlshell.service.engines.engine import Options
-from sqlshell.service.engines.render import PLAIN, finished, literal, row, stored
+from sqlshell.service.engines.render import PLAIN, finished, literal, row, stored, type_id
+
+LARGE = 50_000
+"""Rows, by DuckDB's estimate, from which a result is written to a file of its own form and not as text."""
 
 ROW_GROUP = 40_960
 ROW_GROUP_BYTES = 8 << 20
@@ -42,14 +45,33 @@ def write(
     return _partitions(connection, path, int(found[0]) if found else 0, options, 0 if varying else fixed)
 
 
+def write_relation(
+    connection: duckdb.DuckDBPyConnection,
+    relation: duckdb.DuckDBPyRelation,
+    kinds: Sequence[Any],
+    path: Path,
+    options: Options,
+) -> list[tuple[int, int]]:
+    """Write `relation`, whose columns are c0, c1, …, as write() does. Raises duckdb.Error."""
+    names = [f"c{number}" for number in range(len(kinds))]
+    values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
+    fixed, varying = _width(kinds, names)
+    made = relation.project(values)
+    if varying:
+        made = made.project(f"*, {fixed} + {varying} AS {WIDTH}")
+    made.write_parquet(str(path), compression="snappy", row_group_size=ROW_GROUP, row_group_size_bytes=ROW_GROUP_BYTES)
+    number = relation.aggregate("count(*)").fetchall()[0][0]
+    return _partitions(connection, path, number, options, 0 if varying else fixed)
+
+
 def _width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
     """The bytes that all rows have as JSON, and SQL for those that they differ in, "" for none."""
     fixed = 2 + 3 * len(kinds)
     sums: list[str] = []
     for kind, name in zip(kinds, names, strict=True):
-        if kind.id == "blob":
+        if type_id(kind) == "blob":
             sums.append(f"coalesce(octet_length({name}) * 4 // 3, 4)")
-        elif kind.id in PLAIN:
+        elif type_id(kind) in PLAIN:
             fixed += USUAL
         else:
             sums.append(f"coalesce(strlen({name}), 4)")

@@ -41,6 +41,8 @@ WRITING = frozenset({"insert", "delete", "merge", "truncate", "update"})
 HIDDEN = frozenset({"copy"})
 """DuckDB 2.0 takes COPY TO as the body of a CTE."""
 
+RETURNING = frozenset({"returning", "return_files", "return_stats"})
+
 KINDS = {
     "SELECT": Rights.READ,
     "EXPLAIN": Rights.READ,
@@ -80,6 +82,7 @@ NEVER = frozenset(
 """First words that are refused as such; any other that is not in FIRST begins no statement."""
 
 _BLANK = re.compile(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.S)
+_WRITES = re.compile(r"(?<!\w)(?:insert|update|delete|merge|copy)(?!\w)", re.I)
 _WORD = re.compile(r"\w+|\(")
 _FILE = re.compile(
     r"\b(?:from|join|into|update|table|describe|desc|summarize|show|pivot|unpivot|using|pivot_wider|pivot_longer)"
@@ -206,6 +209,23 @@ def needed(sql: str, kind: str) -> Rights:
 
 
 CREATED_WORDS = frozenset({"create", "drop", "alter"})
+
+
+def writes_inside(sql: str) -> bool:
+    """Whether a SELECT has a common table expression that writes, and so can stand in no subquery."""
+    if not _WRITES.search(sql):
+        return False
+    before = ""
+    for word, quoted in _tokens(sql):
+        if before == "(" and not quoted and word in WRITING | HIDDEN:
+            return True
+        before = word
+    return False
+
+
+def returns_rows(sql: str) -> bool:
+    """Whether a statement that writes asks for rows: RETURNING, or the RETURN_FILES and RETURN_STATS of COPY."""
+    return "return" in sql.lower() and any(word in RETURNING and not quoted for word, quoted in _tokens(sql))
 
 
 def first_word(sql: str) -> str:

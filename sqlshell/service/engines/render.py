@@ -28,14 +28,30 @@ NAMES = {
     "timestamp_ms": "TIMESTAMP(3)",
     "timestamp_ns": "TIMESTAMP(9)",
     "timestamp with time zone": "TIMESTAMP_LTZ(6)",
+    "timestamptz_ns": "TIMESTAMP_LTZ(9)",
     "blob": "VARBINARY",
 }
-"""Scalar types by DuckDB's id. What is not here (VARCHAR, UUID, ENUM, INTERVAL, UNION, BIT, TIMETZ, …) is VARCHAR."""
+"""Scalar types by DuckDB's id. What is not here (VARCHAR, JSON, UUID, ENUM, INTERVAL, UNION, …) is VARCHAR."""
 
 EXACT_IN_DOUBLE = 15
 """Decimal digits that a double, and so DuckDB's JSON numbers, keep."""
 
 ZONED = "timestamp with time zone"
+INSTANTS = frozenset({ZONED, "timestamptz_ns"})
+TEXTS = frozenset({"varchar", "enum", "union", "variant"})
+"""Types whose text may be anything, an instant's too."""
+
+AS_JSON = frozenset(
+    {
+        "boolean", "tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "double",
+        "decimal", "null", "date", "time", "time_ns", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns",
+        "uuid", "enum", "interval", "bit", "geometry", "time with time zone",
+    }
+)  # fmt: skip
+"""Scalar types that DuckDB's to_json() writes as the interface has them."""
+
+AS_KEYS = AS_JSON - {"double"} | {"hugeint", "uhugeint", "bignum"}
+"""Types whose cast to VARCHAR, which to_json() makes of a map's keys, is the interface's string."""
 
 NULL = '"\\N"'
 """Stands for NULL in rows that are not finished."""
@@ -46,7 +62,7 @@ _CONTROL = re.compile("[\x00-\x1f]")
 
 def type_name(kind: Any) -> str:
     """The interface's name of a DuckDBPyType."""
-    match kind.id:
+    match type_id(kind):
         case "decimal":
             return str(kind).replace(" ", "")
         case "list" | "array":
@@ -55,13 +71,30 @@ def type_name(kind: Any) -> str:
             parts = _children(kind)
             return f"MAP<{type_name(parts['key'])}, {type_name(parts['value'])}>"
         case "struct":
-            return f"STRUCT<{', '.join(f'{name} {type_name(part)}' for name, part in kind.children)}>"
-    return NAMES.get(kind.id, "VARCHAR")
+            return f"STRUCT<{', '.join(f'{_field(name)} {type_name(part)}' for name, part in kind.children)}>"
+        case "tuple":
+            return f"STRUCT<{', '.join(type_name(part) for _, part in kind.children)}>"
+        case other:
+            return NAMES.get(other, "VARCHAR")
+
+
+def _field(name: str) -> str:
+    """A field's name in a type; in quotes where it holds what separates fields."""
+    return identifier(name) if set(name) & set(',<>()"`') else name
+
+
+def type_id(kind: Any) -> str:
+    """The id of a type; "state" for the state of an aggregate, whose own is that of what it is made of."""
+    return "state" if str(kind).startswith("AGGREGATE_STATE") else str(kind.id)
+
+
+def is_text(kind: Any) -> bool:
+    return str(kind) == "VARCHAR"
 
 
 def value(kind: Any, name: str) -> str:
     """SQL for the string of the value `name`, NULL staying NULL."""
-    match kind.id:
+    match type_id(kind):
         case "blob":
             return f"base64({name})"
         case "float" | "double":
@@ -74,36 +107,69 @@ def value(kind: Any, name: str) -> str:
                 f"CASE WHEN isfinite({name}) THEN make_timestamp(epoch_us({name}))::VARCHAR || 'Z' "
                 f"ELSE {name}::VARCHAR END"
             )
-        case "list" | "array" | "map" | "struct":
+        case "timestamptz_ns":
+            return f"coalesce(make_timestamp_ns(epoch_ns({name}))::VARCHAR || 'Z', {name}::VARCHAR)"
+        case "list" | "array" | "map" | "struct" | "tuple":
             return f"to_json({_nested(kind, name, 0)})::VARCHAR"
+        case "union":
+            # The text of the member that the value holds, by that member's own rule.
+            members = [(member, part) for member, part in kind.children if member]
+            cases = "".join(
+                f" WHEN {literal(member)} THEN {value(part, f'union_extract({name}, {literal(member)})')}"
+                for member, part in members
+            )
+            return f"CASE union_tag({name})::VARCHAR{cases} END"
+        case "variant":
+            scalars = (("BLOB", "blob"), ("DOUBLE", "double"), ("FLOAT", "float"), ("TIMESTAMP_MICROS_TZ", ZONED))
+            cases = "".join(
+                f" WHEN {literal(said)} THEN {value(_Scalar(name_of), f'TRY_CAST({name} AS {name_of})')}"
+                for said, name_of in scalars
+            )
+            return f"CASE variant_typeof({name}){cases} ELSE {name}::VARCHAR END"
     return f"{name}::VARCHAR"
+
+
+class _Scalar:
+    """A scalar type by its id alone."""
+
+    def __init__(self, name: str) -> None:
+        self.id = name
+        self.children: list[tuple[str, Any]] = []
+
+    def __str__(self) -> str:
+        return self.id.upper()
 
 
 def _nested(kind: Any, name: str, depth: int) -> str:
     """SQL for a value inside a nested one, in a form that DuckDB's JSON keeps exactly."""
-    match kind.id:
-        case "hugeint" | "uhugeint" | "bignum":
-            return f"{name}::VARCHAR"
+    match type_id(kind):
         case "decimal" if int(str(kind).partition("(")[2].partition(",")[0]) > EXACT_IN_DOUBLE:
             return f"{name}::VARCHAR"
-        case "blob":
-            return f"base64({name})"
         case "float" | "double":
-            return f"CASE WHEN isfinite({name}) THEN to_json({name}) ELSE to_json({value(kind, name)}) END"
-        case "timestamp with time zone":
-            return value(kind, name)
+            # By way of its text, for to_json() writes a FLOAT with the digits of a DOUBLE.
+            return f"CASE WHEN isfinite({name}) THEN {name}::VARCHAR::JSON ELSE to_json({value(kind, name)}) END"
         case "list" | "array":
             child = _children(kind)["child"]
             part = f"v{depth}"
             inner = _nested(child, part, depth + 1)
-            return name if inner == part else f"list_transform({name}::{child}[], lambda {part}: {inner})"
+            if inner == part:
+                return name
+            items = f"{name}::{child}[]" if kind.id == "array" else name
+            return f"list_transform({items}, lambda {part}: {inner})"
         case "map":
             parts = _children(kind)
             entry = f"v{depth}"
-            inner = _nested(parts["value"], f"{entry}.value", depth + 1)
-            if inner == f"{entry}.value":
+            key, inner = f"{entry}.key", _nested(parts["value"], f"{entry}.value", depth + 1)
+            if type_id(parts["key"]) not in AS_KEYS and not is_text(parts["key"]):
+                key = value(parts["key"], key)
+            if key == f"{entry}.key" and inner == f"{entry}.value":
                 return name
-            body = f"{{'key': {entry}.key, 'value': {inner}}}"
+            if type_id(parts["key"]) in {"union", "variant"}:
+                # Two keys may have the same text, which a map cannot hold.
+                pair = f"to_json({key})::VARCHAR || ':' || coalesce(to_json({inner})::VARCHAR, 'null')"
+                pairs = f"list_transform(map_entries({name}), lambda {entry}: {pair})"
+                return f"('{{' || array_to_string({pairs}, ',') || '}}')::JSON"
+            body = f"{{'key': {key}, 'value': {inner}}}"
             return f"map_from_entries(list_transform(map_entries({name}), lambda {entry}: {body}))"
         case "struct":
             fields = [(field, _nested(part, f"{name}.{identifier(field)}", depth)) for field, part in kind.children]
@@ -111,7 +177,43 @@ def _nested(kind: Any, name: str, depth: int) -> str:
                 return name
             packed = ", ".join(f"{literal(field)}: {inner}" for field, inner in fields)
             return f"CASE WHEN {name} IS NOT NULL THEN {{{packed}}} END"
-    return name
+        case "tuple":
+            places = [f"struct_extract_at({name}, {at})" for at in range(1, len(kind.children) + 1)]
+            made = [_nested(part, place, depth) for (_, part), place in zip(kind.children, places, strict=True)]
+            if made == places:
+                return name
+            return f"CASE WHEN {name} IS NOT NULL THEN json_array({', '.join(made)}) END"
+        case plain if plain in AS_JSON or is_text(kind):
+            return name
+    return value(kind, name)
+
+
+def instants(kinds: Sequence[Any]) -> tuple[tuple[int, Any], ...]:
+    """The columns that hold instants, and where in their values: True for the whole, or what is in the nested one."""
+    found = ((number, _where(kind)) for number, kind in enumerate(kinds))
+    return tuple((number, where) for number, where in found if where)
+
+
+def _where(kind: Any) -> Any:
+    match type_id(kind):
+        case known if known in INSTANTS:
+            return True
+        case "list" | "array":
+            where = _where(_children(kind)["child"])
+            return {"each": where} if where else False
+        case "map":
+            parts = _children(kind)
+            key, each = _where(parts["key"]), _where(parts["value"])
+            return {"key": key, "each": each} if key or each else False
+        case "struct" | "tuple":
+            places = [_where(part) for _, part in kind.children]
+            return {"parts": places} if any(places) else False
+        case "union":
+            # Its text does not tell the member, so that none of the others may look like an instant.
+            members = [part for member, part in kind.children if member]
+            whole = [part for part in members if type_id(part) in INSTANTS]
+            return bool(whole) and not any(type_id(part) in TEXTS for part in members)
+    return False
 
 
 def _children(kind: Any) -> dict[str, Any]:
@@ -137,7 +239,7 @@ NATIVE = frozenset(
 
 def stored(kind: Any, name: str) -> str:
     """SQL for a value as it is written to a file: itself, or its string where the file has no such type."""
-    return name if kind.id in NATIVE or str(kind) == "VARCHAR" else value(kind, name)
+    return name if type_id(kind) in NATIVE or is_text(kind) else value(kind, name)
 
 
 PLAIN = NATIVE | {
@@ -171,9 +273,9 @@ def finished(rows: str) -> str:
 
 def _quoted(kind: Any, name: str) -> tuple[str, str, str]:
     """SQL for a value, and the quotes before and behind it that are not in it."""
-    if kind.id in PLAIN:
+    if type_id(kind) in PLAIN:
         return '"', f"coalesce({value(kind, name)}, {_MARK})", '"'
-    if str(kind) == "VARCHAR":
+    if is_text(kind):
         escaped = f"replace(replace({name}, '\\', '\\\\'), '\"', '\\\"')"
         special = f"contains({name}, '\"') OR contains({name}, '\\')"
         return '"', f"CASE WHEN {name} IS NULL THEN {_MARK} WHEN {special} THEN {escaped} ELSE {name} END", '"'

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from sqlshell.service.engines.render import type_id
+
 SMALL = 1_000
 """Rows, by DuckDB's estimate, up to which a result is small."""
 
@@ -59,7 +61,7 @@ def brief(sql: str) -> bool:
 
 def writers(kinds: Sequence[Any]) -> list[Write] | None:
     """What makes the strings of values of these DuckDBPyTypes; None where DuckDB itself has to."""
-    found = [_WRITES.get(kind.id) for kind in kinds]
+    found = [_WRITES.get(type_id(kind)) for kind in kinds]
     return None if None in found else [write for write in found if write is not None]
 
 

@@ -1,0 +1,89 @@
+"""Statements that return rows and may stand in no subquery: RETURNING, EXECUTE, PIVOT, CALL, PRAGMA and their like.
+
+DuckDB runs them once and holds what they returned; the rows are rendered from there, by the same SQL as a SELECT's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import duckdb
+
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.engine import Options, Outcome, Sink
+from sqlshell.service.engines.filed import LARGE, write_relation
+from sqlshell.service.engines.render import finished, instants, row, type_name
+
+BATCH = 256
+"""Rows that are taken out of DuckDB at once."""
+
+_NUMBERED = re.compile(r"(.+)_\d+", re.S)
+
+
+def returned(
+    connection: duckdb.DuckDBPyConnection,
+    relation: duckdb.DuckDBPyRelation | None,
+    sql: str,
+    head: str,
+    options: Options,
+    sink: Sink,
+    reaches_files: Callable[[], bool],
+) -> Outcome:
+    """Hand what the statement `sql` returned to `sink`; `head` is the message of one that returned nothing.
+
+    Raises duckdb.Error, and OSError of the sink. The caller takes the statement back then.
+    """
+    if relation is None:
+        return Outcome(message=head)
+    kinds = list(relation.types)
+    number = relation.aggregate("count(*)").fetchall()[0][0]
+    if relation.columns == ["Success"] and not number:
+        return Outcome(message=head)
+    named = zip(_original_names(connection, sql, relation.columns), kinds, strict=True)
+    columns = [ColumnInfo(name, type_name(kind), True) for name, kind in named]
+    names = [f"c{at}" for at in range(len(kinds))]
+    values = relation.project(", ".join(f"#{at} AS {name}" for at, name in enumerate(names, 1)))
+    if number >= LARGE and reaches_files():
+        return Outcome(columns, instants(kinds), filed=write_relation(connection, values, kinds, sink.file(), options))
+    for texts in _batches(values.project(row(kinds, names))):
+        sink.keep([finished(text) for (text,) in texts])
+    return Outcome(columns, instants(kinds))
+
+
+def _batches(relation: duckdb.DuckDBPyRelation) -> Iterator[Sequence[tuple[str]]]:
+    rows = relation.iter_rows(BATCH)
+    while some := list(islice(rows, BATCH)):
+        yield some
+
+
+def _original_names(connection: duckdb.DuckDBPyConnection, sql: str, names: Sequence[str]) -> list[str]:
+    """The statement's own names: a relation numbers those that occur twice."""
+    known = {name.lower() for name in names}
+    if any(found and found[1].lower() in known for found in map(_NUMBERED.fullmatch, names)):
+        # DuckDB has no public way to ask for the names of a statement without running it.
+        with contextlib.suppress(AttributeError, TypeError, duckdb.Error):
+            bound = connection._bind(sql)
+            if len(bound[0]) == len(names):
+                return list(bound[0])
+    return list(names)
+
+
+def kind_of(parsed: Any, sql: str) -> str:
+    """The type of a statement; its first words for one that the Python package has no name for."""
+    try:
+        return str(parsed.type.name)
+    except ValueError:
+        return " ".join(sql.split()[:3]).upper()
+
+
+def gives_rows(parsed: Any) -> bool:
+    """Whether a statement may return rows."""
+    try:
+        return "QUERY_RESULT" in {item.name for item in parsed.expected_result_type}
+    except duckdb.Error:
+        # A statement that the Python package has no name for: DuckDB says when it runs.
+        return True
