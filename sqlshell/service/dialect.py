@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure
 from sqlshell.sql.items import Statement
-from sqlshell.sql.scanner import split
+from sqlshell.sql.scripts import split
 
 Names = tuple[str, ...]
 """The parts of a dotted name: unquoted ones folded to lower case."""

@@ -32,7 +32,8 @@ from sqlshell.service.pools import Pool
 from sqlshell.service.records import Ledger, Record, settle
 from sqlshell.service.results import Spool
 from sqlshell.service.sessions import Session, Sessions
-from sqlshell.sql.scanner import Statement, split
+from sqlshell.sql.scanner import Statement
+from sqlshell.sql.scripts import split
 
 WORKERS = 256
 CLOSING_SECONDS = 5.0

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from sqlshell.client.watch import Submission
-from sqlshell.errors import Exit, UsageError
+from sqlshell.errors import UsageError
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
 from sqlshell.shell.port import (
     Again,
     Connect,
     Consumer,
-    Drop,
     Edit,
     Effect,
     Execute,
     Fetch,
-    Keep,
     LocalSql,
     Log,
     Many,
@@ -27,6 +28,7 @@ from sqlshell.shell.port import (
     Record,
     Redirect,
     Replay,
+    Reset,
     Run,
     RunFile,
     Say,
@@ -34,78 +36,87 @@ from sqlshell.shell.port import (
     Submit,
     Use,
 )
-from sqlshell.sql.items import Command
-from sqlshell.sql.scanner import split
+from sqlshell.shell.submitting import Asked, submit
+from sqlshell.sql.scanner import Statement
+from sqlshell.sql.scripts import split
 
 if TYPE_CHECKING:
     from sqlshell.shell.shell import Shell
 
 
-async def perform(shell: Shell, effect: Effect, item: Command) -> None:
-    """Do it; `item` is the command that asked for it. Raises ShellError."""
+async def perform(shell: Shell, effect: Effect, name: str) -> None:
+    """Do it; `name` is the command that asked for it. Raises ShellError.
+
+    Submit, Use, Again and LocalSql without a text send the statement that is being written; all others leave it.
+    """
     match effect:
         case Submit(expanded, output, background, consumer, then, reads):
-            text = _text(shell, item)
             if reads:
-                _refuse_writing(text, item.name)
-            if item.statement is None and shell.last_local:
+                _refuse_writing(shell.buffer.text, name)
+            statement = shell.buffer.send(name)
+            if statement is None and shell.buffer.last_local:
                 show = consumer or partial(shell.outlet.show, expanded=expanded, output=output)
                 # The result itself: what it was made from has another name by now.
                 async with shell.past.opened() as result:
-                    await shell.interruptible(_awaited(show, result), item.name)
+                    await shell.interruptible(_awaited(show, result), name)
             else:
-                await shell.statement(text, consumer, expanded=expanded, output=output, background=background)
-            following = then() if then is not None else None
-            if following is not None:
-                await perform(shell, following, item)
+                given = statement or shell.buffer.last
+                await submit(shell, Asked(given, consumer, expanded, output, background, final=statement is None))
+            await _then(shell, then, name)
         case Execute(texts, own):
             for text in texts:
-                await shell.statement(text, own=own)
-        case Use(consumer, then, name):
-            if item.statement is not None:
-                await shell.statement(item.statement.text, consumer)
+                await submit(shell, Asked(Statement(text, 0, 0, True, own=own), final=not own))
+        case Use(consumer, then, result_name):
+            statement = shell.buffer.scanner.take()
+            if statement is not None:
+                await submit(shell, Asked(statement, consumer))
             else:
-                if shell.past.entry(name).limit is not None:
+                if shell.past.entry(result_name).limit is not None:
                     shell.diagnostics.say(
-                        f"this result has its first {shell.past.entry(name).limit:,} rows; \\pset rowlimit 0 before"
-                        " the statement gives all"
+                        f"this result has its first {shell.past.entry(result_name).limit:,} rows; \\pset rowlimit 0"
+                        " before the statement gives all"
                     )
-                async with shell.past.opened(name) as result:
-                    await shell.interruptible(_awaited(consumer, result), item.name)
-            following = then() if then is not None else None
-            if following is not None:
-                await perform(shell, following, item)
+                async with shell.past.opened(result_name) as result:
+                    await shell.interruptible(_awaited(consumer, result), name)
+            await _then(shell, then, name)
         case LocalSql(text):
-            await _local(shell, text or (item.statement.text if item.statement is not None else ""))
+            statement = None if text else shell.buffer.scanner.take()
+            await _local(shell, text or (statement.text if statement is not None else ""))
         case Again():
             from sqlshell.shell.watching import again
 
-            if item.statement is None and shell.last_local:
-                raise UsageError(f"\\{item.name} runs a statement of the service, and the last one was \\local")
-            await again(shell, _text(shell, item), effect)
-        case Keep(tell=tell):
-            following = tell(item.statement.text if item.statement is not None else shell.last_text)
-            if following is not None:
-                await perform(shell, following, item)
-            if item.statement is not None and effect.goes_on:
-                await _go_on(shell, item.statement.text)
+            statement = shell.buffer.send(name)
+            if statement is None and shell.buffer.last_local:
+                raise UsageError(f"\\{name} runs a statement of the service, and the last one was \\local")
+            await again(shell, statement, effect)
+        case Reset():
+            shell.buffer.scanner.take()
+            shell.buffer.last = replace(shell.buffer.last, text="")
+            shell.announce("the query buffer is cleared")
         case Say(text, own):
             shell.diagnostics.say(text, own=own)
         case Print(text, with_results, own):
             shell.outlet.print(text, with_results=with_results, own=own)
         case Many(effects):
             for each in effects:
-                await perform(shell, each, item)
+                await perform(shell, each, name)
         case Show(result, output):
             await shell.outlet.show(result, output=output)
         case Redirect(output, once, too):
             shell.outlet.redirect(output, once=once, too=too)
         case Quit():
+            unfinished = shell.buffer.scanner.take()
+            if unfinished is not None and not shell.at_prompt:
+                shell.diagnostics.warn(f"\\{name}: the unfinished statement before it was not run")
             shell.leave()
-        case Drop():
-            shell.last_text = "" if item.statement is None else shell.last_text
         case _:
             await _elsewhere(shell, effect)
+
+
+async def _then(shell: Shell, then: Callable[[], Effect | None] | None, name: str) -> None:
+    following = then() if then is not None else None
+    if following is not None:
+        await perform(shell, following, name)
 
 
 async def _local(shell: Shell, sql: str) -> None:
@@ -119,7 +130,7 @@ async def _local(shell: Shell, sql: str) -> None:
     if not own and len(split(sql, commands=False)) > 1:
         raise UsageError("a value that came from a service holds several statements", "\\local runs one")
     await shell.interruptible(local.prepare(sql, shell.past), "local")
-    shell.last_text, shell.last_local = sql, True
+    shell.buffer.last, shell.buffer.last_local = Statement(sql, 0, 0, True, own=own), True
     before, shell.foreground = shell.foreground, local.foreground
     seen = shell.session.interactive and not shell.outlet.exporting
     limit = (shell.session.options.rowlimit or None) if seen else None
@@ -159,36 +170,20 @@ async def _elsewhere(shell: Shell, effect: Effect) -> None:
                     break
             shell.exit = before
         case Edit(path):
-            from sqlshell.shell.editor import edit_file, edited
+            from sqlshell.shell.editor import edited
 
-            if path:
-                edit_file(path)
-                await shell.include(path)
-            else:
-                shell.prefill = edited(shell.last_text)
+            written = shell.buffer.scanner.pending
+            last = f"{shell.buffer.last.text};" if shell.buffer.last.text else ""
+            text = edited(written or last, path)
+            # The statement that ran last does not run again for having been looked at.
+            shell.buffer.edited = text if path or written or text != last else ""
+            shell.buffer.scanner.take()
         case Connect(target):
             await shell.hooks.connect(target)
             shell.diagnostics.say(f"now on {shell.session.target}")
         case Fetch(statement_id):
             show = shell.past.noting(shell.outlet.show, shell.service.statements, shell.session)
             await shell.foreground.fetch(statement_id, shell.session.context, show)
-
-
-async def _go_on(shell: Shell, text: str) -> None:
-    """A statement that was only looked at: a person finds it at the prompt, a script's runs."""
-    if shell.session.interactive and shell.exit == Exit.DONE and not any(shell.including):
-        shell.prefill = text
-    else:
-        await shell.statement(text)
-
-
-def _text(shell: Shell, item: Command) -> str:
-    """The statement that a command ends; without one, the last, as in psql."""
-    if item.statement is not None:
-        return item.statement.text
-    if not shell.last_text:
-        raise UsageError(f"\\{item.name} ends a statement, and there is none", "write it behind one")
-    return shell.last_text
 
 
 def _refuse_writing(text: str, name: str) -> None:

@@ -17,7 +17,8 @@ from sqlshell.shell.policy import Policy
 from sqlshell.shell.variables import Variables
 from sqlshell.sql.items import Item, Statement
 from sqlshell.sql.kinds import reads_only
-from sqlshell.sql.scanner import split
+from sqlshell.sql.scanner import copies_in
+from sqlshell.sql.scripts import split
 
 MOST = 500
 """Statements that are sent together."""
@@ -90,7 +91,7 @@ async def plan(
 def _plain(item: Statement, variables: Variables) -> bool:
     """Whether a statement is what its text says, and one."""
     text = item.text
-    if item.background or "@" in text:
+    if item.background or item.settled or "@" in text or copies_in(text):
         return False
     if ":" in text and variables.fill(text)[0] != text:
         return False

@@ -23,15 +23,16 @@ def edit_file(path: str) -> None:
         raise UsageError(f"the editor ended with code {done.returncode}", "what it left was not taken")
 
 
-def edited(text: str) -> str:
-    """A text as the person left it; nobody else may read it meanwhile. Raises UsageError."""
+def edited(text: str, path: str = "") -> str:
+    """A text, or that of a file, as the person left it; nobody else may read it meanwhile. Raises UsageError."""
     folder = scratch().folder("editor")
     try:
-        path = folder / "statement.sql"
-        path.write_text(f"{text};\n" if text else "", encoding="utf-8")
-        edit_file(str(path))
+        place = Path(path).expanduser() if path else folder / "statement.sql"
+        if not path:
+            place.write_text(f"{text.rstrip()}\n" if text else "", encoding="utf-8")
+        edit_file(str(place))
         try:
-            return path.read_text(encoding="utf-8").rstrip()
+            return place.read_text(encoding="utf-8").rstrip()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"what the editor left cannot be read: {error}") from None
     finally:

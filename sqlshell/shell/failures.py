@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from sqlshell.bugs import trace
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, ShellError, StatementError
-from sqlshell.sql.items import Item, Statement
 
 
 class Told(ShellError):
@@ -23,15 +22,14 @@ class Told(ShellError):
 def tell(
     error: ShellError,
     script: str,
-    item: Item | None,
+    line: int,
     sent: str,
     diagnostics: Diagnostics,
     names: Callable[[], Iterable[str]],
 ) -> None:
-    """Tell it. `script` and `item` are where it happened, `sent` is the text that the service was given."""
+    """Tell it. `script` and `line` are where it happened, `sent` is the text that the service was given."""
     trace(error)
-    if item is not None and script:
-        line = item.line if isinstance(item, Statement) or item.statement is None else item.statement.line
+    if line and script:
         error.where = replace(error.where, file=script, line=line)
     if not sent or not isinstance(error, StatementError):
         diagnostics.error(error)

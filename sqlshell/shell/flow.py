@@ -7,6 +7,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
+from sqlshell.sql.scanner import Scanner
+from sqlshell.sql.unfinished import Unfinished
 
 NAMES = frozenset({"if", "elif", "else", "endif"})
 
@@ -18,6 +20,8 @@ class _Branch(Struct):
     """Whether one of the parts has run, or none may."""
     last: bool = False
     """Whether \\else has come."""
+    mark: Unfinished | None = None
+    """The unfinished statement as it was where this part began to be passed over."""
 
 
 class Flow:
@@ -40,6 +44,17 @@ class Flow:
         if name == "elif":
             return not self._open or not self._open[-1].taken
         return name != "if" or self.active
+
+    def leaves(self, name: str, scanner: Scanner) -> None:
+        """Before a command: text of a part that was passed over is no part of an unfinished statement."""
+        if self._open and name != "if" and self._open[-1].mark is not None:
+            scanner.back(self._open[-1].mark)
+            self._open[-1].mark = None
+
+    def enters(self, scanner: Scanner) -> None:
+        """After a command: from here on text may be passed over."""
+        if self._open and not self.active and self._open[-1].mark is None:
+            self._open[-1].mark = scanner.unfinished.copied()
 
     def refuse(self, name: str) -> None:
         """A condition of \\if or \\elif that cannot even be read is false, so that what follows does not run."""

@@ -35,7 +35,7 @@ from sqlshell.shell.prompt.completer import ShellCompleter
 from sqlshell.shell.prompt.continuation import Continuations
 from sqlshell.shell.prompt.highlight import LineLexer
 from sqlshell.shell.prompt.history import FileHistory
-from sqlshell.shell.prompt.keys import bindings
+from sqlshell.shell.prompt.keys import Sending, bindings
 from sqlshell.shell.prompt.paint import here, painter, previews, screen_depth
 from sqlshell.shell.prompt.terminal import restored
 from sqlshell.shell.prompt.themes import DEFAULT, load
@@ -46,7 +46,8 @@ from sqlshell.shell.templates import filled, fragments
 from sqlshell.shell.words import duration
 from sqlshell.sql.catalog import Catalog
 from sqlshell.sql.kinds import verb
-from sqlshell.sql.scanner import Statement, complete, split
+from sqlshell.sql.scanner import Statement
+from sqlshell.sql.scripts import complete, split
 from sqlshell.sql.suggest import used_names
 
 _REPLIES = re.compile(r"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]{0,64}c")
@@ -80,7 +81,8 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
         target,
         state / "catalogs" if target else None,
     )
-    prompt = _prompt(shell, history, loader.catalog, looks)
+    sending = Sending()
+    prompt = _prompt(shell, history, loader.catalog, looks, sending)
     shell.session.columns_seen = loader.catalog.note
     shell.hooks.refresh = loader.refresh
     shell.hooks.catalog = loader.catalog
@@ -138,21 +140,21 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
         # It is in this process: the first prompt shows the context that it echoes.
         await loader.heard(ECHO_SECONDS)
     try:
-        return await _loop(shell, prompt, loader)
+        return await _loop(shell, prompt, loader, sending)
     finally:
         await loader.aclose()
 
 
-async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader) -> Exit:
+async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader, sending: Sending) -> Exit:
     with restored():
         while True:
             _title(shell)
             try:
-                prefill, shell.prefill = shell.prefill, ""
                 with _uncollected():
-                    text = await prompt.prompt_async(default=prefill)
+                    text = await prompt.prompt_async(default=shell.buffer.recall())
+                    send, sending.chosen = sending.chosen, False
             except KeyboardInterrupt:
-                shell.forget_conditions()
+                shell.forget_unfinished()
                 if time.monotonic() - shell.foreground.left_at < THIRD_SECONDS:
                     # The third in a row: the first asked for the statement's end, the second left it.
                     return Exit.INTERRUPTED
@@ -160,7 +162,7 @@ async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader) -> Exi
             except EOFError:
                 return Exit.DONE
             async with _interruptible(shell):
-                going = await shell.run(text)
+                going = await shell.run(text, send=send and not complete(text, shell.buffer.scanner))
             if not going:
                 return Exit.DONE
             _notify(shell.session)
@@ -239,7 +241,9 @@ class _Looks:
         return self._style
 
 
-def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks) -> PromptSession[str]:
+def _prompt(
+    shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks, sending: Sending
+) -> PromptSession[str]:
     looks.style()
     lines = Continuations()
     completer = ShellCompleter(
@@ -252,9 +256,13 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
 
     def whole(text: str) -> bool:
         # A variable's value may hold the statement's end.
-        return complete(text) or (":" in text and complete(shell.variables.fill(text)[0]))
+        return complete(text, shell.buffer.scanner) or (
+            ":" in text and complete(shell.variables.fill(text)[0], shell.buffer.scanner)
+        )
 
     def message() -> StyleAndTextTuples:
+        if shell.buffer.scanner.pending:
+            return [("class:continuation", continuation_text(shell.buffer.scanner.state, len("sqlshell> ")))]
         color = shell.session.options.color
         base = f"class:prompt {color}" if color else "class:prompt"
         return [(f"{base} {look}".rstrip(), text) for look, text in prompt_text(shell.session)]
@@ -291,7 +299,9 @@ def _prompt(shell: Shell, history: FileHistory, catalog: Catalog, looks: _Looks)
         wrap_lines=Condition(wide),
         input_processors=[HighlightMatchingBracketProcessor()],
         enable_open_in_editor=True,
-        key_bindings=bindings(shell.session.options, completer, lambda text: _told(prompt, shell, text), whole),
+        key_bindings=bindings(
+            shell.session.options, completer, sending, lambda text: _told(prompt, shell, text), whole
+        ),
         editing_mode=EditingMode.VI if shell.session.options.vi else EditingMode.EMACS,
         color_depth=screen_depth(),
     )

@@ -17,6 +17,7 @@ from sqlshell.shell.session import Session
 from sqlshell.shell.transfers import Attachments
 
 if TYPE_CHECKING:
+    from sqlshell.shell.buffer import Buffer
     from sqlshell.shell.commands.command import Command
     from sqlshell.shell.flow import Flow
     from sqlshell.shell.hooks import Hooks
@@ -34,7 +35,7 @@ class Quit(Struct, frozen=True):
 
 
 class Submit(Struct, frozen=True):
-    """Run the statement that the command ends, or the last one; `output` is a file or `|cmd` for its result.
+    """Run the statement that is being written, or the last one; `output` is a file or `|cmd` for its result.
 
     `expanded` shows records; `consumer` takes the result in the place of the screen, and `then` says what comes next.
     """
@@ -67,15 +68,8 @@ class Again(Struct, frozen=True):
     redraw: bool = True
 
 
-class Keep(Struct, frozen=True):
-    """The statement that the command stands behind is told of by `tell`, and goes on: at the prompt, or by running."""
-
-    tell: Callable[[str], Effect | None]
-    goes_on: bool = True
-
-
-class Drop(Struct, frozen=True):
-    """The statement that the command stands behind is not run."""
+class Reset(Struct, frozen=True):
+    """Forget the statement that is being written, and the last one."""
 
 
 class Show(Struct, frozen=True):
@@ -98,7 +92,10 @@ class Run(Struct, frozen=True):
 
 
 class Edit(Struct, frozen=True):
-    """Open a file, or the last statement, in the person's editor; a statement comes back to the prompt."""
+    """Open a file, or the statement that is being written, or the last one, in the person's editor.
+
+    What comes back takes the place of what was being written.
+    """
 
     path: str = ""
 
@@ -138,7 +135,7 @@ class Say(Struct, frozen=True):
 
 
 class Use(Struct, frozen=True):
-    """Look at the result of the statement that the command stands behind, or at one of the past by its name."""
+    """Look at the result of the statement that is being written, or at one of the past by its name."""
 
     consumer: Consumer
     then: Callable[[], Effect | None] | None = None
@@ -146,7 +143,7 @@ class Use(Struct, frozen=True):
 
 
 class LocalSql(Struct, frozen=True):
-    """Run a statement on the last results; without one, that which the command stands behind."""
+    """Run a statement on the last results; without one, that which is being written."""
 
     text: str
 
@@ -182,8 +179,7 @@ Effect = (
     | Submit
     | Execute
     | Again
-    | Keep
-    | Drop
+    | Reset
     | Show
     | Many
     | Fetch
@@ -245,5 +241,4 @@ class Port(Protocol):
     def outlet(self) -> Outlet: ...
 
     @property
-    def last_text(self) -> str:
-        """The statement that was run last."""
+    def buffer(self) -> Buffer: ...

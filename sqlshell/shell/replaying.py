@@ -18,8 +18,10 @@ from sqlshell.errors import (
 from sqlshell.interface import sqlstate
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
+from sqlshell.shell.submitting import Asked, submit
 from sqlshell.shell.transcript import Digested, Record, Told, read
 from sqlshell.shell.words import one_line
+from sqlshell.sql.items import Statement
 
 if TYPE_CHECKING:
     from sqlshell.shell.shell import Shell
@@ -79,7 +81,7 @@ async def _run(shell: Shell, record: Record) -> Sequence[str]:
     state, message = sqlstate.DONE, ""
     try:
         # Not the person's own text: it names no files of theirs, and no variables.
-        await shell.statement(record.statement, take, own=False)
+        await submit(shell, Asked(Statement(record.statement, 0, 0, True, own=False), take, final=True))
     except (ConnectionFailed, NotAuthenticated, Interrupted, OutputError):
         raise
     except ShellError as error:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import OutputError, UsageError
+from sqlshell.sql.scanner import Item, Scanner, Statement
 
 CHUNK = 1 << 16
+MOST_COUNTED = 16
+"""Chunks of a script that are read to count what was not run."""
 
 
 def read_script(path: str) -> Iterator[str]:
@@ -58,6 +61,15 @@ def next_to(script: str, path: str) -> str:
     return path if given.is_absolute() or script == "-" else str(Path(script).parent / given)
 
 
+def write_text(path: str, text: str) -> None:
+    """Write a file. Raises OutputError."""
+    try:
+        Path(path).expanduser().write_text(text, encoding="utf-8")
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise OutputError(f"{path} cannot be written: {reason or error}") from None
+
+
 def work_in(folder: str) -> None:
     """Change the folder that names of files are seen from. Raises UsageError."""
     try:
@@ -65,3 +77,28 @@ def work_in(folder: str) -> None:
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"{folder}: {reason}") from None
+
+
+def left_out(scanner: Scanner, items: Sequence[Item], arriving: Iterable[str], *, surely: bool) -> str:
+    """How many statements and commands of a script are not run: `items`, those that the scanner has, those that arrive.
+
+    `surely` says that no more than that will come. "" when there are none.
+    """
+    left = [*items]
+    while found := scanner.read():
+        left += found
+    chunks = iter(arriving)
+    for _ in range(MOST_COUNTED):
+        chunk = next(chunks, None)
+        left += scanner.items(chunk)
+        if chunk is None:
+            break
+    else:
+        surely = False
+    statements = sum(isinstance(item, Statement) for item in left)
+    counts = [
+        f"{count:,} {what}{'' if count == 1 else 's'}"
+        for count, what in ((statements, "statement"), (len(left) - statements, "command"))
+        if count
+    ]
+    return f"{'' if surely else 'at least '}{' and '.join(counts)} not run" if counts else ""

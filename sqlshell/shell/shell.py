@@ -22,6 +22,7 @@ from sqlshell.errors import (
     UsageError,
 )
 from sqlshell.shell.background import Background
+from sqlshell.shell.buffer import Buffer
 from sqlshell.shell.failures import Told, tell
 from sqlshell.shell.flow import NAMES as FLOW
 from sqlshell.shell.flow import Flow
@@ -31,15 +32,14 @@ from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.past import Past
 from sqlshell.shell.policy import Policy
-from sqlshell.shell.port import Consumer
-from sqlshell.shell.scripts import next_to, read_script
+from sqlshell.shell.scripts import left_out, next_to, read_script
 from sqlshell.shell.session import Running, Session
 from sqlshell.shell.submitting import Asked, submit
 from sqlshell.shell.transaction import Transaction
 from sqlshell.shell.transfers import Attachments
 from sqlshell.shell.variables import Variables
 from sqlshell.sql.scanner import Command as CommandText
-from sqlshell.sql.scanner import Item, Scanner, Statement
+from sqlshell.sql.scanner import Item, Statement
 
 if TYPE_CHECKING:
     from sqlshell.shell.ahead import Ahead
@@ -83,12 +83,8 @@ class Shell:
         self.variables = Variables(session)
         self.flow = Flow()
         self.past = Past()
-        self.last_text = ""
-        """The statement that was run last, as it was written."""
-        self.last_local = False
-        """Whether it was run on the results of this shell."""
-        self.prefill = ""
-        """What the next prompt begins with."""
+        self.buffer = Buffer(self.variables, self.flow)
+        self.line = 0  # of the script, where what is being run begins
         self.outlet = outlet
         self.offer_commands = True
         """Whether backslash commands run; False for scripts that others wrote."""
@@ -115,32 +111,47 @@ class Shell:
         """Whether there is something to interrupt."""
         return self.foreground.busy or self._command_task is not None
 
-    async def run(self, text: str) -> bool:
-        """Run everything in `text` as typed by a person; False when the shell is to end. Raises no ShellError."""
-        return await self.run_script([text], "", stop=True)
+    async def run(self, text: str, *, send: bool = False) -> bool:
+        """Run what is complete in a text that a person typed; False when the shell is to end. Raises no ShellError.
 
-    async def run_script(self, chunks: Iterable[str], name: str, *, stop: bool | None = None) -> bool:
+        What is unfinished stays, to go on with the next text, unless it is to be sent without a `;`.
+        """
+        stop = self.stops and "ON_ERROR_STOP" in self.variables
+        going = await self.run_script([text + "\n"], "", stop=stop, typed=True, send=send)
+        while going and self.buffer.edited:
+            text, self.buffer.edited = self.buffer.edited, ""
+            going = await self.run_script([text + "\n"], "", stop=stop, typed=True, send=False)
+        if not self.buffer.scanner.pending:
+            self.buffer.clear()
+        return going
+
+    async def run_script(
+        self, chunks: Iterable[str], name: str, *, stop: bool | None = None, typed: bool = False, send: bool = True
+    ) -> bool:
         """Run a script that arrives in chunks of text; `name` places its errors. False when the shell is to end.
 
         With `stop`, or where on_error says so (None), a failure ends the script; a lost connection and an interruption
-        always do. Errors are told, and the first one's code stays in `exit`.
+        always do. Errors are told, and the first one's code stays in `exit`. The end of the script sends its last
+        statement too. A `typed` one goes on where the last one ended, and sends only what it is to `send`.
         """
-        depth = self.flow.depth
+        depth, before, line = self.flow.depth, self.buffer.scanner, self.line
+        if not typed:
+            self.buffer.clear()
         self.including.append(name)
         try:
-            going = await self._run_script(chunks, name, stop=stop)
+            return await self._run_script(chunks, name, stop=stop, send=send)
         finally:
             await self._look_back()
             self.including.pop()
-            if not (self.session.interactive and not name):
+            self.line = line
+            if not typed:
+                self.buffer.scanner = before
                 try:
                     self.flow.close(depth)
                 except UsageError as error:
-                    self._tell(error, name, None)
-        return going
+                    self._tell(error, name)
 
-    async def _run_script(self, chunks: Iterable[str], name: str, *, stop: bool | None) -> bool:
-        scanner = Scanner()
+    async def _run_script(self, chunks: Iterable[str], name: str, *, stop: bool | None, send: bool) -> bool:
         arriving = iter(chunks)
         at_end = False
         while not at_end:
@@ -152,22 +163,34 @@ class Shell:
                 else:
                     chunk = next(arriving, None)
             except ShellError as error:
-                self._tell(error, name, None)
+                self._tell(error, name)
                 return self._going
             at_end = chunk is None
-            items = scanner.close() if chunk is None else scanner.feed(chunk)
-            for number, item in enumerate(items):
-                try:
-                    await self._look_ahead(items, number, stop=self.stops if stop is None else stop)
-                    await self._survived(item)
-                except ShellError as error:
-                    self._tell(error, name, item)
-                    lost = isinstance(error, ConnectionFailed | NotAuthenticated | Interrupted | Unreadable)
-                    if lost or (self.stops if stop is None else stop):
-                        return self._going and not (isinstance(error, Interrupted) and not self.session.interactive)
-                if not self._going:
-                    return False
+            if chunk is not None:
+                self.buffer.scanner.feed(chunk)
+            elif send or self.buffer.ended():
+                self.buffer.scanner.close()
+            while items := self.buffer.scanner.read():
+                for number, item in enumerate(items):
+                    self.line = item.line
+                    try:
+                        await self._look_ahead(items, number, stop=self.stops if stop is None else stop)
+                        await self._survived(item)
+                    except ShellError as error:
+                        self._tell(error, name)
+                        lost = isinstance(error, ConnectionFailed | NotAuthenticated | Interrupted | Unreadable)
+                        if lost or (self.stops if stop is None else stop):
+                            self._leave_out(items[number + 1 :], arriving, name)
+                            return self._going and not (isinstance(error, Interrupted) and not self.session.interactive)
+                    if not self._going:
+                        return False
         return True
+
+    def _leave_out(self, items: Sequence[Item], arriving: Iterable[str], name: str) -> None:
+        waits = name == "stdin"
+        if left := left_out(self.buffer.scanner, items, () if waits else arriving, surely=not waits):
+            self.diagnostics.warn(left)
+        self.buffer.clear()
 
     async def _survived(self, item: Item) -> None:
         """Do what an item says. Raises ShellError alone: what nobody expected is told as a bug, and ends no shell."""
@@ -212,7 +235,7 @@ class Shell:
             try:
                 self.attachments.unnamed()
             except UsageError as error:
-                self._tell(error, "", None)
+                self._tell(error, "")
 
     async def attach(self, service: Service, journal: Journal, policy: Policy, name: str) -> None:
         """Go on with another service; `name` is what history and catalogs know it by."""
@@ -241,8 +264,8 @@ class Shell:
     async def _item(self, item: Item) -> None:
         if isinstance(item, Statement):
             if self.flow.active:
-                await self.statement(item.text, background=item.background)
-            elif self.session.interactive and not any(self.including):
+                await submit(self, Asked(item, background=item.background))
+            elif self.at_prompt:
                 self.diagnostics.say("passed over: \\endif or Ctrl-C ends the \\if")
             return
         if not self.offer_commands:
@@ -251,12 +274,7 @@ class Shell:
             return
         from sqlshell.shell.commands.command import find
 
-        found = find(self.commands, item.name)
-        if item.statement is not None and not found.submits:
-            if found.name in FLOW:
-                raise UsageError(f"\\{item.name} stands between statements", "end the statement before it with ;")
-            await self.statement(item.statement.text)
-        await self._command(found, item)
+        await self._command(find(self.commands, item.name), item)
 
     async def _look_ahead(self, items: Sequence[Item], number: int, *, stop: bool) -> None:
         """Have the statements from this one on sent together, where that is possible and nobody sees the difference."""
@@ -282,6 +300,9 @@ class Shell:
             self.diagnostics.warn(said)
 
     async def _command(self, found: Command, item: CommandText) -> None:
+        if found.name in FLOW:
+            self.flow.leaves(found.name, self.buffer.scanner)
+        self.buffer.settle()
         args = item.args if self.flow.asks(found.name) else "false"
         depth = self.flow.depth
         try:
@@ -291,11 +312,17 @@ class Shell:
                 self.flow.refuse(found.name)
             raise
         finally:
+            self.flow.enters(self.buffer.scanner)
             self.session.skipping = not self.flow.active
         if effect is not None:
             from sqlshell.shell.actions import perform
 
-            await perform(self, effect, item)
+            await perform(self, effect, item.name)
+
+    @property
+    def at_prompt(self) -> bool:
+        """Whether a person typed what is being run."""
+        return self.session.interactive and not any(self.including)
 
     async def interruptible(self, work: Coroutine[Any, Any, Given], name: str) -> Given:
         """Wait for what Ctrl-C may end. Raises Interrupted when it did."""
@@ -313,8 +340,9 @@ class Shell:
                 self.session.running = None
                 self.foreground.progress.hide()
 
-    def forget_conditions(self) -> None:
-        """Ctrl-C at the prompt: what is entered next runs."""
+    def forget_unfinished(self) -> None:
+        """Ctrl-C at the prompt: what is entered next is a statement of its own, and runs."""
+        self.buffer.clear()
         with contextlib.suppress(UsageError):
             self.flow.close(0)
         self.session.skipping = False
@@ -340,19 +368,6 @@ class Shell:
         if failed != Exit.DONE:
             raise Told(failed)
 
-    async def statement(
-        self,
-        sql: str,
-        consumer: Consumer | None = None,
-        *,
-        expanded: bool = False,
-        output: str = "",
-        background: bool = False,
-        own: bool = True,
-    ) -> None:
-        """Run one statement, with the values of its variables. See submit()."""
-        await submit(self, Asked(sql, consumer, expanded, output, background, own))
-
     def announce(self, text: str) -> None:
         """Tell of something that a person at a prompt wants to know in any case."""
         if self.session.interactive:
@@ -360,8 +375,8 @@ class Shell:
         else:
             self.diagnostics.note(text)
 
-    def _tell(self, error: ShellError, name: str, item: Item | None) -> None:
+    def _tell(self, error: ShellError, name: str) -> None:
         if self.exit == Exit.DONE:
             self.exit = error.exit
         if not isinstance(error, Told):
-            tell(error, name, item, self.last_text, self.diagnostics, self.hooks.catalog.everything)
+            tell(error, name, self.line, self.buffer.last.text, self.diagnostics, self.hooks.catalog.everything)

@@ -14,7 +14,8 @@ from sqlshell.errors import ShellError, StatementError, Unreadable, Where
 from sqlshell.interface import sqlstate
 from sqlshell.shell.port import Consumer
 from sqlshell.sql.kinds import reads_only
-from sqlshell.sql.scanner import Statement, copies_in, split
+from sqlshell.sql.scanner import Statement, copies_in
+from sqlshell.sql.scripts import split
 
 if TYPE_CHECKING:
     from sqlshell.shell.shell import Shell
@@ -23,39 +24,41 @@ if TYPE_CHECKING:
 class Asked(Struct, frozen=True):
     """A statement, and what becomes of its result: `consumer` takes it in the place of whoever shows results.
 
-    `own` says that the person wrote its text, so that files it names may be sent and variables be filled in.
+    A `final` text has no variables that would be filled in.
     """
 
-    sql: str
+    statement: Statement
     consumer: Consumer | None = None
     expanded: bool = False
     output: str = ""
     background: bool = False
-    own: bool = True
+    final: bool = False
 
 
 async def submit(shell: Shell, asked: Asked) -> None:
     """Run it; what the values of its variables make of it may be several statements. Raises ShellError."""
-    if asked.own and ":" in asked.sql:
-        filled, own = shell.variables.fill(asked.sql)
-        if filled is not asked.sql:
-            # What came from elsewhere is never a command.
-            parts = [item.text for item in split(filled, commands=False) if isinstance(item, Statement)]
-            if any(map(copies_in, parts)) and not copies_in(asked.sql):
-                raise Unreadable(
-                    "a variable makes this COPY … FROM STDIN, so its data cannot be told from statements",
-                    "write FROM STDIN in the statement itself; the script ends here",
-                )
-            for part in parts[:-1]:
-                await _one(shell, Asked(part, own=own))
-            for part in parts[-1:]:
-                await _one(shell, replace(asked, sql=part, own=own))
-            return
+    given = asked.statement
+    shell.line = given.line or shell.line
+    if not asked.final and (given.settled or ":" in given.text):
+        settled = given.text[: given.settled]
+        filled, own = shell.variables.fill(given.text[given.settled :])
+        # What came from elsewhere is never a command.
+        parts = [item for item in split(settled + filled, commands=False) if isinstance(item, Statement)]
+        if any(copies_in(part.text) for part in parts) and not copies_in(given.text):
+            raise Unreadable(
+                "a variable makes this COPY … FROM STDIN, so its data cannot be told from statements",
+                "write FROM STDIN in the statement itself; the script ends here",
+            )
+        for number, part in enumerate(parts, 1):
+            shell.buffer.last = replace(part, own=own and given.own)
+            await _one(shell, asked if number == len(parts) else Asked(part))
+        return
+    shell.buffer.last = given
     await _one(shell, asked)
 
 
 async def _one(shell: Shell, asked: Asked) -> None:
-    options, sql = shell.session.options, asked.sql
+    options, sql = shell.session.options, shell.buffer.last.text
     if options.echo:
         shell.diagnostics.say(sql)
     if copies_in(sql):
@@ -68,19 +71,18 @@ async def _one(shell: Shell, asked: Asked) -> None:
     shown = not asked.output and not shell.outlet.exporting and asked.consumer is None
     if shell.session.embedded and shell.session.interactive and shown and not asked.background:
         limit = options.rowlimit or None
-    shell.last_text, shell.last_local = sql, False
+    shell.buffer.last_local = False
     if shell.ahead is not None and not shell.ahead.done:
         await _run(shell, shell.ahead.next(), asked, shell.ahead.taken)
         return
     await shell.policy.check(sql, shell.hooks.ask)
-    sql, files = shell.attachments.of(sql, own=asked.own)
+    sql, files = shell.attachments.of(sql, own=shell.buffer.last.own)
     # To the embedded service nothing is sent twice: it cannot be out of reach.
     submission = Submission(sql, files, limit, not shell.session.embedded and reads_only(sql))
     if shell.offline is not None:
         shell.offline(submission, shell.session.context)
     elif asked.background:
         job = shell.background.start(submission, shell.session.context)
-        shell.session.last_job = job.number
         shell.announce(f"[{job.number}] runs in the background; \\jobs lists it")
     else:
         await _run(shell, submission, asked)

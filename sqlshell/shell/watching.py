@@ -14,22 +14,28 @@ from sqlshell.result import Result
 from sqlshell.shell.outlet import live
 from sqlshell.shell.port import Again
 from sqlshell.shell.rows import collect, table_of
+from sqlshell.shell.submitting import Asked, submit
 
 if TYPE_CHECKING:
     from sqlshell.result import Rows
     from sqlshell.shell.shell import Shell
+    from sqlshell.sql.items import Statement
 
 MOST_ROWS = 10_000
 """Rows of one result that are drawn over at most; nobody sees more."""
 
 
-async def again(shell: Shell, sql: str, asked: Again) -> None:
-    """Run it until its times are over, its rows are too few, or a person has seen enough. Raises as running does."""
+async def again(shell: Shell, statement: Statement | None, asked: Again) -> None:
+    """Run it, or the last statement, until its times are over, its rows are too few, or a person has seen enough.
+
+    Raises as running does.
+    """
     view = _View(shell, asked)
     done = 0
     while True:
         began = time.monotonic()
-        await shell.statement(sql, view.show if asked.redraw else None)
+        shown = view.show if asked.redraw else None
+        await submit(shell, Asked(statement or shell.buffer.last, shown, final=statement is None))
         done += 1
         if (asked.times and done >= asked.times) or (asked.redraw and view.rows < asked.least) or view.alone:
             return

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
+from sqlshell.sql import patterns
 from sqlshell.sql.items import State
 
 
@@ -89,3 +90,12 @@ class Body:
         self._ending = self._from = False
         if self._kind is _Kind.HEAD:
             self._kind = _Kind.PLAIN
+
+
+def unusual(statement: str) -> bool:
+    """Whether a statement may have semicolons in a body, or data after it."""
+    if statement[0] not in "cC":
+        return False
+    if patterns.FUNCTION.match(statement):
+        return "begin" in statement.lower()
+    return statement[:4].lower() == "copy" and "stdin" in statement.lower()

@@ -30,7 +30,8 @@ class Statement(Struct, frozen=True):
     `text` runs from the first token to the last character before the closing `;` that is not blank, as written, but for
     `\\;`, `\\:` and `\\\\`, of which it has the second character. `line` (from 1) and `offset` (characters in the whole
     input) are those of the first token. `terminated` is False for what the end of the input ended, `background` is True
-    for what ended in `;&`.
+    for what ended in `;&`. The first `settled` characters have the values of their variables already; `own` says that
+    none of these values came from a service.
     """
 
     text: str
@@ -38,20 +39,20 @@ class Statement(Struct, frozen=True):
     offset: int
     terminated: bool
     background: bool = False
+    settled: int = 0
+    own: bool = True
 
 
 class Command(Struct, frozen=True):
     """One backslash command.
 
     `name` comes without the backslash, `args` is the rest of its line up to the next command outside quotes, as written
-    and stripped. `statement` is the one that the command ends in the place of `;` (`select 1 \\gx`), None when there is
-    none. `line` (from 1) and `offset` (characters in the whole input) are those of the backslash.
+    and stripped. `line` (from 1) and `offset` (characters in the whole input) are those of the backslash.
     """
 
     name: str
     args: str
     line: int
-    statement: Statement | None
     offset: int
 
 

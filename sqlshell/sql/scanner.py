@@ -1,148 +1,133 @@
 """Splits scripts into statements and backslash commands, piece by piece, by psql's lexical rules.
 
 Every piece of text is looked at once: what the scanner is inside of is kept from one piece to the next, so that neither
-long statements nor small pieces cost more than their length. Only the unfinished statement is held.
+long statements nor small pieces cost more than their length. Only the unfinished statement is held. A command does not
+end it, and is no part of it: whether it sends it, clears it or leaves it alone is for the reader to say.
 """
 
 from __future__ import annotations
 
-import enum
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
 from sqlshell.sql import patterns
-from sqlshell.sql.bodies import Body
-from sqlshell.sql.copydata import CopyData
+from sqlshell.sql.bodies import Body, unusual
 from sqlshell.sql.items import Command, Item, State, Statement
+from sqlshell.sql.pieces import Pieces
 from sqlshell.sql.spans import BlockComment, DollarString, EscapeString, LineComment, Quote, Span
+from sqlshell.sql.unfinished import Joint, Unfinished
 
-__all__ = ["Command", "Item", "Scanner", "State", "Statement", "complete", "copies_in", "split"]
+__all__ = ["Command", "Item", "Scanner", "State", "Statement", "copies_in"]
 
 _LONGEST_WORD: Final = len("application") + 1
 _BYTE_ORDER_MARK: Final = "\ufeff"
-
-
-class _Joint(enum.Enum):
-    """What came since an E'' string was closed: a quote goes on with it at once, or on a later line."""
-
-    NONE = enum.auto()
-    CLOSED = enum.auto()
-    BLANK = enum.auto()
-    NEW_LINE = enum.auto()
 
 
 class Scanner:
     """Takes a script in pieces that may end anywhere, and gives back what is complete.
 
     `line` is the number of the script's first line; without `commands` a backslash is a character like any other.
+
+    After feed() and close(), read() is called until it gives nothing. At a command the reader may take() the statement.
     """
 
     def __init__(self, *, line: int = 1, commands: bool = True) -> None:
         self._line = line
         self._commands = commands
         self._base = 0  # characters before the text
-        self._text = ""
+        self._pieces = Pieces()  # what has not been looked at
+        self._text = ""  # what is being looked at
+        self._position = 0  # where in the text the next read() begins
         self._counted = 0  # where in the text the lines are counted up to
+        self._closing = False
         self._held: list[str] = []  # what only the next piece decides about
         self._in_command = False  # what is held is a backslash command
         self._span: Span | None = None
         self._word = ""  # the start of a word that the last piece ended in
-        self._parts: list[str] = []  # the statement's text from earlier pieces
         self._last: Statement | None = None  # a statement whose `;` ended the last piece: a `&` may yet follow
-        self._copies = 0  # statements whose data come behind the present line, or have begun
-        self._data: CopyData | None = None
-        self._clear()
-
-    def _clear(self) -> None:
-        self._started = False
-        self._taken = 0  # where the statement's text begins that is not in the parts yet
-        self._start_line = self._start_offset = 0
-        self._depth = 0
-        self._body = Body()
-        self._joint = _Joint.NONE
-        self._parts.clear()
+        self.unfinished = Unfinished()
 
     @property
     def state(self) -> State:
         """What the text so far ends inside of; READY when nothing is pending but blanks and comments."""
-        if self._data is not None:
+        if self._pieces.in_data:
             return State.COPY_DATA
         if self._in_command:
             return State.COMMAND
         if self._span and self._span.state:
             return self._span.state
-        if self._depth:
+        if self.unfinished.depth:
             return State.PARENTHESIS
-        return self._body.state or (State.STATEMENT if self._started or self._held else State.READY)
+        return self.unfinished.body.state or (State.STATEMENT if self.unfinished.started or self._held else State.READY)
 
     @property
     def pending(self) -> str:
         """The text of the unfinished statement, "" when there is none."""
-        self._parts[:] = ["".join(self._parts)]
-        undecided = "" if self._in_command or (self._span and not self._started) else "".join(self._held)
-        return self._parts[0] + undecided
+        self.unfinished.parts[:] = ["".join(self.unfinished.parts)]
+        undecided = "" if self._in_command or (self._span and not self.unfinished.started) else "".join(self._held)
+        return self.unfinished.parts[0] + undecided
 
-    def feed(self, chunk: str) -> list[Item]:
-        """The statements and commands that are complete with this piece of the script, in order. Raises nothing."""
+    def feed(self, piece: str) -> None:
+        """The next piece of the script."""
+        self._pieces.feed(piece)
+
+    def close(self) -> None:
+        """The end of the script, which ends its last statement too: that needs no `;`."""
+        self._pieces.feed("\n")
+        self._closing = True
+
+    def read(self) -> list[Item]:
+        """What is complete, in order: up to the next command and with it, or nothing where more text is needed."""
         items: list[Item] = []
-        position = 0
-        while position < len(chunk):
-            if self._data is not None:
-                position = self._skip_data(chunk, position)
-            elif self._copies:
-                position = self._line_before_data(chunk, position, items)
-            else:
-                position = self._scan(chunk, position, items)
+        while self._text or self._begin():
+            self._scan(items)
+            if items and isinstance(items[-1], Command):
+                return items
+        if self._closing:
+            self._closing = False
+            if self.unfinished.started:
+                items.append(self._statement("", terminated=False))
+            self._span = None
+            self._pieces.end()
+            self._word = ""
+            self._held.clear()
         return items
 
-    def _skip_data(self, text: str, position: int) -> int:
-        assert self._data is not None
-        stop, closed = self._data.skip(text, position)
-        self._line += text.count("\n", position, stop)
-        self._base += stop - position
-        if closed:
-            self._copies -= 1
-            self._data = CopyData() if self._copies else None
-        return stop
+    def _begin(self) -> bool:
+        """Whether there is text to look at now."""
+        piece = self._pieces.take()
+        self._line += self._pieces.lines
+        self._base += self._pieces.skipped
+        if self._in_command and "\n" not in piece:
+            self._held.append(piece)
+            self._pieces.used_up(piece)
+            return bool(piece) and self._begin()
+        self._text = "".join([*self._held, piece]) if piece else ""
+        if self._text:
+            self._held.clear()
+            self._in_command = False
+            self._counted = self.unfinished.taken = 0
+            self._position = 1 if self._base == 0 and self._text.startswith(_BYTE_ORDER_MARK) else 0
+        return bool(self._text)
 
-    def _line_before_data(self, text: str, position: int, items: list[Item]) -> int:
-        """The rest of a line on which a COPY ended: its data begin with the next one, whatever else began on this."""
-        end = text.find("\n", position) + 1
-        line = text[position : end or len(text)]
-        start = 0
-        while start < len(line):
-            start = self._scan(line, start, items)
-        if end:
-            self._data = CopyData()
-        return end or len(text)
-
-    def _scan(self, chunk: str, start: int, items: list[Item]) -> int:
-        """Read SQL and commands from `start`, as far as behind a COPY whose data follow; gives back where that is."""
-        if self._in_command and "\n" not in chunk[start:]:
-            self._held.append(chunk[start:])
-            return len(chunk)
-        text = self._text = "".join([*self._held, chunk[start:]]) if self._held else chunk
-        before = len(text) - len(chunk)
-        position = 0 if self._held else start
-        self._held.clear()
-        self._in_command = False
-        self._counted = self._taken = position
-        self._base -= position
-        copies = self._copies
-        if self._base + position == 0 and text.startswith(_BYTE_ORDER_MARK):
-            position = 1
+    def _scan(self, items: list[Item]) -> None:
+        """Look at the text up to the next command, or up to the end of a COPY whose line has not been told apart."""
+        text, position = self._text, self._position
         if self._last is not None:
             items.append(self._last)
             self._last = None
             position = self._terminated(text, position, items)
-        consumed = len(text)
         while position < len(text):
-            if not self._started and not self._span:
+            if self._pieces.split:
+                self._pieces.give_back(text[position:])
+                break
+            if not self.unfinished.started and not self._span:
                 position = _end(patterns.BETWEEN, text, position)
                 whole = patterns.WHOLE_STATEMENT.match(text, position)
-                if whole and text[position] not in ".!" and not _unusual(whole[1]):
+                if whole and text[position] not in ".!" and not unusual(whole[1]):
                     start, stop = whole.span(1)
                     written = text[start:stop].rstrip(patterns.BLANKS)
                     items.append(Statement(written, self._line_at(start), self._base + start, True))
@@ -153,30 +138,42 @@ class Scanner:
                 self._held.append(text[position:])
                 break
             position = gone_to
-            if self._copies > copies:
-                consumed = position
-                break
-        self._line_at(position)
-        if self._started:
-            self._parts.append(text[self._taken : position])
-        self._base += position
-        self._text = ""
-        return consumed - before
+            if items and isinstance(items[-1], Command):
+                self._position = position
+                return
+        if position == len(text):
+            self._pieces.used_up(text)
+        self._used_up(position)
 
-    def close(self) -> list[Item]:
-        """What the end of the script completes: the last statement needs no `;`. The scanner is done with after it."""
-        items = self.feed("\n")
-        if self._started:
-            items.append(self._statement("", terminated=False))
-        self._span = self._data = None
-        self._copies = 0
-        self._word = ""
-        self._held.clear()
-        return items
+    def items(self, piece: str | None) -> Iterator[Item]:
+        """feed(), or close() for None, and all that read() gives, for a reader who takes nothing."""
+        if piece is None:
+            self.close()
+        else:
+            self.feed(piece)
+        while found := self.read():
+            yield from found
+
+    def take(self) -> Statement | None:
+        """The statement that a command ends in the place of `;`: it is pending no more. None where there is none."""
+        return self._statement("", terminated=True) if self.unfinished.started else None
+
+    def back(self, mark: Unfinished) -> None:
+        """Go on with the unfinished statement as it was at an earlier command; `mark` is a copy of it."""
+        self.unfinished = mark.copied()
+        self.unfinished.taken = self._position
 
     def forget(self) -> None:
         """Let the text of the unfinished statement go, for a reader who only wants the state."""
-        self._parts.clear()
+        self.unfinished.parts.clear()
+
+    def _used_up(self, position: int) -> None:
+        self._line_at(position)
+        if self.unfinished.started:
+            self.unfinished.parts.append(self._text[self.unfinished.taken : position])
+        self._base += position
+        self._text = ""
+        self._position = self._counted = self.unfinished.taken = 0
 
     def _line_at(self, position: int) -> int:
         self._line += self._text.count("\n", self._counted, position)
@@ -184,11 +181,11 @@ class Scanner:
         return self._line
 
     def _start(self, position: int) -> None:
-        self._started = True
-        self._taken = position
-        self._start_line = self._line_at(position)
-        self._start_offset = self._base + position
-        self._body = Body(self._text[position])
+        self.unfinished.started = True
+        self.unfinished.taken = position
+        self.unfinished.line = self._line_at(position)
+        self.unfinished.offset = self._base + position
+        self.unfinished.body = Body(self._text[position])
 
     def _terminated(self, text: str, position: int, items: list[Item]) -> int:
         """Past the `;` of the last item: a `&` right behind it belongs to it."""
@@ -204,10 +201,11 @@ class Scanner:
         return position
 
     def _statement(self, rest: str, *, terminated: bool) -> Statement:
-        text = "".join([*self._parts, rest]).rstrip(patterns.BLANKS)
-        statement = Statement(text, self._start_line, self._start_offset, terminated)
-        self._copies += self._body.copies_in and terminated
-        self._clear()
+        text = "".join([*self.unfinished.parts, rest]).rstrip(patterns.BLANKS)
+        now = self.unfinished
+        statement = Statement(text, now.line, now.offset, terminated, False, min(now.settled, len(text)), now.own)
+        self._pieces.copies += now.body.copies_in and terminated
+        self.unfinished = Unfinished()
         return statement
 
     def _step(self, text: str, position: int, items: list[Item]) -> int | None:
@@ -215,7 +213,7 @@ class Scanner:
         if self._span:
             stop, closed = self._span.skip(text, position)
             if closed:
-                self._joint = _Joint.CLOSED if isinstance(self._span, EscapeString) else self._joint
+                self.unfinished.joint = Joint.CLOSED if isinstance(self._span, EscapeString) else self.unfinished.joint
                 self._span = None
             return stop if closed or stop > position else None
         if self._word:
@@ -226,7 +224,7 @@ class Scanner:
         first = text[start]
         if first in "-/\\" and start + 1 == len(text):
             return None
-        if first in ".!" and not self._started and self._commands and "\n" not in text[start:]:
+        if first in ".!" and not self.unfinished.started and self._commands and "\n" not in text[start:]:
             self._in_command = True
             return None
         if text.startswith("--", start):
@@ -234,11 +232,11 @@ class Scanner:
             return start + 2
         if text.startswith("/*", start):
             self._span = BlockComment()
-            self._joint = _Joint.NONE
+            self.unfinished.joint = Joint.NONE
             return start + 2
         if first == "\\":
             return self._backslash(text, start, items)
-        if not self._started:
+        if not self.unfinished.started:
             if first in ".!" and self._commands:
                 dotted = patterns.DOTTED.match(text, start)
                 if dotted is not None:
@@ -248,37 +246,37 @@ class Scanner:
 
     def _before_token(self, text: str, position: int) -> int:
         """Past everything that cannot matter."""
-        if not self._started:
+        if not self.unfinished.started:
             return _end(patterns.BLANK_OR_SEMICOLON, text, position)
-        if self._joint is _Joint.NONE and not self._body.watching:
+        if self.unfinished.joint is Joint.NONE and not self.unfinished.body.watching:
             return _end(patterns.UNTIL_TOKEN, text, position)
         blank = _end(patterns.BLANK, text, position)
         end = _end(patterns.BETWEEN_WORDS, text, blank)
         if end > blank:
             self._break()
-        elif self._joint is not _Joint.NONE and blank > position:
-            new_line = self._joint is _Joint.NEW_LINE or patterns.LINE_END.search(text, position, blank)
-            self._joint = _Joint.NEW_LINE if new_line else _Joint.BLANK
+        elif self.unfinished.joint is not Joint.NONE and blank > position:
+            new_line = self.unfinished.joint is Joint.NEW_LINE or patterns.LINE_END.search(text, position, blank)
+            self.unfinished.joint = Joint.NEW_LINE if new_line else Joint.BLANK
         return end
 
     def _break(self) -> None:
-        self._joint = _Joint.NONE
-        self._body.other()
+        self.unfinished.joint = Joint.NONE
+        self.unfinished.body.other()
 
     def _token(self, text: str, start: int, first: str, items: list[Item]) -> int:
         match first:
-            case "'" if self._joint in (_Joint.CLOSED, _Joint.NEW_LINE):
+            case "'" if self.unfinished.joint in (Joint.CLOSED, Joint.NEW_LINE):
                 self._span = EscapeString()
             case "'" | '"' | "`":
                 self._span = Quote(first)
             case "$":
                 self._span = DollarString()
             case "(":
-                self._depth += 1
+                self.unfinished.depth += 1
             case ")":
-                self._depth = max(0, self._depth - 1)
-            case ";" if not self._depth and not self._body.state:
-                items.append(self._statement(text[self._taken : start], terminated=True))
+                self.unfinished.depth = max(0, self.unfinished.depth - 1)
+            case ";" if not self.unfinished.depth and not self.unfinished.body.state:
+                items.append(self._statement(text[self.unfinished.taken : start], terminated=True))
                 return self._terminated(text, start + 1, items)
             case _ if patterns.WORD.match(text, start):
                 return self._word_on(text, start)
@@ -297,52 +295,45 @@ class Scanner:
             self._break()
             self._span = EscapeString()
             return end + 1
-        self._joint = _Joint.NONE
-        self._body.word(word, self._depth)
+        self.unfinished.joint = Joint.NONE
+        self.unfinished.body.word(word, self.unfinished.depth)
         return end
 
     def _backslash(self, text: str, start: int, items: list[Item]) -> int | None:
         named = patterns.COMMAND.match(text, start) if self._commands else None
         if not named:
-            if not self._started:
+            if not self.unfinished.started:
                 self._start(start)
             self._break()
             if text[start + 1] not in ";:\\" or not self._commands:
                 return start + 1
-            self._parts.append(text[self._taken : start])
-            self._taken = start + 1
+            self.unfinished.parts.append(text[self.unfinished.taken : start])
+            self.unfinished.taken = start + 1
+            self.unfinished.escaped = True
             return start + 2
         line_end = text.find("\n", start)
         if line_end < 0:
             self._in_command = True
             return None
-        statement = self._statement(text[self._taken : start], terminated=True) if self._started else None
         name, stop = named[1], named.end()
         # Another shell reads the rest of that line, and its backslashes are its own.
         end = line_end if name == "!" else _end(patterns.ARGUMENTS, text, stop)
+        items.append(Command(name, text[stop:end].strip(patterns.BLANKS), self._line_at(start), self._base + start))
+        separated = text.startswith("\\\\", end)
         if name == "copy":
-            self._copies += copies_in(f"copy {text[stop:end]}")
-        items.append(
-            Command(name, text[stop:end].strip(patterns.BLANKS), self._line_at(start), statement, self._base + start)
-        )
-        return end + 2 if text.startswith("\\\\", end) else end
+            self._pieces.copies += copies_in(f"copy {text[stop:end]}")
+        if self.unfinished.started:
+            self.unfinished.leave_out(text[self.unfinished.taken : start], separated=separated)
+            self.unfinished.taken = end + 2 if separated else end
+        return end + 2 if separated else end
 
     def _dotted(self, text: str, named: re.Match[str], items: list[Item]) -> int:
         """A command of another shell, which takes the rest of its line."""
         start, stop = named.span()
         line_end = text.find("\n", stop)
         args = text[stop:line_end].strip(patterns.BLANKS).removesuffix(";").rstrip(patterns.BLANKS)
-        items.append(Command(named[0], args, self._line_at(start), None, self._base + start))
+        items.append(Command(named[0], args, self._line_at(start), self._base + start))
         return line_end
-
-
-def _unusual(statement: str) -> bool:
-    """Whether it may have semicolons in a body, or data behind it."""
-    if statement[0] not in "cC":
-        return False
-    if patterns.FUNCTION.match(statement):
-        return "begin" in statement.lower()
-    return statement[:4].lower() == "copy" and "stdin" in statement.lower()
 
 
 def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
@@ -350,23 +341,10 @@ def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
     return found.end() if found else position
 
 
-def split(text: str, *, commands: bool = True) -> list[Item]:
-    """Everything in a whole script, in order."""
-    scanner = Scanner(commands=commands)
-    return [*scanner.feed(text), *scanner.close()]
-
-
 def copies_in(statement: str) -> bool:
     """Whether a statement is COPY … FROM STDIN, whose data come from where it was written."""
     if "stdin" not in statement.lower():
         return False
     scanner = Scanner(commands=False)
-    scanner.feed(f"{statement}\n;\n")
+    _ = [*scanner.items(f"{statement}\n;\n")]
     return scanner.state is State.COPY_DATA
-
-
-def complete(text: str) -> bool:
-    """Whether nothing in the text is unfinished: it ends in a `;` or a backslash command, or is blank."""
-    scanner = Scanner()
-    scanner.feed(text + "\n")
-    return scanner.state is State.READY

@@ -124,8 +124,8 @@ def splitting(size: int = 50_000_000, reference_size: int = 1_000_000) -> Iterat
         began = time.perf_counter()
         with path.open() as file:
             while chunk := file.read(1 << 16):
-                count += sum(1 for _ in scanner.feed(chunk))
-        count += sum(1 for _ in scanner.close())
+                count += sum(1 for _ in scanner.items(chunk))
+        count += sum(1 for _ in scanner.items(None))
         ours = (time.perf_counter() - began) / size
     yield Row(
         f"{size // 1_000_000} MB script split ({count:,} statements)",

@@ -115,7 +115,6 @@ def test_no_commands(program: Program) -> None:
         ("\\elif 1", "without \\if", 2),
         ("\\if 1\n\\else\n\\elif 1\n\\endif", "after \\else", 2),
         ("\\if 1\n\\else\n\\else\n\\endif", "twice", 2),
-        ("select\n\\if 1\n2;\n\\endif", "between statements", 2),
         ("\\set a-b 1", "no name of a variable", 2),
         ("\\unset", "needs NAME", 2),
         ("\\set x 'a", "not closed", 2),
@@ -131,7 +130,8 @@ def test_no_commands(program: Program) -> None:
         ("select 1 \\repeat", "needs TIMES", 2),
         ("select 1 \\repeat 0", "from 1", 2),
         ("\\w", "needs FILE", 2),
-        ("\\w nope/x.sql", "cannot be written", 1),
+        ("\\w x.sql", "no statement to write", 2),
+        ("select 1 \\w nope/x.sql", "cannot be written", 1),
         ("\\cd nope", "nope", 2),
         ("\\ir nope.sql", "nope.sql", 2),
         (".nope", "no command .nope", 2),
@@ -233,7 +233,7 @@ def test_words_for_nobody(tmp_path: Path) -> None:
 def test_buffers_and_files(program: Program) -> None:
     script = "select 1 as a \\w one.sql\n\\i one.sql\n\\! echo shell\n\\echo :SHELL_EXIT_CODE\n"
     done = program("-q", "--format", "csv", stdin=script)
-    assert done.out == "a\n1\na\n1\nshell\n0\n"
+    assert done.out == "a\n1\nshell\n0\na\n1\n"
 
 
 def test_scripts_beside_scripts(program: Program, tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ def states(text: str) -> list[State]:
     scanner = Scanner()
     found = [State.READY]
     for line in text.split("\n"):
-        scanner.feed(line + "\n")
+        for _ in scanner.items(line + "\n"):
+            pass
         found.append(scanner.state)
     return found
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlshell.sql.scanner import Command, Scanner, State, Statement, complete, copies_in, split
+from sqlshell.sql.scanner import Command, Item, Scanner, State, Statement, copies_in
+from sqlshell.sql.scripts import complete, split
 
 HOSTILE = (
     "1\tx;delete from t;",
@@ -54,12 +55,13 @@ def test_data_lines_are_skipped(script: str, line: str) -> None:
 )
 def test_the_ends_of_pieces_do_not_matter(script: str, lines: list[str], sizes: list[int]) -> None:
     text = script.format(data="".join(f"{line}\n" for line in lines))
-    scanner, items, position, turn = Scanner(), [], 0, 0
+    scanner, position, turn = Scanner(), 0, 0
+    items: list[Item] = []
     while position < len(text):
         size = sizes[turn % len(sizes)]
-        items += scanner.feed(text[position : position + size])
+        items += scanner.items(text[position : position + size])
         position, turn = position + size, turn + 1
-    items += scanner.close()
+    items += scanner.items(None)
     assert items == split(text)
     for item in items:
         assert item.line == text.count("\n", 0, item.offset) + 1
@@ -87,7 +89,7 @@ def test_commands_make_no_difference() -> None:
 
 def test_a_prompt_waits_for_the_end_of_the_data() -> None:
     scanner = Scanner()
-    scanner.feed("copy t from stdin;\n1\n")
+    assert len([*scanner.items("copy t from stdin;\n1\n")]) == 1
     assert scanner.state is State.COPY_DATA
     assert not complete("copy t from stdin;")
     assert not complete("copy t from stdin;\n1;")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlshell.sql.scanner import Command, Item, Scanner, State, Statement, complete, split
+from sqlshell.sql.scanner import Command, Item, Scanner, State, Statement
+from sqlshell.sql.scripts import complete, split
 
 FRAGMENTS = (
     *("'", '"', "`", "$", "$$", "$a$", "$1", "a$b$", ";", "(", ")", "--", "/*", "*/", "-", "/", "*", "E'", "e", "U&'"),
@@ -39,20 +39,13 @@ FRAGMENTS = (
 scripts = st.lists(st.sampled_from(FRAGMENTS), max_size=40).flatmap(
     lambda parts: st.sampled_from(("", " ", "\n")).map(lambda joint: joint.join(parts))
 )
+BLANKS = " \t\n\r\f\v"
 any_examples = settings(deadline=None, max_examples=150, derandomize=True)
 
 
 def texts(script: str) -> list[str]:
-    """The statements alone, those that commands end among them."""
-    return [statement.text for statement in statements(split(script))]
-
-
-def statements(items: list[Item]) -> Iterator[Statement]:
-    for item in items:
-        if isinstance(item, Statement):
-            yield item
-        elif item.statement:
-            yield item.statement
+    """The statements alone."""
+    return [item.text for item in split(script) if isinstance(item, Statement)]
 
 
 def commands(script: str) -> list[tuple[str, str]]:
@@ -61,7 +54,12 @@ def commands(script: str) -> list[tuple[str, str]]:
 
 def fed(pieces: list[str]) -> list[Item]:
     scanner = Scanner()
-    return [*(item for piece in pieces for item in scanner.feed(piece)), *scanner.close()]
+    return [item for piece in (*pieces, None) for item in scanner.items(piece)]
+
+
+def drain(scanner: Scanner, piece: str) -> None:
+    for _ in scanner.items(piece):
+        pass
 
 
 def without_comments(text: str) -> str:
@@ -82,33 +80,39 @@ def without_comments(text: str) -> str:
     return "".join(left)
 
 
-def end_of(statement: Statement, script: str) -> int:
-    """Where the statement ends in the script; fails when it is not what stands there."""
-    written = "".join(rf"\\?{re.escape(c)}" if c in ";:\\" else re.escape(c) for c in statement.text)
-    found = re.compile(written).match(script, statement.offset)
+def end_of(statement: Statement, script: str, commands: list[Command]) -> int:
+    """Where the statement ends in the script; fails when it is not what stands there, the commands in it left out."""
+    written = [rf"\\?{re.escape(c)}" if c in ";:\\" else re.escape(c) for c in statement.text if c not in BLANKS]
+    found = re.compile(f"[{BLANKS}]*".join(written)).match(blanked(script, commands), statement.offset)
     assert found, statement
     return found.end()
+
+
+def blanked(script: str, commands: list[Command]) -> str:
+    for item in commands:
+        end = script.index(item.args, item.offset + 1 + len(item.name)) + len(item.args)
+        rest = end + len(script[end:]) - len(script[end:].lstrip(" \t\r\f\v"))
+        end = rest + 2 if script.startswith("\\\\", rest) else end
+        script = script[: item.offset] + " " * (end - item.offset) + script[end:]
+    return script
 
 
 @any_examples
 @given(scripts)
 def test_between_items_there_are_only_blanks_comments_and_semicolons(script: str) -> None:
     items, end, gaps = split(script), 0, []
+    commands = [item for item in items if isinstance(item, Command)]
     for item in items:
-        statement = item if isinstance(item, Statement) else item.statement
-        if statement:
-            assert statement.text
-            assert statement.line == script.count("\n", 0, statement.offset) + 1
-            gaps.append(script[end : statement.offset])
-            end = end_of(statement, script)
-        if isinstance(item, Command):
-            assert item.line == script.count("\n", 0, item.offset) + 1
-            gaps.append(script[end : item.offset])
+        assert item.line == script.count("\n", 0, item.offset) + 1
+        if isinstance(item, Statement):
+            assert item.text
+            gaps.append(blanked(script, commands)[end : item.offset])
+            end = end_of(item, script, commands)
+        else:
             assert script.startswith("\\" + item.name, item.offset)
-            end = script.index(item.args, item.offset + 1 + len(item.name)) + len(item.args)
-    gaps.append(script[end:])
+    gaps.append(blanked(script, commands)[end:])
     for gap in gaps:
-        assert not without_comments(gap).lstrip("\ufeff").replace("\\\\", "").strip(" \t\n\r\f\v;"), (gap, items)
+        assert not without_comments(gap).lstrip("\ufeff").strip(f"{BLANKS};"), (gap, items)
 
 
 @any_examples
@@ -125,9 +129,9 @@ def test_pieces_give_the_same_items_as_the_whole(script: str, cuts: list[int]) -
 @given(scripts)
 def test_pieces_leave_the_same_state_and_the_same_text(script: str) -> None:
     at_once, by_character = Scanner(), Scanner()
-    at_once.feed(script)
+    drain(at_once, script)
     for character in script:
-        by_character.feed(character)
+        drain(by_character, character)
     assert by_character.state is at_once.state
     assert by_character.pending == at_once.pending
 
@@ -220,31 +224,86 @@ def test_commands(script: str, expected: list[tuple[str, str]]) -> None:
     assert commands(script) == expected
 
 
-def test_a_command_ends_the_statement_before_it() -> None:
-    items = split("-- one\nselect 1,\r\n  2 \\gx out.csv\n\\x\nselect 3")
+def test_a_command_is_no_part_of_the_statement_that_it_stands_in() -> None:
+    items = split("-- one\nselect 1,\r\n  2 \\gx out.csv\n\\x\n  + 3;select 3")
     assert items == [
-        Command("gx", "out.csv", 3, Statement("select 1,\r\n  2", 2, 7, True), 22),
-        Command("x", "", 4, None, 34),
-        Statement("select 3", 5, 37, False),
+        Command("gx", "out.csv", 3, 22),
+        Command("x", "", 4, 34),
+        Statement("select 1,\r\n  2\n  + 3", 2, 7, True),
+        Statement("select 3", 5, 43, False),
     ]
+
+
+def test_a_command_may_send_the_statement_that_it_stands_in() -> None:
+    scanner = Scanner()
+    scanner.feed("select (\n1 \\g\nselect 2")
+    assert scanner.read() == [Command("g", "", 2, 11)]
+    assert (scanner.pending, scanner.state) == ("select (\n1 ", State.PARENTHESIS)
+    assert scanner.take() == Statement("select (\n1", 1, 0, True)
+    assert (scanner.pending, scanner.state) == ("", State.READY)
+    assert scanner.take() is None
+    scanner.close()
+    assert scanner.read() == [Statement("select 2", 3, 14, False)]
+    assert scanner.read() == []
+
+
+def test_text_since_a_mark_is_forgotten() -> None:
+    scanner = Scanner()
+    scanner.feed("select (\n\\if\n1); x (\n\\else\n2);\n")
+    assert scanner.read() == [Command("if", "", 2, 9)]
+    mark = scanner.unfinished.copied()
+    assert scanner.read() == [Statement("select (\n1)", 1, 0, True), Command("else", "", 4, 21)]
+    scanner.back(mark)
+    assert scanner.read() == [Statement("select (\n2)", 1, 0, True)]
+
+
+def test_a_text_with_values_is_no_longer_as_it_was_typed() -> None:
+    scanner = Scanner()
+    drain(scanner, "select :a \\p\n")
+    assert scanner.unfinished.rewritable
+    scanner.unfinished.settle("select 'one'\n", own=False)
+    assert not scanner.unfinished.rewritable
+    assert [*scanner.items(", :b;")] == []
+    assert [*scanner.items(None)] == [Statement("select 'one'\n, :b", 1, 0, True, False, 13, False)]
+    escaped = Scanner()
+    drain(escaped, "select 1\\; \\x\n")
+    assert not escaped.unfinished.rewritable
+
+
+@pytest.mark.parametrize(
+    ("script", "text"),
+    [
+        ("select 1\n\\x\n+ 2;", "select 1\n+ 2"),
+        ("select 1\n \t\\x\n\\x\n\n+ 2;", "select 1\n\n+ 2"),
+        ("select 1 \\x\n+ 2;", "select 1 \n+ 2"),
+        ("select 1 \\x \\\\ + 2;", "select 1  + 2"),
+        ("select 1 -- a\n\\x \\\\ + 2;", "select 1 -- a\n + 2"),
+        ("select 1 -- a\n\\x\n+ 2;", "select 1 -- a\n+ 2"),
+        ("select e'a'\n\\x\n'\\';';", "select e'a'\n'\\';'"),
+        ("begin\n\\x\napplication a b; end application;", "begin\napplication a b; end application"),
+    ],
+)
+def test_what_is_left_of_a_statement_without_its_commands(script: str, text: str) -> None:
+    assert texts(script) == [text]
+    assert [item.text for item in fed(list(script)) if isinstance(item, Statement)] == [text]
 
 
 def test_lines_begin_where_they_are_told() -> None:
     scanner = Scanner(line=7)
-    assert scanner.feed("\n\nselect 1;\n") == [Statement("select 1", 9, 2, True)]
+    assert [*scanner.items("\n\nselect 1;\n")] == [Statement("select 1", 9, 2, True)]
 
 
 def test_items_come_with_the_piece_that_completes_them() -> None:
     scanner = Scanner()
-    assert scanner.feed("select 1") == []
+    assert [*scanner.items("select 1")] == []
     assert scanner.pending == "select 1"
-    assert scanner.feed(" + 1; sel") == [Statement("select 1 + 1", 1, 0, True)]
-    assert scanner.feed("ect 2 \\g") == []
+    assert [*scanner.items(" + 1; sel")] == [Statement("select 1 + 1", 1, 0, True)]
+    assert [*scanner.items("ect 2 \\g")] == []
     assert scanner.state is State.COMMAND
     assert scanner.pending == "select 2 "
-    assert scanner.feed("x\n") == [Command("gx", "", 1, Statement("select 2", 1, 14, True), 23)]
-    assert scanner.pending == ""
-    assert scanner.close() == []
+    assert [*scanner.items("x\n")] == [Command("gx", "", 1, 23)]
+    assert scanner.pending == "select 2 \n"
+    assert [*scanner.items(None)] == [Statement("select 2", 1, 14, False)]
 
 
 @pytest.mark.parametrize(
@@ -269,19 +328,23 @@ def test_items_come_with_the_piece_that_completes_them() -> None:
 )
 def test_states(script: str, state: State) -> None:
     scanner = Scanner()
-    scanner.feed(script)
+    drain(scanner, script)
     assert scanner.state is state
-    scanner.close()
+    for _ in scanner.items(None):
+        pass
     assert scanner.state is State.READY
 
 
-@pytest.mark.parametrize("text", ["", " \n", "-- a", "select 1;", "select 1; -- a", "\\x", "select 1 \\gx", "a; b;"])
+@pytest.mark.parametrize(
+    "text", ["", " \n", "-- a", "select 1;", "select 1; -- a", "\\x", "select 1 \\gx", "a; b;", "a\n\\x\n"]
+)
 def test_complete(text: str) -> None:
     assert complete(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["select 1", "select ';", "select (1;", "$$;", "/* ;", "begin application a b;", "a; b"]
+    "text",
+    ["select 1", "select ';", "select (1;", "$$;", "/* ;", "begin application a b;", "a; b", "a \\x\n b", "'\n\\x"],
 )
 def test_incomplete(text: str) -> None:
     assert not complete(text)
@@ -290,9 +353,7 @@ def test_incomplete(text: str) -> None:
 def test_comments_alone_are_gone_over_once() -> None:
     block = ("/* filler; ' \" */ -- more; 'x'\n" * 2000).replace("\n", "\r\n")
     scanner = Scanner()
-    items = [item for _ in range(100) for item in scanner.feed(block)]
-    items += scanner.feed("select 1")
-    assert items == []
-    assert [(item.text, item.line) for item in scanner.close() if isinstance(item, Statement)] == [
+    assert [item for piece in [*[block] * 100, "select 1"] for item in scanner.items(piece)] == []
+    assert [(item.text, item.line) for item in scanner.items(None) if isinstance(item, Statement)] == [
         ("select 1", 200_001)
     ]

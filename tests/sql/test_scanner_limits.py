@@ -6,7 +6,8 @@ import tracemalloc
 
 import pytest
 
-from sqlshell.sql.scanner import Scanner, Statement, split
+from sqlshell.sql.scanner import Scanner, Statement
+from sqlshell.sql.scripts import split
 from tests.sql.test_scanner import fed
 
 MANY = 100_000
@@ -46,6 +47,8 @@ def test_hostile_text_is_no_statement(text: str) -> None:
 
 def test_many_commands_on_a_line() -> None:
     assert len(split("\\p" * MANY)) == MANY
+    assert len(split("select 1" + "\n\\p" * MANY)) == MANY + 1
+    assert len(split("select 1 " + "\\p" * MANY)) == MANY + 1
 
 
 def test_long_statements_in_small_pieces() -> None:
@@ -57,11 +60,11 @@ def test_only_the_pending_statement_is_held() -> None:
     long = "x;" * 200
     chunk = f"insert into a values (1, '{long}'); -- {long}\nselect E'\\'', $a$;$a$ /* /* e */ */;\n" * 75
     scanner, count = Scanner(), 0
-    scanner.feed(chunk)
+    assert len([*scanner.items(chunk)]) == 150
     tracemalloc.start()
     try:
         for _ in range(20_000_000 // len(chunk)):
-            count += len(scanner.feed(chunk))
+            count += len([*scanner.items(chunk)])
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -11,20 +11,19 @@ from typing import Any, Final
 
 import pytest
 
-from sqlshell.sql.scanner import Command, Scanner, Statement, split
+from sqlshell.sql.scanner import Command, Scanner, Statement
+from sqlshell.sql.scripts import split
 
 DATA: Final = Path(__file__).parent.parent / "data" / "splits"
 LEADING_COMMENT: Final = re.compile(r"\s*(?:--[^\n]*|/\*(?:(?!\*/).)*\*/)", re.DOTALL)
+
+SENDING: Final = {"g", "G", "gx", "gexec", "gset", "gdesc", "crosstab", "crosstabview", "watch"}
 
 NOT_AS_USQL: Final = {
     # psql takes a backslash inside parentheses for a command: it is how a person gets out of them.
     " select 1 (  \\g ) \n ;": (["select 1 ("], [("\\g", ")")], "="),
     # In psql `$tag$$` closes `$$`: its first `$` is not the closing tag's.
     "select $$\n\\v(\n$tag$$zz$$\\g$$\\g": (["select $$\n\\v(\n$tag$$zz$$"], [("\\g", "$$"), ("\\g", "")], "="),
-    # Every command ends the statement before it, and what becomes of that is the shell's to say.
-    "select * --\n\\v": (["select * --"], [("\\v", "")], "="),
-    "select 1\\echo 'pg://':foo'/':bar": (["select 1"], [("\\echo", "'pg://':foo'/':bar")], "="),
-    "select :'foo'\\echo 'pg://':bar'/' ": (["select :'foo'"], [("\\echo", "'pg://':bar'/'")], "="),
 }
 """The inputs that are split otherwise than usql splits them: statements, commands, state."""
 
@@ -64,8 +63,8 @@ def test_scripts_are_split_as_psql_and_parsers_split_them(name: str, scripts: in
 def test_scripts_in_characters_are_split_like_whole_ones() -> None:
     for script in [*read("sqlfluff.jsonl.gz")][::10]:
         scanner = Scanner()
-        items = [item for character in script["text"] for item in scanner.feed(character)]
-        assert items + scanner.close() == split(script["text"]), script["path"]
+        items = [item for piece in (*script["text"], None) for item in scanner.items(piece)]
+        assert items == split(script["text"]), script["path"]
 
 
 def without_semicolon(statement: str) -> str:
@@ -77,14 +76,13 @@ def test_shell_input_is_split_as_usql_splits_it() -> None:
     assert len(inputs) == 84
     for row in inputs:
         scanner = Scanner()
+        statements, commands = [], []
         # The line's end is what a person types it with.
-        items = scanner.feed(row["text"] + "\n")
-        statements = [item if isinstance(item, Statement) else item.statement for item in items]
-        found = (
-            [statement.text for statement in statements if statement],
-            [("\\" + item.name, item.args) for item in items if isinstance(item, Command)],
-            scanner.state.value,
-        )
+        for item in scanner.items(row["text"] + "\n"):
+            statement = item if isinstance(item, Statement) else scanner.take() if item.name in SENDING else None
+            statements += [statement.text] if statement else []
+            commands += [("\\" + item.name, item.args)] if isinstance(item, Command) else []
+        found = (statements, commands, scanner.state.value)
         named = [command.split("|", 1) for command in row["commands"] if not command.startswith("|")]
         expected = (
             # A `;` alone is no statement here: there is nothing to send.

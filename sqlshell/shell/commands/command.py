@@ -34,8 +34,6 @@ class Command(Struct, frozen=True):
     help: str
     body: Body
     aliases: tuple[str, ...] = ()
-    submits: bool = False
-    """Whether it runs the statement that it ends; other commands let the statement run first, as `;` would."""
 
     @property
     def summary(self) -> str:
@@ -48,13 +46,11 @@ class Command(Struct, frozen=True):
         return await self.body(port, args)
 
 
-def command(
-    name: str, usage: str = "", aliases: tuple[str, ...] = (), submits: bool = False
-) -> Callable[[Body], Command]:
+def command(name: str, usage: str = "", aliases: tuple[str, ...] = ()) -> Callable[[Body], Command]:
     """Make a command of a coroutine; registering it is up to whoever lists it."""
 
     def make(body: Body) -> Command:
-        return Command(name, usage, inspect.getdoc(body) or "", body, aliases, submits)
+        return Command(name, usage, inspect.getdoc(body) or "", body, aliases)
 
     return make
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Effect, Execute, Keep, Log, Port, Record, Replay, Say
+from sqlshell.shell.port import Effect, Execute, Log, Port, Record, Replay, Say
 from sqlshell.shell.queries import Queries, with_arguments
 from sqlshell.shell.words import one_line
-from sqlshell.sql.scanner import Statement, split
+from sqlshell.sql.scanner import Statement
+from sqlshell.sql.scripts import split
 
 
 def _queries(port: Port) -> Queries:
@@ -29,20 +30,19 @@ async def named(port: Port, args: Args) -> Effect | None:
     return Execute([item.text for item in split(text, commands=False) if isinstance(item, Statement)], own=True)
 
 
-@command("n+", "NAME [WORD...]", submits=True)
+@command("n+", "NAME [WORD...]")
 async def keep(port: Port, args: Args) -> Effect | None:
-    """Give the statement before it a name, or the last one, or the words behind the name: \\n+ top 'select $1'"""
+    """Give a name to the statement that is being written, or the last one, or the words after the name.
+
+    \\n+ top 'select $1'"""
     if len(args) > 1:
         _queries(port).keep(args[0], " ".join(args[1:]))
         return Say(f"kept as {args[0]}")
 
-    def tell(text: str) -> Say:
-        if not text:
-            raise UsageError("there is no statement to keep", "usage: \\n+ NAME text")
-        _queries(port).keep(args[0], text)
-        return Say(f"kept as {args[0]}")
-
-    return Keep(tell, goes_on=False)
+    if not port.buffer.text:
+        raise UsageError("there is no statement to keep", "usage: \\n+ NAME text")
+    _queries(port).keep(args[0], port.buffer.text)
+    return Say(f"kept as {args[0]}")
 
 
 @command("n-", "NAME")

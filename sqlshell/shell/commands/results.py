@@ -18,7 +18,7 @@ MOST_ROWS = 200_000
 """Rows that are copied or turned at most."""
 
 
-@command("clip", "[FORMAT]", submits=True)
+@command("clip", "[FORMAT]")
 async def clip(port: Port, args: Args) -> Use:
     """Copy a result to the terminal's clipboard (OSC 52, over ssh too), as TSV or in another FORMAT."""
     form = format_named(args[0] if args else "tsv")
@@ -40,7 +40,7 @@ async def clip(port: Port, args: Args) -> Use:
     return Use(take, lambda: told[-1] if told else None)
 
 
-@command("crosstab", "[ROW] [COLUMN] [VALUE]", aliases=("crosstabview",), submits=True)
+@command("crosstab", "[ROW] [COLUMN] [VALUE]", aliases=("crosstabview",))
 async def turn(port: Port, args: Args) -> Use:
     """Show a result with the values of one column as rows, those of a second as columns, and a third's in the cells.
 
@@ -59,7 +59,7 @@ async def turn(port: Port, args: Args) -> Use:
     return Use(take, lambda: turned[-1] if turned else None)
 
 
-@command("chart", "[WORD...]", submits=True)
+@command("chart", "[WORD...]")
 async def draw(port: Port, args: Args) -> Use:
     """Draw a result: \\chart [bar|line|scatter|hist|heat] [X] [Y...] [to FILE.svg]
 
@@ -96,7 +96,7 @@ async def draw(port: Port, args: Args) -> Use:
     return Use(take, lambda: Many(made))
 
 
-@command("browse", aliases=("explore",), submits=True)
+@command("browse", aliases=("explore",))
 async def browse(port: Port, args: Args) -> Use:
     """Walk through a result on the whole screen: search, sort, filter, copy, values in full; ? lists the keys.
 
@@ -108,7 +108,7 @@ async def browse(port: Port, args: Args) -> Use:
     return Use(port.hooks.browse)
 
 
-@command("local", "[TEXT...]", submits=True)
+@command("local", "[TEXT...]")
 async def local(port: Port, args: Args) -> LocalSql:
     """Run SQL of DuckDB on the last results, here: \\local select city, sum(n) from _ group by all
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from sqlshell.errors import OutputError, UsageError
+from sqlshell.errors import UsageError
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result, Rows
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Again, Drop, Effect, Execute, Keep, Port, Print, Say, Show, Submit, Use
+from sqlshell.shell.port import Again, Effect, Execute, Port, Print, Reset, Say, Show, Submit, Use
 from sqlshell.shell.rows import collect, table_of
+from sqlshell.shell.scripts import write_text
 
 MOST_STATEMENTS = 100_000
 """Statements that \\gexec runs at most: they are read before the first of them is run."""
@@ -17,7 +16,7 @@ LONGEST_VALUE = 1 << 20
 """Characters of a value that \\gset takes."""
 
 
-@command("g", "[FILE...]", submits=True)
+@command("g", "[FILE...]")
 async def go(port: Port, args: Args) -> Effect:
     """End a statement as ; does; with a name, send its result to that file, or to a command with |.
 
@@ -27,7 +26,7 @@ async def go(port: Port, args: Args) -> Effect:
     return Submit(output=_output(port, args))
 
 
-@command("gx", "[FILE...]", aliases=("G",), submits=True)
+@command("gx", "[FILE...]", aliases=("G",))
 async def go_expanded(port: Port, args: Args) -> Submit:
     """End a statement as ; does, and show its rows as records."""
     return Submit(expanded=True, output=_output(port, args))
@@ -40,7 +39,7 @@ def _output(port: Port, args: Args) -> str:
     return output
 
 
-@command("bg", submits=True)
+@command("bg")
 async def go_background(port: Port, args: Args) -> Submit:
     """End a statement and leave it running in the background, as ;& does.
 
@@ -48,7 +47,7 @@ async def go_background(port: Port, args: Args) -> Submit:
     return Submit(background=True)
 
 
-@command("gset", "[PREFIX]", submits=True)
+@command("gset", "[PREFIX]")
 async def go_set(port: Port, args: Args) -> Submit:
     """End a statement, and keep the values of its one row in variables named as its columns, PREFIX before them.
 
@@ -71,7 +70,7 @@ async def go_set(port: Port, args: Args) -> Submit:
     return Submit(consumer=take)
 
 
-@command("gexec", submits=True)
+@command("gexec")
 async def go_execute(port: Port, args: Args) -> Submit:
     """End a statement, and run each value of its result as a statement, row by row; NULLs are passed over.
 
@@ -88,7 +87,7 @@ async def go_execute(port: Port, args: Args) -> Submit:
     return Submit(consumer=take, then=lambda: Execute(texts))
 
 
-@command("gdesc", submits=True)
+@command("gdesc")
 async def go_describe(port: Port, args: Args) -> Submit:
     """End a statement, and show the columns of its result with their types, without its rows.
 
@@ -110,7 +109,7 @@ async def go_describe(port: Port, args: Args) -> Submit:
     return Submit(consumer=take, then=then, reads=True)
 
 
-@command("watch", "[SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]", submits=True)
+@command("watch", "[SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]")
 async def watch(port: Port, args: Args) -> Again:
     """End a statement, and run it every 2 SECONDS until Ctrl-C, c TIMES, or while it has m ROWS at least.
 
@@ -137,7 +136,7 @@ async def watch(port: Port, args: Args) -> Again:
     return Again(seconds, times, least)
 
 
-@command("repeat", "TIMES [SECONDS]", submits=True)
+@command("repeat", "TIMES [SECONDS]")
 async def repeat(port: Port, args: Args) -> Again:
     """End a statement, and run it so many TIMES, SECONDS (0) apart, each result shown as if it was run alone."""
     try:
@@ -149,29 +148,24 @@ async def repeat(port: Port, args: Args) -> Again:
     return Again(seconds, times, redraw=False)
 
 
-@command("p", aliases=("print",), submits=True)
-async def show_buffer(port: Port, args: Args) -> Keep:
-    """Show the statement before it, or the last one. It goes on at the prompt; in a script it is run."""
-    return Keep(lambda text: Print(f"{text}\n") if text else Say("there is no statement yet"))
+@command("p", aliases=("print",))
+async def show_buffer(port: Port, args: Args) -> Effect:
+    """Show the query buffer: the statement that is being written, or the last one."""
+    return Print(f"{port.buffer.text}\n") if port.buffer.text else Say("the query buffer is empty")
 
 
-@command("r", aliases=("reset",), submits=True)
-async def drop_buffer(port: Port, args: Args) -> Drop:
-    """Throw away the statement before it, or forget the last one."""
-    return Drop()
+@command("r", aliases=("reset",))
+async def clear_buffer(port: Port, args: Args) -> Reset:
+    """Clear the query buffer: throw away the statement that is being written, and forget the last one."""
+    return Reset()
 
 
-@command("w", "FILE", aliases=("write",), submits=True)
-async def write_buffer(port: Port, args: Args) -> Keep:
-    """Write the statement before it, or the last one, to a file. It goes on as after \\p."""
-
-    def tell(text: str) -> None:
-        try:
-            Path(args[0]).expanduser().write_text(f"{text};\n", encoding="utf-8")
-        except OSError as error:
-            raise OutputError(f"{args[0]} cannot be written: {error.strerror or error}") from None
-
-    return Keep(tell)
+@command("w", "FILE", aliases=("write",))
+async def write_buffer(port: Port, args: Args) -> None:
+    """Write the query buffer to a file: the statement that is being written, or the last one."""
+    if not port.buffer.text:
+        raise UsageError("there is no statement to write")
+    write_text(args[0], f"{port.buffer.text};\n")
 
 
 COMMANDS = (
@@ -184,6 +178,6 @@ COMMANDS = (
     watch,
     repeat,
     show_buffer,
-    drop_buffer,
+    clear_buffer,
     write_buffer,
 )

@@ -24,7 +24,10 @@ async def redirect(port: Port, args: Args) -> Redirect:
 
 @command("e", "[FILE]", aliases=("edit", "!edit"))
 async def edit(port: Port, args: Args) -> Edit:
-    """Edit the last statement in $EDITOR, and find it at the prompt afterwards; with FILE edit that, and run it."""
+    """Edit the statement that is being written, or the last one, or FILE, in $EDITOR.
+
+    What is saved is taken as if it was typed: statements that end with ; run, the rest is at the prompt. The last
+    statement does not run again when it was left as it was."""
     if not port.session.interactive:
         raise UsageError("\\e is for a person at a terminal", "\\i FILE runs a script")
     return Edit(args[0] if args else "")

@@ -37,7 +37,8 @@ class Continuations:
         scanner = copy.deepcopy(kept)
         states = self._states[: since + 1]
         for number, line in enumerate(lines[since:], since + 1):
-            scanner.feed(line + "\n")
+            for _ in scanner.items(line + "\n"):
+                scanner.forget()
             scanner.forget()
             states.append(scanner.state)
             if number % STEP == 0:

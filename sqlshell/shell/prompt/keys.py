@@ -10,7 +10,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from sqlshell.shell.session import Options
-from sqlshell.sql.scanner import complete
+from sqlshell.sql.scripts import complete
 
 INDENT = "  "
 
@@ -21,8 +21,18 @@ class Search(Protocol):
     searching: bool
 
 
+class Sending:
+    """Whether the person `chose` to send the text as it is, without a `;`."""
+
+    chosen = False
+
+
 def bindings(
-    options: Options, search: Search, say: Callable[[str], None], whole: Callable[[str], bool] = complete
+    options: Options,
+    search: Search,
+    sending: Sending,
+    say: Callable[[str], None],
+    whole: Callable[[str], bool] = complete,
 ) -> KeyBindings:
     """The shell's own keys beside prompt_toolkit's. `say` tells of what cannot be done; `whole` text Enter ends."""
     keys = KeyBindings()
@@ -60,12 +70,14 @@ def bindings(
             # A completion that was walked to is taken, not sent.
             buffer.complete_state = None
         elif not options.multiline or whole(buffer.text):
+            sending.chosen = not options.multiline
             buffer.validate_and_handle()
         else:
             buffer.insert_text("\n" + _indent(buffer.document.current_line_before_cursor))
 
     @keys.add("escape", "enter")
     def submit(event: KeyPressEvent) -> None:
+        sending.chosen = True
         event.current_buffer.validate_and_handle()
 
     @keys.add("f2")
