@@ -262,14 +262,9 @@ def _config(action: str, profile: str | None) -> int:
 
 
 def _doctor(target: str | None, **given: Any) -> int:
-    from sqlshell.config import config_folder, read_config
-    from sqlshell.diagnostics import Diagnostics
-    from sqlshell.doctor import examine
-    from sqlshell.places import find_place
+    from sqlshell.doctor import diagnose
 
-    config = read_config(config_folder(os.environ))
-    place = find_place(target or "", _flags(given), os.environ, config, Diagnostics(sys.stderr).warn)
-    return examine(place, os.environ, config.path)
+    return diagnose(target or "", _flags(given), os.environ)
 
 
 def _flags(given: Mapping[str, Any]) -> dict[str, Any]:

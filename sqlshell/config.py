@@ -70,17 +70,28 @@ def read_config(folder: Path) -> Config:
         text = path.read_bytes().decode()
     except (FileNotFoundError, NotADirectoryError):
         return Config(path, {})
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise UsageError(f"{path}, line {line}: it is not UTF-8", "save it as UTF-8") from None
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{path}, {_placed(str(error), text)}", "sqlshell config edit opens it") from None
     profiles = tables.pop("profiles", {})
     if tables or not isinstance(profiles, dict):
         unknown = ", ".join(tables) or "profiles"
         raise UsageError(f"{path}: unexpected {unknown}", "settings stand in tables such as [profiles.work]")
     return Config(path, profiles)
+
+
+def _placed(said: str, text: str) -> str:
+    """`line N: what is wrong`, of what the reader of TOML says."""
+    found = re.fullmatch(r"(?s)(.*) \(at (?:line (\d+), column \d+|end of document)\)", said)
+    if found is None:
+        return said
+    return f"line {found[2] or text.count(chr(10)) + 1}: {found[1]}"
 
 
 def _table(config: Config, profile: str) -> Mapping[str, Any]:

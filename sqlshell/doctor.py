@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -23,11 +24,11 @@ from sqlshell.client.options import Network
 from sqlshell.client.proxies import proxy_for
 from sqlshell.client.target import Target
 from sqlshell.client.transport import Transport
-from sqlshell.config import state_folder
+from sqlshell.config import Config, config_folder, read_config, state_folder
 from sqlshell.credentials import run_token_command
-from sqlshell.errors import ShellError
+from sqlshell.errors import ShellError, UsageError
 from sqlshell.output.cells import printable
-from sqlshell.places import Place, Remote
+from sqlshell.places import Place, Remote, find_place
 from sqlshell.settings import SETTINGS
 
 PACKAGES = ("duckdb", "httpx", "websockets", "prompt_toolkit", "pygments", "msgspec", "sqlglot")
@@ -48,22 +49,41 @@ class Found(Struct, frozen=True):
         return f"{lines}\n     {printable(self.advice)}" if self.advice else lines
 
 
-def examine(place: Place, environ: Mapping[str, str], config: Path) -> int:
-    """Look at everything, and write a line each on stdout. The exit code: 0 where nothing needs a person."""
-    found = asyncio.run(findings(place, environ, config))
+def diagnose(target: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> int:
+    """Look at everything, and write a line each on stdout. The exit code: 0 where nothing needs a person.
+
+    What is wrong with config.toml or the target is one of the findings, and the others are made all the same.
+    """
+    folder = config_folder(environ)
+    config, wrong, place = Config(folder / "config.toml", {}), None, None
+    try:
+        config = read_config(folder)
+    except UsageError as error:
+        wrong = error
+    refused: list[Found] = []
+    try:
+        place = find_place(target, flags, environ, config, lambda text: refused.append(Found("warning", text, False)))
+    except UsageError as error:
+        refused.append(Found("target", error.message, False, error.hint))
+    found = [*asyncio.run(findings(place, environ, config.path, wrong)), *refused]
     sys.stdout.write("".join(f"{item}\n" for item in found))
     return 0 if all(item.good for item in found) else 3
 
 
-async def findings(place: Place, environ: Mapping[str, str], config: Path) -> list[Found]:
-    """Look at everything: what was found, in the order in which it is read."""
-    found = [*_here(environ, config), *_settings(place)]
+async def findings(
+    place: Place | None, environ: Mapping[str, str], config: Path, wrong: UsageError | None = None
+) -> list[Found]:
+    """Look at everything: what was found, in the order in which it is read. `wrong` is said of config.toml."""
+    found = [*_here(environ, config, wrong)]
+    if place is None:
+        return found
+    found += _settings(place)
     if isinstance(place.where, Remote):
         return found + await _remote(place.where, network_of(place.settings))
     return [*found, Found("target", "the local service inside this program")]
 
 
-def _here(environ: Mapping[str, str], config: Path) -> Iterator[Found]:
+def _here(environ: Mapping[str, str], config: Path, wrong: UsageError | None) -> Iterator[Found]:
     yield Found(
         "sqlshell", f"{__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()}"
     )
@@ -74,7 +94,10 @@ def _here(environ: Mapping[str, str], config: Path) -> Iterator[Found]:
     yield Found("packages", ", ".join(versions))
     term = environ.get("TERM", "")
     yield Found("terminal", f"{term or 'none'}, colours {'off (NO_COLOR)' if environ.get('NO_COLOR') else 'on'}")
-    yield Found("config", f"{config}{'' if config.exists() else ' (not there)'}")
+    if wrong is not None:
+        yield Found("config", wrong.message, False, wrong.hint)
+    else:
+        yield Found("config", f"{config}{'' if config.exists() else ' (not there)'}")
     state = state_folder(environ)
     nearest = next((folder for folder in (state, *state.parents) if folder.exists()), state)
     writable = os.access(nearest, os.W_OK)

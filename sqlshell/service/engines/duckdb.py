@@ -17,6 +17,7 @@ from sqlshell.scratch import scratch
 from sqlshell.service.engines.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.connection import DuckdbConnection
 from sqlshell.service.engines.contents import HIDDEN, columns, listing
+from sqlshell.service.engines.datafiles import explained
 from sqlshell.service.engines.engine import Failure, Feed, Relation
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.filed import Reader
@@ -62,7 +63,10 @@ class DuckdbEngine:
                 self._root.execute(f"CREATE VIEW {identifier(name)} AS FROM {literal(str(path))}")
             except duckdb.Error as error:
                 self._root.close()
-                raise UsageError(f"{path} cannot be read: {str(error).partition(chr(10))[0]}") from None
+                message = explained(str(error))
+                if message == str(error):
+                    message = f"{path} cannot be read: {message.partition(chr(10))[0]}"
+                raise UsageError(message) from None
 
     def lock(self, folder: Path, databases: Mapping[str, Path], limits: Limits) -> None:
         """Hold `databases` (name -> file) and nothing else, see no file outside `folder`, and let nobody change that.

@@ -7,6 +7,7 @@ import re
 import duckdb
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.engines.datafiles import explained
 from sqlshell.service.engines.engine import Failure
 
 CLASSES: tuple[tuple[type[Exception], str], ...] = (
@@ -58,7 +59,7 @@ WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def failure(error: Exception, lines_before: int = 0) -> Failure:
     """The failure that a DuckDB error is. `lines_before` is how many lines of ours stood before the statement's own."""
-    message = str(error)
+    message = explained(str(error))
     if lines_before:
         message = _LINE.sub(lambda found: f"LINE {max(1, int(found[1]) - lines_before)}:", message)
     if isinstance(error, duckdb.CatalogException | duckdb.BinderException | duckdb.TransactionException):

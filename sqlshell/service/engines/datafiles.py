@@ -1,0 +1,53 @@
+"""What is wrong with a data file, in a line or two: its name, the line, the cause, and what to do.
+
+DuckDB says it in 25 lines of which most are the options of its reader, and counts the lines of JSON from two.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CSV = re.compile(
+    r"(?:[A-Z]\w+ )+Error: CSV Error on Line: (?P<line>\d+)\n(?:Original Line: (?P<text>[^\n]*)\n)?(?P<cause>[^\n]+)"
+)
+_FILE = re.compile(r"^  file = (.+)$", re.M)
+_JSON = re.compile(
+    r'(?:[A-Z]\w+ )+Error: Malformed JSON in file "(?P<file>.+?)", at byte (?P<byte>\d+)'
+    r" in (?P<unit>line|record/value) (?P<number>\d+): (?P<cause>[^\n]+)"
+)
+_COLUMNS = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+ENCODING = "it is not UTF-8"
+LONGEST_LINE = 120
+
+
+def explained(message: str) -> str:
+    """DuckDB's message about a data file in fewer words; other messages as they are."""
+    if found := _CSV.match(message):
+        named = _FILE.search(message)
+        file = named[1] if named else "the CSV file"
+        where, cause = f"{file}, line {found['line']}", found["cause"]
+        if "unicode" in cause:
+            return (
+                f"{where}: {ENCODING}; name its encoding, such as"
+                f" from read_csv('{_quoted(file)}', encoding = 'latin-1'), or convert it: iconv -f latin1 -t utf-8"
+            )
+        if counts := _COLUMNS.match(cause):
+            cause = f"{counts[2]} columns, and the lines before have {counts[1]}"
+        text = f"\n  {found['text'][:LONGEST_LINE]}" if found["text"] else ""
+        advice = ""
+        if "converting column" in cause:
+            advice = f"\n  from read_csv('{_quoted(file)}', sample_size = -1) looks at all rows before it chooses types"
+        return f"{where}: {cause}{text}{advice}"
+    if found := _JSON.match(message):
+        lines = found["unit"] == "line" or found["file"].lower().endswith((".jsonl", ".ndjson"))
+        unit = "line" if lines else "record"
+        where = f"{found['file']}, {unit} {max(1, int(found['number']) - 1)}, byte {found['byte']}"
+        cause = found["cause"].strip().rstrip(".")
+        if "UTF-8" in cause:
+            return f"{where}: {ENCODING}; convert it: iconv -f latin1 -t utf-8"
+        return f"{where}: {cause}"
+    return message
+
+
+def _quoted(path: str) -> str:
+    return path.replace("'", "''")
