@@ -214,11 +214,10 @@ def serve(asked: Mapping[str, Any]) -> int:
     token = made or read_token(token_file or str(own_file), diagnostics.warn)
 
     def ready(url: str) -> None:
-        where = f"unix://{asked['uds']}" if asked["uds"] else url
         if made:
-            diagnostics.say(f"token: {made}\n  SQLSHELL_TOKEN={made} sqlshell {where}")
+            diagnostics.say(f"token: {made}\n  SQLSHELL_TOKEN={made} sqlshell {url}")
         if own_file is not None:
-            diagnostics.say(f"the token is kept in {own_file}: sqlshell {where} --token-file {own_file}")
+            diagnostics.say(f"the token is kept in {own_file}: sqlshell {url} --token-file {own_file}")
         if data is None:
             diagnostics.say("nothing is kept after the end: --data DIR keeps databases, results and all else")
         sys.stdout.write(f"listening on {url}\n")

@@ -49,7 +49,7 @@ def serve_command() -> click.Command:
         callback=_serve,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         help="Run the local service for others: the Statement Execution Service interface on DuckDB. When it is ready "
-        "it prints `listening on http://HOST:PORT`.",
+        "it prints `listening on http://HOST:PORT`, or `listening on unix:///PATH`.",
     )
 
 

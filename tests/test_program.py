@@ -438,19 +438,22 @@ def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:
     token_file = tmp_path / "t"
     token_file.write_text("t0ken")
     token_file.chmod(0o600)
-    path = tmp_path / "s.sock"
+    path = tmp_path / "a socket"
     process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "serve", "--uds", str(path), "--token-file", str(token_file)],
+        [sys.executable, "-m", "sqlshell", "serve", "--uds", path.name, "--token-file", str(token_file)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env=clean_environment(tmp_path),
+        cwd=tmp_path,
     )
     assert process.stdout is not None
-    assert process.stdout.readline().startswith("listening on ")
+    address = process.stdout.readline().removeprefix("listening on ").strip()
+    assert address.startswith("unix:///")
     assert path.stat().st_mode & 0o077 == 0
-    done = program(f"unix://{path}", "--format", "csv", "-c", "select 1 as a", "--token-file", str(token_file))
-    assert (done.code, done.out) == (0, "a\n1\n")
+    for url in (address, f"unix://{path}"):
+        done = program(url, "--format", "csv", "-c", "select 1 as a", "--token-file", str(token_file))
+        assert (done.code, done.out) == (0, "a\n1\n")
     process.terminate()
     assert process.wait(30) == 0
     process.stdout.close()

@@ -12,7 +12,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import uvicorn
 from msgspec import Struct
@@ -55,8 +55,8 @@ def serve(address: Address, data: Path | None, token: str, options: Options, on_
             statements = make_statements(storage, options, data)
             statements.organizations.get(statements.organizations.default())
             port = 0 if address.uds else listener.getsockname()[1]
-            name = "localhost" if address.uds else f"[{address.host}]" if ":" in address.host else address.host
-            url = f"http://{name}" if address.uds else f"http://{name}:{port}"
+            name = f"[{address.host}]" if ":" in address.host else address.host
+            url = f"unix://{quote(str(address.uds.resolve()))}" if address.uds else f"http://{name}:{port}"
             app = make_app(statements, token, options, _hosts(address, port, options))
             return _loop()(_serve(statements, app, listener, options.grace, lambda: on_ready(url)))
         except Failure as failure:
