@@ -10,7 +10,7 @@ from prompt_toolkit.document import Document
 from sqlshell.shell.prompt.continuation import Continuations
 from sqlshell.shell.prompt.highlight import LineLexer
 from sqlshell.shell.prompt.history import Entry, matching
-from sqlshell.shell.prompt.keys import formatted
+from sqlshell.shell.prompt.layout import formatted
 from sqlshell.sql.scanner import Scanner, State
 
 TEXT = st.lists(
@@ -94,6 +94,44 @@ def test_a_statement_laid_out() -> None:
     text, why = formatted("select from where (")
     assert text == "select from where ("
     assert why
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select 2 as",
+        "select 1; select 2 as",
+        "select a,",
+        "select a from t group by",
+        "select a from t join u on",
+        "select a from t left join u using",
+        "select a is",
+        "select * from t where a in",
+        "select a from t as",
+        "select 2 as;",
+        "insert into t values",
+        "select a from t where",
+        "with x as (select 1)",
+    ],
+)
+def test_unfinished_text_is_kept(text: str) -> None:
+    assert formatted(text)[0] == text
+    assert formatted(text)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "laid_out"),
+    [
+        ("select a from t order by a asc", "SELECT\n  a\nFROM t\nORDER BY\n  a ASC"),
+        ("select x::int", "SELECT\n  CAST(x AS INT)"),
+        ("select a from t limit 1", "SELECT\n  a\nFROM t\nLIMIT 1"),
+        ("begin; commit;", "BEGIN;\nCOMMIT;"),
+        ("select 1;select 2;", "SELECT\n  1;\nSELECT\n  2;"),
+        ("", ""),
+    ],
+)
+def test_finished_text_is_laid_out(text: str, laid_out: str) -> None:
+    assert formatted(text) == (laid_out, "")
 
 
 def test_entries_are_found_by_their_letters() -> None:

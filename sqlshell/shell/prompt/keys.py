@@ -9,6 +9,7 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
+from sqlshell.shell.prompt.layout import formatted
 from sqlshell.shell.session import Options
 from sqlshell.sql.scripts import complete
 
@@ -120,22 +121,6 @@ def bindings(
             event.current_buffer.insert_text(_first_word(suggestion.text))
 
     return keys
-
-
-def formatted(text: str) -> tuple[str, str]:
-    """A script laid out anew, or why it was left as it is."""
-    try:
-        import sqlglot
-        from sqlglot.errors import SqlglotError
-    except ImportError:
-        return text, "sqlglot is not installed: pip install sqlglot lays statements out"
-    try:
-        parts = sqlglot.transpile(text, read="duckdb", write="duckdb", pretty=True)
-    except (SqlglotError, ValueError, RecursionError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return text, f"left as it is, for it cannot be parsed: {first[:120]}"
-    end = ";" if text.rstrip().endswith(";") else ""
-    return ";\n".join(part for part in parts if part) + end, ""
 
 
 def _indent(line: str) -> str:
