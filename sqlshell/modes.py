@@ -260,6 +260,7 @@ def _options(settings: Settings, output: str, *, prompt: bool) -> Options:
     """The display options to begin with; `prompt` says that a person is shown the results."""
     options = Options()
     options.maxwidth, options.timing = (PROMPT_MAXWIDTH, True) if prompt else (0, False)
+    options.expanded = "auto" if prompt else "off"
     for name in Options.__struct_fields__:
         if name in BY_NAME and name != "pager" and settings.source(name) != "default":
             setattr(options, name, settings[name])

@@ -95,6 +95,8 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
             shell.announce("the query buffer is cleared")
         case Say(text, own):
             shell.diagnostics.say(text, own=own)
+        case Print(text, paged=True):
+            await shell.outlet.page(text)
         case Print(text, with_results, own):
             shell.outlet.print(text, with_results=with_results, own=own)
         case Many(effects):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -143,6 +145,16 @@ class Outlet:
             return False
         return True
 
+    async def page(self, text: str) -> None:
+        """Show a text on the screen as a result would be, through the pager where it is taller. Raises OutputError."""
+        sink = self._screen(False)
+        with contextlib.suppress(Closed):
+            sink.write(text.encode("utf-8", "replace"))
+            if sink.blocking:
+                # A person reads for long, and what runs in the background goes on.
+                await asyncio.to_thread(sink.finish)
+        sink.close()
+
     def screen_for(self, result: Result) -> Sink:
         """Where a result would be shown."""
         return self._redirected or self._screen(True)
@@ -185,7 +197,8 @@ class Outlet:
             from sqlshell.output.fitting import AutoWriter, FoldWriter
 
             width = shutil.get_terminal_size().columns
-            return AutoWriter(looks, width) if options.expanded == "auto" else FoldWriter(looks, width)
+            # Folding is never a default: who asks for it gets it.
+            return FoldWriter(looks, width) if options.wide == "fold" else AutoWriter(looks, width)
         return form.factory(looks)
 
     def _shaped(self, writer: Writer, form: Format, columns: Sequence[Column]) -> Writer:

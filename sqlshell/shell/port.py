@@ -167,11 +167,15 @@ class Log(Struct, frozen=True):
 
 
 class Print(Struct, frozen=True):
-    """Write a text on stdout, or where results go; `own` text has nothing from elsewhere in it that could steer."""
+    """Write a text on stdout, or where results go; `own` text has nothing from elsewhere in it that could steer.
+
+    `paged` is for the shell's own longer texts: at a prompt they go through the pager where they are taller than it.
+    """
 
     text: str
     with_results: bool = False
     own: bool = False
+    paged: bool = False
 
 
 Effect = (

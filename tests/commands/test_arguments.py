@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.shell.commands import BUILTIN, Command
+from sqlshell.shell.commands import BUILTIN, GROUPS, Command
 from tests.conftest import Program
 
 
@@ -57,10 +57,27 @@ def test_a_quote_that_is_not_closed(program: Program) -> None:
 def test_help_of_each(program: Program) -> None:
     done = program("-q", stdin="".join(f"\\? {item.name}\n" for item in BUILTIN))
     assert done.code == 0, done.err
+    told = " ".join(done.out.split())
     for item in BUILTIN:
-        assert f"\\{item.name} {item.usage}".rstrip() in done.err
-        assert item.summary in done.err
+        assert f"\\{item.name} {item.usage}".rstrip() in told
+        assert " ".join(item.help.split()) in told
         assert len(item.summary) <= 120, item.name
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_the_list_of_commands_is_short_and_cut_in_no_word(program: Program, columns: int) -> None:
+    done = program("-q", "-c", "\\?", env={"COLUMNS": str(columns)})
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) < columns
+    known = {word for item in BUILTIN for word in f"\\{item.name} {item.usage} {item.help}".split()}
+    known |= {word for title, _ in GROUPS for word in title.split()} | {"…", *lines[0].split(), *lines[1].split()}
+    for word in done.out.split():
+        assert any(word == each.rstrip(".,;:") or word == each for each in known), word
+    heads = [line.split()[0] for line in lines if line.startswith("  \\")]
+    assert heads == [f"\\{item.name}" for item in BUILTIN]
+    if columns == 80:
+        assert len(lines) <= len(BUILTIN) + 2 * len(GROUPS) + 12
 
 
 @pytest.mark.parametrize(
@@ -85,5 +102,5 @@ def test_help_of_each(program: Program) -> None:
 def test_commands_of_other_shells(program: Program, text: str, said: str) -> None:
     done = program("-q", stdin=f"{text}\n")
     assert done.code == 0, done.err
-    assert said in done.err
+    assert said in done.out + done.err
     assert "select" not in done.out

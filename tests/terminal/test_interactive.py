@@ -202,3 +202,32 @@ def test_rc_runs_first(opened: Open, tmp_path: Path) -> None:
     other.wait(">")
     other.enter("from from_rc;")
     assert "five" not in other.wait("3D020")
+
+
+def test_the_list_of_commands_goes_through_the_pager(opened: Open) -> None:
+    terminal = opened("-q", env={"LESS": ""})
+    terminal.prompt()
+    terminal.enter("\\?")
+    terminal.wait(lambda text: "Looking around" in text and text.rstrip().endswith(":"))
+    terminal.type("q")
+    terminal.prompt()
+    terminal.enter("\\? gset")
+    terminal.wait("in variables")
+    terminal.prompt()
+
+
+def test_a_table_that_does_not_fit_is_shown_as_records(opened: Open) -> None:
+    terminal = opened("-q")
+    terminal.prompt()
+    wide = ", ".join(f"'{chr(97 + at) * 20}' as c{at}" for at in range(6))
+    terminal.enter(f"select {wide};")
+    shown = terminal.wait("1 row")
+    assert "RECORD 1" in shown
+    assert f"c5 | {'f' * 20}" in shown
+    terminal.prompt()
+    for entered, told in (("\\x", "is on"), ("\\x", "used automatically"), ("\\x off", "is off")):
+        terminal.enter(entered)
+        terminal.wait(f"Expanded display {told}" if told.startswith("is") else f"Expanded display is {told}")
+        terminal.prompt()
+    terminal.enter("select 1 as fits;")
+    assert "RECORD" not in terminal.wait("fits").rpartition("\\x off")[2]

@@ -16,16 +16,17 @@ SWITCH = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false
 async def expanded(port: Port, args: Args) -> Say:
     """Show each row as a record, one line a column; auto does so where a table is wider than the terminal.
 
-    Without a word, the other way than now."""
+    At the prompt auto is the default. Without a word, \\x switches records on, and back to the default."""
     options = port.session.options
-    options.expanded = args[0] if args else "off" if options.expanded != "off" else "on"
+    default = "auto" if port.session.interactive else "off"
+    options.expanded = args[0] if args else default if options.expanded == "on" else "on"
     told = {"auto": "used automatically", "on": "on", "off": "off"}[options.expanded]
     return Say(f"Expanded display is {told}.")
 
 
 @command("format", "[NAME]", aliases=(".mode",))
 async def choose_format(port: Port, args: Args) -> Say:
-    """Show the formats, or choose the one of the following results."""
+    """Show the formats, or choose one for the next results."""
     if args:
         port.session.options.format = format_named(args[0]).name
         return Say(f"Format is {port.session.options.format}.")
@@ -60,7 +61,7 @@ async def theme(port: Port, args: Args) -> Say:
 
 @command("t", "[on|off]", aliases=("tuples_only",))
 async def rows_only(port: Port, args: Args) -> Say:
-    """Show rows without the names of their columns, records without their numbers; alone, the other way than now."""
+    """Show rows only. Names of columns and numbers of records are left out; alone, it switches."""
     options = port.session.options
     options.header = not (SWITCH[args[0]] if args else options.header)
     return Say(f"Tuples only is {'off' if options.header else 'on'}.")
@@ -76,7 +77,7 @@ async def headers(port: Port, args: Args) -> Say:
 
 @command("pset", "[NAME] [VALUE]", aliases=(".show", "!options"))
 async def pset(port: Port, args: Args) -> Say:
-    """Show the display options with their values, or set one: \\pset rowlimit 0, \\pset null ∅, \\pset wide fold."""
+    """Show the display options, or set one: \\pset rowlimit 0, \\pset null ∅, \\pset wide fold."""
     options = port.session.options
     if not args:
         names = max(map(len, NAMES))

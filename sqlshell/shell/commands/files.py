@@ -11,7 +11,7 @@ from sqlshell.shell.transfers import place_for
 
 @command("attach", "[FILE]")
 async def attach(port: Port, args: Args) -> Say:
-    """Send a file with the next statement that names it ('file' = 'NAME'); \\attach - forgets all, alone it lists them.
+    """Send a file with the next statement that names it: 'file' = 'NAME'. \\attach - forgets all, alone it lists them.
 
     A statement may also name it itself: 'file' = '@path/NAME'."""
     if args and args[0] == "-":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import textwrap
 import time
 
 from msgspec.structs import replace
@@ -9,26 +12,53 @@ from msgspec.structs import replace
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.shell.commands.command import Args, command, find
-from sqlshell.shell.port import Connect, Effect, Port, Quit, Say
+from sqlshell.shell.port import Connect, Effect, Port, Print, Quit, Say
 from sqlshell.shell.transaction import Transaction
+
+WIDEST_HEAD = 22
+"""Characters of a command with its arguments that stand on one line with what it does."""
+_SENTENCE = re.compile(r"(?<=[\w)])[.;:](?:\s|$)")
 
 
 @command("?", "[COMMAND]", aliases=("help", ".help", "!help"))
-async def show_help(port: Port, args: Args) -> Say:
+async def show_help(port: Port, args: Args) -> Print:
     """List the backslash commands, or explain one."""
+    width = max(40, min(shutil.get_terminal_size().columns, 100)) - 1
     if args:
         item = find(port.commands, args[0].lstrip("\\"))
         also = ", ".join(name if name[0] in ".!" else f"\\{name}" for name in item.aliases)
-        told = [f"\\{item.name} {item.usage}".rstrip(), *(f"  {line}".rstrip() for line in item.help.split("\n"))]
-        return Say("\n".join([*told, *([f"  Also {also}"] if also else [])]))
+        lines = [f"\\{item.name} {item.usage}".rstrip()]
+        for text in [*item.help.split("\n"), *([f"Also {also}"] if also else [])]:
+            lines += _wrapped(text, width, "  ") or [""]
+        return Print("\n".join(lines) + "\n", own=True, paged=True)
     from sqlshell.shell.commands import GROUPS
 
-    lines = ["Statements end with ; and may go over several lines. \\? COMMAND explains one."]
+    first = "Statements end with ; and may go over several lines. \\? COMMAND explains a command, \\h a statement."
+    lines = _wrapped(first, width, "")
     for title, commands in GROUPS:
-        heads = {item: f"\\{item.name} {item.usage}".rstrip() for item in commands}
-        width = max(map(len, heads.values()))
-        lines += ["", title, *(f"  {head.ljust(width)}  {item.summary}" for item, head in heads.items())]
-    return Say("\n".join(lines))
+        lines += ["", title]
+        for item in commands:
+            lines += _entry(item.name, item.usage, _SENTENCE.split(item.summary)[0], width)
+    return Print("\n".join(lines) + "\n", own=True, paged=True)
+
+
+def _entry(name: str, usage: str, brief: str, width: int) -> list[str]:
+    """A command and what it does, in two columns; arguments that do not fit are left to `\\? COMMAND`."""
+    head = f"\\{name}"
+    for word in usage.split():
+        if len(f"{head} {word} …") > WIDEST_HEAD and not f"\\{name} {usage}".endswith(f"{head} {word}"):
+            head += " …"
+            break
+        head += f" {word}"
+    lines = _wrapped(brief, width, " " * (WIDEST_HEAD + 4))
+    return [f"  {head.ljust(WIDEST_HEAD)}  {lines[0].lstrip()}", *lines[1:]]
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    """A text in lines of `width` characters, never cut in a word."""
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 @command("q", aliases=("quit", "exit", ".quit", ".exit", "!quit", "!exit"))
@@ -42,7 +72,7 @@ PARTS = tuple(name for name, _ in SessionContext().parts())
 
 @command("context", "[set|reset] [PART] [VALUE]", aliases=("conninfo",))
 async def show_context(port: Port, args: Args) -> Say:
-    """Show the service and the context, and where each part came from; set a part, or reset one or all.
+    """Show the service and the context, or set a part. Each stands with its source; reset undoes one or all.
 
     \\context set schema sales; \\context reset schema; \\context reset. What the service echoes is still the truth."""
     session = port.session
@@ -88,7 +118,7 @@ async def connect(port: Port, args: Args) -> Effect | None:
 
 @command("refresh")
 async def refresh(port: Port, args: Args) -> Say:
-    """Load anew the names that completion knows, in the background."""
+    """Load again the names that completion proposes. This happens in the background."""
     port.hooks.refresh()
     return Say("loading the names that the service has")
 

@@ -34,7 +34,7 @@ COLUMNS = (
 
 @command("jobs", "[COUNT]")
 async def jobs(port: Port, args: Args) -> Show:
-    """List the statements that run and the latest that ran, of this shell and of others; 10 of them, or COUNT.
+    """List statements of this shell and of others. Those that run, and the latest 10 that ran, or COUNT.
 
     job is the number that ;& gave a statement of this shell: \\fetch, \\wait and \\cancel take it in place of the id.
     The service is asked for the state of those that were running."""
@@ -54,7 +54,7 @@ async def jobs(port: Port, args: Args) -> Show:
 
 @command("fetch", "[ID]", aliases=("!result",))
 async def fetch(port: Port, args: Args) -> Fetch:
-    """Show the result of an earlier statement, of this shell or another, while the service still has it.
+    """Show the result of an earlier statement. It may be another shell's, while the service still has it.
 
     ID may be shortened where \\jobs knows it, or be the number that ;& gave. Without one it is the last statement of
     this connection, in the background or not; before the first one, the last that the journal knows here."""
@@ -82,7 +82,7 @@ async def wait(port: Port, args: Args) -> Say | None:
 
 @command("cancel", "[ID]", aliases=("!abort",))
 async def cancel(port: Port, args: Args) -> Say:
-    """Ask the service to end a statement, and say how it stands then.
+    """Ask the service to end a statement. It says how the statement stands then.
 
     ID is that of \\jobs, shortened or not, or the number that ;& gave. Without one it is the last statement of this
     connection, in the background or not."""

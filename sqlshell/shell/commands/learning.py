@@ -29,7 +29,7 @@ TOUR = (
 
 @command("h", "[STATEMENT...]")
 async def syntax_help(port: Port, args: Args) -> Say:
-    """Show the syntax of a statement, such as \\h create stream; alone, list the statements."""
+    """Show the syntax of a statement. \\h create stream is an example; alone, list the statements."""
     if not args:
         names = list(SYNTAX)
         width = max(map(len, names)) + 2

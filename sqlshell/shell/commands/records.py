@@ -19,7 +19,7 @@ def _queries(port: Port) -> Queries:
 
 @command("n", "[NAME] [WORD...]")
 async def named(port: Port, args: Args) -> Effect | None:
-    """List the named queries, or run one with the words for its $1, $2 …; \\n+ keeps one, \\n- forgets it."""
+    """List the named queries, or run one. The words are its $1, $2 …; \\n+ keeps one, \\n- forgets it."""
     queries = _queries(port)
     if not args:
         known = queries.all()
@@ -32,7 +32,7 @@ async def named(port: Port, args: Args) -> Effect | None:
 
 @command("n+", "NAME [WORD...]")
 async def keep(port: Port, args: Args) -> Effect | None:
-    """Give a name to the statement that is being written, or the last one, or the words after the name.
+    """Give a name to a statement: that being written, the last one, or the words after the name.
 
     \\n+ top 'select $1'"""
     if len(args) > 1:
@@ -54,7 +54,7 @@ async def forget(port: Port, args: Args) -> Say:
 
 @command("transcript", "[FILE]")
 async def transcript(port: Port, args: Args) -> Record:
-    """Write each statement with its context, id, sqlState, rows and digest to a file, as JSON; without a name, no more.
+    """Record statements and how they ended in a file. Each is a line of JSON; without a name, no more.
 
     sqlshell replay FILE and \\replay FILE run it again and tell what is not as it was."""
     return Record(args[0] if args else "")
@@ -62,13 +62,13 @@ async def transcript(port: Port, args: Args) -> Record:
 
 @command("replay", "FILE")
 async def replay(port: Port, args: Args) -> Replay:
-    """Run the statements of a transcript again, and tell every difference in sqlState, columns, rows and values."""
+    """Run a transcript again and tell what differs. It compares sqlState, columns, rows and values."""
     return Replay(args[0])
 
 
 @command("log", "[FILE]", aliases=(".log",))
 async def log(port: Port, args: Args) -> Log:
-    """Write statements and their results to a file too, behind what it has; without a name, no more."""
+    """Append statements and their results to a file. Without a name, no more."""
     return Log(args[0] if args else "")
 
 

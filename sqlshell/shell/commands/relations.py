@@ -207,7 +207,7 @@ def _notes(details: Details, *, plus: bool) -> list[tuple[str, str, str]]:
 
 @command("schema", "[NAME]", aliases=(".schema", "sv", "sv+"))
 async def show_ddl(port: Port, args: Args) -> Print:
-    """Show the SQL that makes a relation, or all that a pattern means; alone, those of this schema."""
+    """Show the SQL that makes relations. A pattern chooses them; alone, all of this schema."""
     inspector = Inspector(lambda sql: told(port, sql))
     known = await _relations(port)
     found = _matching(port, known, args[0] if args else "")

@@ -20,7 +20,7 @@ MOST_ROWS = 200_000
 
 @command("clip", "[FORMAT]")
 async def clip(port: Port, args: Args) -> Use:
-    """Copy a result to the terminal's clipboard (OSC 52, over ssh too), as TSV or in another FORMAT."""
+    """Copy a result to the clipboard, as TSV or FORMAT. The terminal does it (OSC 52), over ssh too."""
     form = format_named(args[0] if args else "tsv")
     told: list[Effect] = []
 
@@ -42,7 +42,7 @@ async def clip(port: Port, args: Args) -> Use:
 
 @command("crosstab", "[ROW] [COLUMN] [VALUE]", aliases=("crosstabview",))
 async def turn(port: Port, args: Args) -> Use:
-    """Show a result with the values of one column as rows, those of a second as columns, and a third's in the cells.
+    """Show a result as a cross table. One column's values are rows, a second's columns, a third's cells.
 
     Columns are named, or numbered from 1; without names they are the first three."""
     turned: list[Effect] = []

@@ -18,7 +18,7 @@ LONGEST_VALUE = 1 << 20
 
 @command("g", "[FILE...]")
 async def go(port: Port, args: Args) -> Effect:
-    """End a statement as ; does; with a name, send its result to that file, or to a command with |.
+    """Run a statement, as ; does. With a name, its result goes to that file, or with | to a command.
 
     \\g browse opens it as \\browse does."""
     if args == ["browse"] and port.hooks.browse is not None:
@@ -28,7 +28,7 @@ async def go(port: Port, args: Args) -> Effect:
 
 @command("gx", "[FILE...]", aliases=("G",))
 async def go_expanded(port: Port, args: Args) -> Submit:
-    """End a statement as ; does, and show its rows as records."""
+    """Run a statement and show its rows as records."""
     return Submit(expanded=True, output=_output(port, args))
 
 
@@ -41,7 +41,7 @@ def _output(port: Port, args: Args) -> str:
 
 @command("bg")
 async def go_background(port: Port, args: Args) -> Submit:
-    """End a statement and leave it running in the background, as ;& does.
+    """Run a statement in the background, as ;& does.
 
     Its end is announced, \\jobs lists it, \\fetch shows its result. It runs in a session of its own."""
     return Submit(background=True)
@@ -49,7 +49,7 @@ async def go_background(port: Port, args: Args) -> Submit:
 
 @command("gset", "[PREFIX]")
 async def go_set(port: Port, args: Args) -> Submit:
-    """End a statement, and keep the values of its one row in variables named as its columns, PREFIX before them.
+    """Run a statement and keep its one row in variables. They are named PREFIX and the column's name.
 
     A NULL unsets its variable. What came from the service is never taken for a command."""
     prefix = args[0] if args else ""
@@ -72,7 +72,7 @@ async def go_set(port: Port, args: Args) -> Submit:
 
 @command("gexec")
 async def go_execute(port: Port, args: Args) -> Submit:
-    """End a statement, and run each value of its result as a statement, row by row; NULLs are passed over.
+    """Run a statement, then each value of its result. The values run as statements, row by row; NULLs are skipped.
 
     They are statements only: what came from the service is never taken for a command, and names no file of yours."""
     texts: list[str] = []
@@ -89,7 +89,7 @@ async def go_execute(port: Port, args: Args) -> Submit:
 
 @command("gdesc")
 async def go_describe(port: Port, args: Args) -> Submit:
-    """End a statement, and show the columns of its result with their types, without its rows.
+    """Show the columns and types of a statement's result. Its rows are not shown.
 
     The interface can tell them only by running it, so that a statement which may write is refused."""
     described: list[Effect] = []
@@ -111,7 +111,7 @@ async def go_describe(port: Port, args: Args) -> Submit:
 
 @command("watch", "[SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]")
 async def watch(port: Port, args: Args) -> Again:
-    """End a statement, and run it every 2 SECONDS until Ctrl-C, c TIMES, or while it has m ROWS at least.
+    """Run a statement every 2 SECONDS until Ctrl-C. Also until c TIMES, or fewer than m ROWS.
 
     On a terminal the result is drawn over, and what changed is marked."""
     seconds, times, least = 2.0, 0, 0
@@ -138,7 +138,7 @@ async def watch(port: Port, args: Args) -> Again:
 
 @command("repeat", "TIMES [SECONDS]")
 async def repeat(port: Port, args: Args) -> Again:
-    """End a statement, and run it so many TIMES, SECONDS (0) apart, each result shown as if it was run alone."""
+    """Run a statement so many TIMES, SECONDS (0) apart. Each result is shown as if it was run alone."""
     try:
         times, seconds = int(args[0]), float(args[1]) if len(args) > 1 else 0.0
     except ValueError:

@@ -16,7 +16,7 @@ async def include(port: Port, args: Args) -> RunFile:
 
 @command("o", "[FILE...]", aliases=("out", ".output"))
 async def redirect(port: Port, args: Args) -> Redirect:
-    """Send results to a file, or to a command with |; without a name, to the terminal again.
+    """Send results to a file or |command. Without a name, to the terminal again.
 
     A file is written beside its place and moved there at the next \\o or at the end."""
     return Redirect(args[0] if args else "")
@@ -24,7 +24,7 @@ async def redirect(port: Port, args: Args) -> Redirect:
 
 @command("e", "[FILE]", aliases=("edit", "!edit"))
 async def edit(port: Port, args: Args) -> Edit:
-    """Edit the statement that is being written, or the last one, or FILE, in $EDITOR.
+    """Edit the statement being written, or FILE, in $EDITOR. Where none is being written, it is the last one.
 
     What is saved is taken as if it was typed: statements that end with ; run, the rest is at the prompt. The last
     statement does not run again when it was left as it was."""
@@ -35,19 +35,19 @@ async def edit(port: Port, args: Args) -> Edit:
 
 @command("once", "FILE...", aliases=(".once",))
 async def once(port: Port, args: Args) -> Redirect:
-    """Send the next result alone to a file, or to a command with |."""
+    """Send only the next result to a file or |command."""
     return Redirect(args[0], once=True)
 
 
 @command("tee", "[FILE...]", aliases=("!spool",))
 async def tee(port: Port, args: Args) -> Redirect:
-    """Show results and write them to a file, or to a command with |, too; without a name, no more."""
+    """Show results and send them to a file or |command too. Without a name, no more."""
     return Redirect(args[0] if args else "", too=True)
 
 
 @command("ir", "FILE", aliases=("include_relative",))
 async def include_beside(port: Port, args: Args) -> RunFile:
-    """As \\i, but the file is looked for in the folder of the script that names it."""
+    """As \\i, but relative to the script that names it."""
     return RunFile(args[0], beside=True)
 
 

@@ -31,7 +31,7 @@ async def unset_variable(port: Port, args: Args) -> None:
 
 @command("getenv", "NAME VARIABLE")
 async def get_environment(port: Port, args: Args) -> None:
-    """Give a variable NAME the value of an environment variable, where that is set."""
+    """Set a variable to an environment variable. NAME stays as it is where that is not set."""
     if args[1] in os.environ:
         port.variables.set(args[0], os.environ[args[1]])
 
@@ -51,13 +51,13 @@ async def ask(port: Port, args: Args) -> None:
 
 @command("if", "WORD...")
 async def begin(port: Port, args: Args) -> None:
-    """Run what follows, up to \\elif, \\else or \\endif, only if its word is true (on, 1, yes): \\if :{?name}"""
+    """Run what follows if its word is true (on, 1, yes). It ends at \\elif, \\else or \\endif: \\if :{?name}"""
     port.flow.begin(lambda: switch(" ".join(args), "\\if"))
 
 
 @command("elif", "WORD...")
 async def other(port: Port, args: Args) -> None:
-    """Run what follows if nothing since \\if ran and its word is true."""
+    """As \\if, where nothing since \\if ran."""
     port.flow.other(lambda: switch(" ".join(args), "\\elif"))
 
 
