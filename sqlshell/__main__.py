@@ -6,6 +6,9 @@ import sys
 
 
 def main() -> None:
+    from sqlshell.descriptors import stand_in_for_closed
+
+    stand_in_for_closed()
     from sqlshell.cli import run
     from sqlshell.ending import leave
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +12,11 @@ import click
 
 from sqlshell import __version__
 from sqlshell.config import config_folder, read_config
-from sqlshell.errors import Exit, ShellError, UsageError
+from sqlshell.errors import Exit, OutputError, ShellError, UsageError
 from sqlshell.settings import GROUPS, OTHER, SCRIPTS, SETTINGS, Setting
+
+UNWRITABLE = frozenset({errno.EBADF, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
+"""What printing help and versions fails with where stdout is the reason; all else that gets here is a bug."""
 
 SUBCOMMANDS = {
     "serve": "run the local service for others",
@@ -37,7 +41,8 @@ Examples:
 
 \b
 Formats: table, vertical (for people); csv, tsv, json, jsonl (for programs).
-Exit codes: 0 done, 1 a statement failed, 2 usage, 3 service, 4 a wait ran out, 130 interrupted.
+Exit codes: 0 done, 1 a statement failed, 2 usage, 3 service, 4 a wait ran out, 130 interrupted,
+141 the reader of stdout left.
 A token comes from SQLSHELL_TOKEN, --token-file or a profile; a terminal without one is asked.
 """
 
@@ -171,12 +176,21 @@ def run(argv: Sequence[str]) -> int:
         # Whoever read our output has left; Python's own flush at exit would say so once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Exit.DONE)
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            return _bug(error)
+        reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+        return _fail(OutputError(f"stdout cannot be written: {reason}"))
     except Exception as error:
-        from sqlshell.bugs import bug_of, trace
+        return _bug(error)
 
-        bug = bug_of(error)
-        trace(bug)
-        return _fail(bug)
+
+def _bug(error: Exception) -> int:
+    from sqlshell.bugs import bug_of, trace
+
+    bug = bug_of(error)
+    trace(bug)
+    return _fail(bug)
 
 
 def _option(setting: Setting) -> click.Option:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import Final
 
 from msgspec import Struct
@@ -51,6 +52,24 @@ def descriptor(path: str) -> Descriptor | None:
         ahead += target.split("/")[::-1]
         at = "/" if target.startswith("/") else os.path.dirname(at)  # noqa: PTH120
     return None
+
+
+def stand_in_for_closed() -> None:
+    """Put something behind standard descriptors that are closed, so that no file that is opened later becomes them.
+
+    What reads stdin and what writes stdout fails as it would on a closed one; what is said on stderr is lost.
+    """
+    for name, number, flags in (("stdin", 0, os.O_WRONLY), ("stdout", 1, os.O_RDONLY), ("stderr", 2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            nowhere = os.open(os.devnull, flags)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
 
 
 def _found(found: re.Match[str]) -> Descriptor:

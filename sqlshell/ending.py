@@ -80,13 +80,17 @@ def leave(code: int) -> NoReturn:
     with contextlib.suppress(ValueError):
         for number in (signal.SIGINT, *ENDING):
             signal.signal(number, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            # It was told of; the interpreter would try once more, and tell it in its own way.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
     for thread in others:
         thread.join(SETTLE_SECONDS / len(others))
     if code > SIGNALLED or any(thread.is_alive() for thread in others):
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError, AttributeError):
-                stream.flush()
         _exit_at_once(code)
     sys.exit(code)
 

@@ -14,6 +14,7 @@ ShellError                 a message, a hint, an exit code
 │   └── ProtocolError      3   an answer that the interface does not allow
 ├── Bug                    3   sqlshell itself did not expect what happened
 ├── WaitTimeout            4   a wait ran out
+├── Unread               141   nobody reads stdout any more: nothing is told, as after SIGPIPE
 └── Interrupted          130   Ctrl-C
 """
 
@@ -33,6 +34,7 @@ class Exit(enum.IntEnum):
     SERVICE = 3
     TIMEOUT = 4
     INTERRUPTED = 130
+    UNREAD = 141
 
 
 class Where(Struct, frozen=True):
@@ -111,6 +113,10 @@ class Bug(ShellError):
 
 class WaitTimeout(ShellError):
     exit = Exit.TIMEOUT
+
+
+class Unread(ShellError):
+    exit = Exit.UNREAD
 
 
 class Interrupted(ShellError):

@@ -99,9 +99,28 @@ def context_of(place: Place) -> SessionContext:
         schema=part("schema"),
         store=part("store"),
         compute_pool=part("compute_pool"),
-        timezone=part("timezone") or machine_timezone(os.environ),
+        timezone=_known_zone(part("timezone")) or machine_timezone(os.environ),
         session_id=part("session_id") or fresh_session_id(),
     )
+
+
+def _known_zone(name: str) -> str:
+    """The name of a time zone. Raises UsageError for one that is none, where this machine knows of any."""
+    if not name:
+        return ""
+    import zoneinfo
+
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (LookupError, ValueError, OSError):
+        import difflib
+
+        known = {zone.lower(): zone for zone in zoneinfo.available_timezones()}
+        if known:
+            near = difflib.get_close_matches(name.lower(), known, 1)
+            hint = f"did you mean {known[near[0]]}?" if near else "give an IANA name, such as Europe/Berlin or UTC"
+            raise UsageError(f"there is no time zone {name[:80]!r}", hint) from None
+    return name
 
 
 def sources_of(place: Place) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+import time
 from collections.abc import Mapping
 from io import FileIO
 from typing import cast
@@ -30,6 +31,8 @@ class Command:
         except (OSError, ValueError) as error:
             raise OutputError(f"the command {command!r} cannot be started: {error}") from error
         self._input = cast(FileIO, self._process.stdin)
+        self.waited = 0.0
+        """Seconds that its reading took, which is a person's where it is a pager."""
 
     @property
     def ended(self) -> bool:
@@ -38,17 +41,24 @@ class Command:
     def write(self, data: bytes) -> None:
         """Waits while the command does not read. Raises Closed when it never will again."""
         left = memoryview(data)
+        began = time.monotonic()
         try:
             while left:
                 left = left[self._input.write(left) or 0 :]
         except (BrokenPipeError, ValueError):
             raise Closed from None
+        finally:
+            self.waited += time.monotonic() - began
 
     def finish(self) -> int:
         """Tell it that there is no more, wait for it to end, and give its exit code. Harmless a second time."""
+        began = time.monotonic()
         with contextlib.suppress(OSError):
             self._input.close()
-        return self._process.wait()
+        try:
+            return self._process.wait()
+        finally:
+            self.waited += time.monotonic() - began
 
     def stop(self) -> None:
         """End it, whatever it is doing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 from typing import BinaryIO
@@ -31,6 +32,7 @@ class FileSink:
         self._name = path
         self._temporary: Path | None = None
         self._broken = False
+        self._whole = 0
         try:
             self._place = Path(path).expanduser()
             self._file = self._open()
@@ -51,6 +53,21 @@ class FileSink:
 
     def finish(self) -> None:
         return None
+
+    def mark(self) -> None:
+        """What was written so far stays, whatever becomes of the next result."""
+        if self._temporary is not None:
+            self._whole = self._file.tell()
+
+    def rewind(self) -> None:
+        """Take back what was written since the last mark. Raises OutputError."""
+        if self._temporary is None or self._broken:
+            return
+        try:
+            self._file.seek(self._whole)
+            self._file.truncate()
+        except OSError as error:
+            raise self._failed(error) from error
 
     def close(self) -> None:
         if self._broken:
@@ -117,6 +134,8 @@ def open_descriptor(path: Path) -> BinaryIO | None:
 def failed(name: str, error: Exception, hint: str = "") -> OutputError:
     """The OutputError of a write that failed."""
     reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+    if isinstance(error, OSError) and error.errno == errno.EBADF:
+        reason = "it is closed"
     return OutputError(f"{name} cannot be written: {reason}", hint)
 
 

@@ -28,11 +28,15 @@ class WriterOptions(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True):
-    """What was written: `complete` is False when the reader left before the last row; `size` is the bytes that came."""
+    """What was written: `complete` is False when the reader left before the last row; `size` is the bytes that came.
+
+    `waited` are the seconds that a pager or a command took to read.
+    """
 
     rows: int
     complete: bool
     size: int = 0
+    waited: float = 0.0
 
 
 class Writer(Protocol):

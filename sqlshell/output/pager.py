@@ -50,6 +50,8 @@ class ScreenSink:
         self._restore: Callable[[], None] | None = None
         self._through = not self._command
         self._keys: IO[str] | None = None
+        self.waited = 0.0
+        """Seconds that the person read in the pager."""
         self.browse = False
         """Whether the person left the pager for the explorer."""
 
@@ -155,6 +157,8 @@ class ScreenSink:
         self._plain.write(unread)
 
     def _ended(self) -> None:
+        if self._pager is not None:
+            self.waited += self._pager.waited
         self._pager = None
         if self._keys is not None:
             self._keys.close()

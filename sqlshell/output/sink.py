@@ -125,6 +125,11 @@ class PipeSink:
         self._text = command
         self._command = Command(command)
 
+    @property
+    def waited(self) -> float:
+        """Seconds that the command's reading took."""
+        return self._command.waited
+
     def write(self, data: bytes) -> None:
         self._command.write(data)
 

@@ -58,16 +58,25 @@ class Ahead:
 
 
 async def plan(
-    items: Sequence[Item], start: int, client: Client, policy: Policy, variables: Variables, *, stop: bool, near: bool
+    items: Sequence[Item],
+    start: int,
+    client: Client,
+    policy: Policy,
+    variables: Variables,
+    *,
+    stop: bool,
+    near: bool,
+    piped: bool,
 ) -> Ahead | None:
     """The statements from number `start` on that can be sent together; None where it is fewer than two.
 
-    `near` says that the service is in this process, so that nothing is sent twice.
+    `near` says that the service is in this process, so that nothing is sent twice; `piped` that the reader of rows may
+    leave before their end, behind which nothing may have changed.
     """
     if not client.batches:
         return None
     planned: list[tuple[Statement, Submission]] = []
-    size, reads = 0, not near
+    size, reads, shown = 0, not near, False
     for number in range(start, min(len(items), start + MOST)):
         item = items[number]
         if not isinstance(item, Statement) or not _plain(item, variables):
@@ -80,7 +89,11 @@ async def plan(
         except UsageError:
             # It is told where the statement stands.
             break
-        reads = reads and reads_only(item.text)
+        only = reads_only(item.text)
+        if piped and shown and not only:
+            break
+        shown = shown or only or "returning" in item.text.lower()
+        reads = reads and only
         planned.append((item, Submission(item.text, (), None, reads)))
     if len(planned) < 2:
         return None

@@ -178,8 +178,8 @@ class Foreground:
             if self._asking is not None:
                 self._asking.cancel()
                 self._asking = None
-            waited = time.monotonic() - running.began
-            self._session.elapsed = waited if running.elapsed is None else running.elapsed
+            seconds = time.monotonic() - running.began - running.waited
+            self._session.elapsed = seconds if running.elapsed is None else running.elapsed
             self._session.running = None
             self.progress.hide()
 
@@ -210,10 +210,13 @@ class Foreground:
             self._session.columns_seen(column.name for column in result.columns)
             summary = await show(result)
             rows, complete, size = summary.rows, summary.complete, summary.size
+            running.waited += summary.waited
             self._session.rows = rows
         elif counted := _COUNTED.fullmatch(result.message):
             self._session.rows = int(counted[1])
-        seconds = time.monotonic() - running.began if result.elapsed is None else result.elapsed
+        seconds = result.elapsed
+        if seconds is None:
+            seconds = time.monotonic() - running.began - running.waited
         running.elapsed = result.elapsed
         if result.endless is None:
             self._journal.ended(result.statement_id, result.sql_state, result.message, rows if complete else None)

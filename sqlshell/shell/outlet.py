@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -36,6 +37,8 @@ class Outlet:
         self._by_ending: Format | None = None
         self.browse = False
         """Whether the person left the pager of the last result for the explorer."""
+        self.unread = False
+        """Whether the reader of stdout left before the end of what it was given."""
         self._once = ""
         self._copies: dict[str, tuple[Sink, Format | None]] = {}
         """Where results go besides: what \\tee and \\log opened."""
@@ -123,12 +126,17 @@ class Outlet:
         except BaseException:
             if one_off:
                 sink.close() if result.endless is not None else sink.abort()
+            elif result.endless is None and isinstance(sink, FileSink):
+                sink.rewind()
             raise
         if one_off:
             sink.close()
+        elif isinstance(sink, FileSink):
+            sink.mark()
+        self._note_reader(sink, read=summary.complete)
         self.browse = getattr(sink, "browse", False)
         self._tell_shortened(shaped)
-        return summary
+        return replace(summary, waited=getattr(sink, "waited", 0.0)) if one_off else summary
 
     def print(self, text: str, *, with_results: bool = False, own: bool = False) -> bool:
         """Write a text on stdout, or where results go; only `own` text may steer a terminal. Raises OutputError.
@@ -142,18 +150,34 @@ class Outlet:
         try:
             (redirected or screen).write(text.encode("utf-8", "replace"))
         except Closed:
+            self._note_reader(redirected or screen, read=False)
             return False
         return True
 
     async def page(self, text: str) -> None:
         """Show a text on the screen as a result would be, through the pager where it is taller. Raises OutputError."""
         sink = self._screen(False)
-        with contextlib.suppress(Closed):
+        try:
             sink.write(text.encode("utf-8", "replace"))
             if sink.blocking:
                 # A person reads for long, and what runs in the background goes on.
                 await asyncio.to_thread(sink.finish)
+        except Closed:
+            self._note_reader(sink, read=False)
         sink.close()
+
+    def _note_reader(self, sink: Sink, *, read: bool) -> None:
+        self.unread = self.unread or (not read and isinstance(sink, StreamSink))
+
+    @property
+    def piped(self) -> bool:
+        """Whether rows go to a reader who may leave before their end."""
+        if self._redirected is not None:
+            return False
+        try:
+            return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+        except (OSError, ValueError):
+            return False
 
     def screen_for(self, result: Result) -> Sink:
         """Where a result would be shown."""

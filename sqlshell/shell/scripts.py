@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,16 +21,18 @@ MOST_COUNTED = 16
 
 def read_script(path: str) -> Iterator[str]:
     """The text of a file in chunks, `-` being stdin. Raises UsageError when it cannot be read or is not text."""
-    if path == "-":
-        yield from decoded(sys.stdin.buffer, "stdin")
-        return
     try:
+        if path == "-":
+            yield from decoded(sys.stdin.buffer, "stdin")
+            return
         with Path(path).expanduser().open("rb") as file:
             yield from decoded(file, path)
     except FileNotFoundError:
         raise UsageError(f"there is no script {path}") from None
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+        name = "stdin" if path == "-" else path
+        reason = "it is closed" if error.errno == errno.EBADF else error.strerror or error
+        raise UsageError(f"{name} cannot be read: {reason}") from None
 
 
 def decoded(stream: BinaryIO, name: str) -> Iterator[str]:

@@ -73,6 +73,8 @@ class Running(Struct):
     """The result that is being shown and has no end of its own."""
     elapsed: float | None = None
     """Seconds that it took, where the service said so."""
+    waited: float = 0.0
+    """Seconds of it that a person or a command read the rows."""
     finished: bool = False
     """Whether its rows are being read, so that there is nothing left for the service to end."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +19,7 @@ from sqlshell.errors import (
     Interrupted,
     NotAuthenticated,
     ShellError,
+    Unread,
     Unreadable,
     UsageError,
 )
@@ -52,6 +54,9 @@ Offline = Callable[[Submission, SessionContext], None]
 Given = TypeVar("Given")
 
 DEEPEST_INCLUDE = 50
+
+ENDS = (ConnectionFailed, NotAuthenticated, Interrupted, Unreadable)
+"""Errors that end a script whatever is set."""
 
 
 class Shell:
@@ -178,8 +183,9 @@ class Shell:
                         await self._survived(item)
                     except ShellError as error:
                         self._tell(error, name)
-                        lost = isinstance(error, ConnectionFailed | NotAuthenticated | Interrupted | Unreadable)
-                        if lost or (self.stops if stop is None else stop):
+                        if isinstance(error, Unread):
+                            return False
+                        if isinstance(error, ENDS) or (self.stops if stop is None else stop):
                             self._leave_out(items[number + 1 :], arriving, name)
                             return self._going and not (isinstance(error, Interrupted) and not self.session.interactive)
                     if not self._going:
@@ -197,11 +203,18 @@ class Shell:
         try:
             await self._item(item)
         except ShellError:
+            self._look_for_reader()
             raise
         except Exception as error:
             from sqlshell.bugs import bug_of
 
             raise bug_of(error, f"\\{item.name}" if isinstance(item, CommandText) else "") from error
+        self._look_for_reader()
+
+    def _look_for_reader(self) -> None:
+        """Raises Unread where a script's output is read no more."""
+        if self.outlet.unread and not self.session.interactive:
+            raise Unread("")
 
     @property
     def stops(self) -> bool:
@@ -287,7 +300,9 @@ class Shell:
         from sqlshell.shell.ahead import plan
 
         near = self.session.embedded
-        self.ahead = await plan(items, number, client, self.policy, self.variables, stop=stop, near=near)
+        self.ahead = await plan(
+            items, number, client, self.policy, self.variables, stop=stop, near=near, piped=self.outlet.piped
+        )
 
     async def _look_back(self) -> None:
         """Leave what was sent together: no more of it runs, and what did is told."""
@@ -359,9 +374,12 @@ class Shell:
             raise UsageError(
                 f"{path}: scripts include each other more than {DEEPEST_INCLUDE} deep", "does it include itself?"
             )
+        chunks = read_script(path)
+        # What cannot be opened is an error of the script that asks for it.
+        first = next(chunks, "")
         before, self.exit = self.exit, Exit.DONE
         try:
-            await self.run_script(read_script(path), path)
+            await self.run_script(itertools.chain([first], chunks), path)
             failed = self.exit
         finally:
             self.exit = before
@@ -378,5 +396,8 @@ class Shell:
     def _tell(self, error: ShellError, name: str) -> None:
         if self.exit == Exit.DONE:
             self.exit = error.exit
-        if not isinstance(error, Told):
+        if isinstance(error, Told):
+            if name:
+                self.diagnostics.say(f"{name}:{self.line}: the script included here failed")
+        elif not isinstance(error, Unread):
             tell(error, name, self.line, self.buffer.last.text, self.diagnostics, self.hooks.catalog.everything)
