@@ -11,9 +11,14 @@ from sqlshell.result import Batch
 
 Fetch = Callable[[int], Awaitable[Batch]]
 
+AHEAD_BYTES = 8 << 20
+"""Bytes in flight, judged by the largest partition so far, from which no further one is asked for."""
+
 
 class PartitionReader:
-    """The batches of a result set, each once, in order; at most `ahead` fetches are in flight.
+    """The batches of a result set, each once, in order; at most `ahead` fetches are in flight, and at least one.
+
+    Fewer are where partitions are large, so that what is in flight stays about AHEAD_BYTES.
 
     An iterator object and not a generator: when a fetch fails the error is raised to the reader and the same partition
     is next again. `first` is partition 0, which came with the answer; `count` is how many there are in all.
@@ -25,6 +30,7 @@ class PartitionReader:
         self._count = max(count, 1)
         self._ahead = ahead
         self._next = 0
+        self._largest = first.size
         self._flying: deque[asyncio.Future[Batch]] = deque()
 
     def __aiter__(self) -> PartitionReader:
@@ -46,6 +52,7 @@ class PartitionReader:
             raise
         self._flying.popleft()
         self._next += 1
+        self._largest = max(self._largest, batch.size)
         self._launch()
         return batch
 
@@ -55,7 +62,8 @@ class PartitionReader:
         await self._land()
 
     def _launch(self) -> None:
-        while len(self._flying) < self._ahead and self._next + len(self._flying) < self._count:
+        most = max(1, min(self._ahead, AHEAD_BYTES // max(self._largest, 1)))
+        while len(self._flying) < most and self._next + len(self._flying) < self._count:
             self._flying.append(asyncio.ensure_future(self._fetch(self._next + len(self._flying))))
 
     async def _land(self) -> None:

@@ -33,6 +33,34 @@ def test_each_once_and_in_order_whatever_arrives_first() -> None:
     assert max(most) == 3
 
 
+def test_large_partitions_are_fetched_one_at_a_time() -> None:
+    flying: list[int] = []
+    most: list[tuple[int, int]] = []
+    sizes = [10, 10, 10, 10, 3 << 20, *[10] * 4, 9 << 20, *[10] * 5]
+
+    async def fetch(number: int) -> Batch:
+        flying.append(number)
+        most.append((number, len(flying)))
+        await asyncio.sleep(0)
+        flying.remove(number)
+        return Batch(1, body=bytes(sizes[number]), number=number)
+
+    async def read() -> list[int]:
+        reader = PartitionReader(fetch, Batch(1, body=bytes(10)), len(sizes), 4)
+        found = []
+        async for item in reader:
+            found.append(item.number)
+            # Whoever writes takes longer than whoever fetches.
+            for _ in range(5):
+                await asyncio.sleep(0)
+        return found
+
+    assert asyncio.run(read()) == list(range(len(sizes)))
+    in_flight = dict(most)
+    assert in_flight[4] > 1
+    assert all(in_flight[number] == 1 for number in range(14, len(sizes)))
+
+
 def test_a_failed_fetch_leaves_the_same_partition_next() -> None:
     failures = {2: 2, 5: 1}
 
