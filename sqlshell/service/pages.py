@@ -15,7 +15,7 @@ from sqlshell.service.zones import in_zone
 STRETCH_BYTES = 16 << 20
 """Bytes of JSON that are rendered at once, about: the partitions that begin within the same so many."""
 
-KEPT_BYTES = 48 << 20
+KEPT_BYTES = 32 << 20
 """What all stretches together may hold."""
 
 REST_SECONDS = 2.0

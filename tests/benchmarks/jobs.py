@@ -13,6 +13,7 @@ import sqlparse
 from sqlshell.sql.scanner import Scanner
 from tests.benchmarks.client_jobs import connector, faults, polling, stream
 from tests.benchmarks.measure import Row, paired, run, service
+from tests.benchmarks.memory_jobs import memory_jobs
 from tests.benchmarks.prompt_jobs import prompt_jobs
 from tests.benchmarks.result_jobs import result_jobs
 from tests.benchmarks.service_jobs import kills, service_jobs
@@ -144,6 +145,7 @@ JOBS: dict[str, Callable[[], Iterator[Row]]] = {
     "startup": startup,
     "export": export,
     "memory": memory,
+    "wide": memory_jobs,
     "statements": statements,
     "splitting": splitting,
     "service": service_jobs,

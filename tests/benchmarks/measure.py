@@ -69,6 +69,12 @@ def peak_of(folder: Path) -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
+def held_by(folder: Path) -> int:
+    """The memory that the service in `folder` holds now, in bytes (Linux)."""
+    status = Path("/proc", folder.joinpath("pid").read_text(), "status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+
+
 def run(argv: Sequence[str], folder: Path, stdin: bytes | None = None) -> tuple[float, int]:
     """Run a process to its end: seconds, and its peak memory in bytes. A failure ends the benchmark."""
     began = time.perf_counter()

@@ -20,7 +20,7 @@ ROW_GROUP = 40_960
 ROW_GROUP_BYTES = 8 << 20
 """Rows and bytes of a file's row group: small enough to read a few partitions without many others."""
 
-USUAL = 12
+USUAL = 8
 """Characters of a value of a PLAIN type, about."""
 
 WIDTH = "width"
