@@ -185,3 +185,28 @@ def test_the_way_of_a_path(tmp_path: Path) -> None:
     assert descriptor("/proc/1/fd/3") == Descriptor(3, False)
     for path in (f"{tmp_path}/circle", f"{tmp_path}/process", "/dev/null", "/dev/fd", "", "a", "/dev/stdout/x", "a\0b"):
         assert descriptor(path) is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    (
+        "set enable_profiling = 'json'",
+        "pragma enable_profiling",
+        "call enable_profiling()",
+        "set profiling_mode = 'detailed'",
+        "set logging_storage = 'stdout'",
+        "call enable_logging('QueryLog', storage = 'stdout')",
+    ),
+)
+def test_the_engine_prints_nothing_itself(program: Program, statement: str) -> None:
+    done = program("-q", "--format", "csv", "--on-error", "continue", stdin=f"{statement};\nselect 1 as a;")
+    assert (done.code, done.out) == (1, "a\n1\n")
+    assert "error 0A000" in done.err
+    assert len(done.err.splitlines()) <= 2
+
+
+def test_profiles_go_to_a_file(program: Program, tmp_path: Path) -> None:
+    script = "set profiling_output = 'profile.txt'; set enable_profiling = 'json'; select 1 as a;"
+    done = program("-q", "--format", "csv", stdin=script)
+    assert (done.code, done.out, done.err) == (0, "a\n1\n", "")
+    assert tmp_path.joinpath("profile.txt").exists()

@@ -198,10 +198,15 @@ class DuckdbConnection:
             self._connection.execute(f"SET TimeZone = {literal(timezone)}")
             self.timezone = timezone
 
+    def _profile(self) -> str:
+        """The file that profiles are written to, "" for none."""
+        found = self._connection.execute("SELECT current_setting('profiling_output')").fetchone()
+        return str(found[0] or "") if found else ""
+
     def _allowed(self, sql: str, options: Options) -> Any:
         """The parsed statement, if it is one and may run."""
         if self._gate is None:
-            check_files(sql)
+            check_files(sql, self._profile)
         else:
             self._gate.before(sql)
         parsed = self._connection.extract_statements(sql)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -29,6 +29,8 @@ _RELATION: Final = frozenset(
 """Words before the name of a relation or, for COPY, of a file."""
 _FILES: Final = frozenset({"attach", "export", "import", "load", "install", "pragma", "set", "call"})
 """First words of statements whose strings may all be names of files."""
+_SETTING: Final = frozenset({"set", "pragma", "call"})
+_PROFILING: Final = frozenset({"enable_profiling", "enable_profile", "profiling_mode"})
 _READER: Final = re.compile(r"read_\w+|parquet_\w+|sniff_csv|\w+_scan", re.I)
 _LOOK: Final = re.compile(
     rf"""(?<!\w)(?:(?:{"|".join(sorted(_RELATION))})(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:['"$]|e'|std(?:in|out|err)(?!\w))"""
@@ -81,15 +83,18 @@ def copied_out(sql: str, *, paths: bool) -> Copied | None:
     return None
 
 
-def check_files(sql: str) -> None:
-    """Refuse a statement that names a descriptor where a file may stand. Raises Failure.
+def check_files(sql: str, profile: Callable[[], str]) -> None:
+    """Refuse a statement that names a descriptor where a file may stand, or has the engine print. Raises Failure.
 
-    Names that the statement computes are not known here.
+    Names that the statement computes are not known here. `profile` gives the file that profiles are written to, ""
+    where they are printed.
     """
     if not _LOOK.search(sql):
         return
     tokens = list(_tokens(sql))
     first = tokens[0].word if tokens else ""
+    if first in _SETTING:
+        _check_printing(tokens, profile)
     if first == "set" and len(tokens) > 1 and tokens[1].word == "variable":
         first = ""
     copies = any(token.word == "copy" for token in tokens)
@@ -110,6 +115,17 @@ def check_files(sql: str) -> None:
         if (before in _RELATION or len(readers) > 1 or first in _FILES) and _is_descriptor(token):
             raise _refusal(token.text)
         before = token.word
+
+
+def _check_printing(tokens: Sequence[_Token], profile: Callable[[], str]) -> None:
+    texts = {token.text.strip("'").lower() for token in tokens if token.word == "'"}
+    if "stdout" in texts:
+        said = "the log would be printed among the rows; storage = 'memory' keeps it for FROM duckdb_logs"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    profiles = any(token.word in _PROFILING for token in tokens) and tokens[0].word != "reset"
+    if profiles and "no_output" not in texts and not profile():
+        said = "profiles would be printed behind every statement; EXPLAIN ANALYZE shows one as rows"
+        raise Failure(sqlstate.UNSUPPORTED, f"{said}, SET profiling_output = 'FILE.txt' before this writes them there")
 
 
 def _refusal(name: str) -> Failure:
