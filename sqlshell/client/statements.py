@@ -295,7 +295,7 @@ class Statements(Struct):
                     elapsed = time.monotonic() - began
                     if self.wait_limit is not None and elapsed >= self.wait_limit:
                         raise WaitTimeout(
-                            f"the statement still runs after {elapsed:.0f} s",
+                            f"the statement still runs after {elapsed:.1f} s",
                             f"it keeps running there; \\fetch {step.statement_id} brings its result",
                             Where(sqlstate.RUNNING, step.statement_id),
                         )

@@ -45,6 +45,8 @@ class Objects:
         require(session, Rights.OBJECTS, f"CREATE {asked.kind.upper()}")
         organization, name = session.organization, asked.names[-1]
         done = Outcome(message=f"CREATE {asked.kind.upper()}")
+        if asked.if_not_exists and organization.catalog.find(organization.id, asked.kind, name) is not None:
+            return done
         try:
             match asked.kind:
                 case "database":

@@ -76,14 +76,17 @@ class Statements:
                 raise BadRequest("the service is stopping", 503)
             items = split(request.statement)
             texts = [item.text for item in items if isinstance(item, Statement)]
-            if not texts:
+            if not items:
                 raise BadRequest("request.statement: there is no statement")
+            # A backslash command is not SQL: the statement fails, and the request is a good one.
+            texts = texts or [request.statement]
+            commands = any(not isinstance(item, Statement) for item in items)
             session, own = await self._session(request, caller)
             self.start()
             organization = self._organization_of(request, session)
             records = [self._record(text, organization, caller, session, request) for text in texts]
             self.ledger.begin(records)
-            if len(items) != len(texts):
+            if commands:
                 self.endings.finish(records[0], sqlstate.SYNTAX, 'syntax error at or near "\\"')
                 self._cancel(records[1:])
                 if own:

@@ -119,6 +119,20 @@ def test_a_pool_admits(own: Served, client: Client) -> None:
         assert client.state(f"create compute_pool bad with ({options})") == "42601", options
 
 
+def test_what_exists_needs_nothing_more(client: Client) -> None:
+    client.rows("create function_source if not exists there with ('file' = 'f.jar')", files=[("f.jar", b"x")])
+    assert client.state("create function_source if not exists there with ('file' = 'f.jar')") == "00000"
+    client.rows("create store if not exists there with ('type' = 'files', 'uri' = '/usr')")
+    assert client.state("create store if not exists there with ('type' = 'files', 'uri' = '/nowhere')") == "00000"
+    client.rows("drop function_source there")
+    client.rows("drop store there")
+
+
+def test_a_backslash_command_is_a_statement_that_fails(client: Client) -> None:
+    for sql in ("\\! echo x", "select 1; \\q"):
+        assert client.state(sql) == "42601"
+
+
 def test_a_pools_timeout_ends_a_statement(client: Client) -> None:
     client.rows("create compute_pool brief with ('timeout' = '300ms')")
     answer = client.run(ENDLESS, computePool="brief")
