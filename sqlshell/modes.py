@@ -319,11 +319,11 @@ def _interactive(opened: Any, asked: Start, settings: Settings, target: str, end
     async def run() -> int:
         expect_imports(asyncio.get_running_loop())
         async with opened() as shell:
-            if (
-                settings.source("theme") == "default"
-                and background(state_folder(asked.environ) / "terminal") == "light"
-            ):
-                shell.session.options.theme = LIGHT
+            typed = b""
+            if settings.source("theme") == "default":
+                brightness, typed = background(state_folder(asked.environ) / "terminal")
+                if brightness == "light":
+                    shell.session.options.theme = LIGHT
             rc = asked.config.folder / "rc.sql"
             if not settings["no_rc"] and rc.is_file():
                 from sqlshell.shell.scripts import read_script
@@ -339,6 +339,7 @@ def _interactive(opened: Any, asked: Start, settings: Settings, target: str, end
                     target=target,
                     themes=asked.config.folder / "themes",
                     greeting=_greeting(shell),
+                    typed=typed.decode(errors="replace"),
                 )
             )
 

@@ -22,6 +22,9 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
@@ -63,11 +66,13 @@ THIRD_SECONDS = 2.0
 ECHO_SECONDS = 3.0
 
 
-async def interact(shell: Shell, *, state: Path, themes: Path, target: str, greeting: Sequence[str] = ()) -> Exit:
+async def interact(
+    shell: Shell, *, state: Path, themes: Path, target: str, greeting: Sequence[str] = (), typed: str = ""
+) -> Exit:
     """Prompt, run, and again, until \\q or Ctrl-D.
 
     `state` is the folder of history and catalogs, `themes` the person's own folder of themes; `target` is what names
-    the service in both, "" for one that nobody meets again.
+    the service in both, "" for one that nobody meets again; `typed` is what was typed before the first prompt.
     """
     for line in greeting:
         shell.diagnostics.note(line)
@@ -83,6 +88,7 @@ async def interact(shell: Shell, *, state: Path, themes: Path, target: str, gree
     )
     sending = Sending()
     prompt = _prompt(shell, history, loader.catalog, looks, sending)
+    _type_ahead(prompt, typed)
     shell.session.columns_seen = loader.catalog.note
     shell.hooks.refresh = loader.refresh
     shell.hooks.catalog = loader.catalog
@@ -314,6 +320,14 @@ def _chosen_theme(text: str, shell: Shell) -> str:
     """The theme that stands behind \\theme in what is being typed: it is shown at once."""
     command, _, name = text.strip().partition(" ")
     return name if command == "\\theme" and name in shell.hooks.themes() else ""
+
+
+def _type_ahead(prompt: PromptSession[str], typed: str) -> None:
+    """Have the first prompt begin with keys that were read before it."""
+    keys: list[KeyPress] = []
+    parser = Vt100Parser(keys.append)
+    parser.feed_and_flush(typed)
+    store_typeahead(prompt.input, keys)
 
 
 def _swallow_late_replies(prompt: PromptSession[str]) -> None:

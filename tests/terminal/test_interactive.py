@@ -231,3 +231,16 @@ def test_a_table_that_does_not_fit_is_shown_as_records(opened: Open) -> None:
         terminal.prompt()
     terminal.enter("select 1 as fits;")
     assert "RECORD" not in terminal.wait("fits").rpartition("\\x off")[2]
+
+
+PASTED = "\x1b[200~create table early\n(a int);\x1b[201~\r"
+
+
+@pytest.mark.parametrize("early", ["create table early (a int);\r", "create table early (", PASTED])
+def test_what_is_typed_before_the_first_prompt_is_kept(opened: Open, early: str) -> None:
+    terminal = opened("work.duckdb")
+    terminal.type(early)
+    terminal.wait("early")
+    if early.endswith("("):
+        terminal.enter("a int);")
+    terminal.wait("CREATE TABLE (")

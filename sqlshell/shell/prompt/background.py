@@ -13,22 +13,29 @@ from pathlib import Path
 ASKED_SECONDS = 0.1
 KEPT_SECONDS = 30 * 86_400.0
 
+_ANSWERED = re.compile(rb"\x1b\[\?[0-9;]*c")
+_WHOLE_REPLY = re.compile(rb"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)")
 _REPLY = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
 
 
-def background(cache: Path) -> str:
-    """Either "dark" or "light", or "" where the terminal does not say; the answer is kept in the file `cache`."""
+def background(cache: Path) -> tuple[str, bytes]:
+    """Either "dark" or "light", or "" where the terminal does not say; the answer is kept in the file `cache`.
+
+    The second value is what the person typed while the terminal was asked.
+    """
     name = "-".join(os.environ.get(part, "") for part in ("TERM_PROGRAM", "TERM", "COLORTERM", "COLORFGBG"))
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if time.time() - cache.stat().st_mtime < KEPT_SECONDS:
             known, _, found = cache.read_text().strip().partition("\t")
             if known == name and found in {"dark", "light", ""}:
-                return found
-    found = _told_by_variable() or _asked()
+                return found, b""
+    typed = b""
+    if not (found := _told_by_variable()):
+        found, typed = _asked()
     with contextlib.suppress(OSError):
         cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         cache.write_text(f"{name}\t{found}\n")
-    return found
+    return found, typed
 
 
 def _told_by_variable() -> str:
@@ -39,13 +46,13 @@ def _told_by_variable() -> str:
     return "dark" if int(last) in {0, 1, 2, 3, 4, 5, 6, 8} else "light"
 
 
-def _asked() -> str:
+def _asked() -> tuple[str, bytes]:
     if (
         os.name != "posix"
         or not (sys.stdin.isatty() and sys.stdout.isatty())
         or os.environ.get("TERM") in {"dumb", None}
     ):
-        return ""
+        return "", b""
     import termios
     import tty
 
@@ -57,15 +64,16 @@ def _asked() -> str:
         # The second question is answered by every terminal: its answer says that the first will not be.
         os.write(sys.stdout.fileno(), b"\x1b]11;?\x1b\\\x1b[c")
         until = time.monotonic() + ASKED_SECONDS
-        while (left := until - time.monotonic()) > 0 and not re.search(rb"\x1b\[\?[0-9;]*c", reply):
+        while (left := until - time.monotonic()) > 0 and not _ANSWERED.search(reply):
             if select.select([descriptor], [], [], left)[0]:
                 reply += os.read(descriptor, 256)
     except (OSError, termios.error):
-        return ""
+        return "", reply
     finally:
         termios.tcsetattr(descriptor, termios.TCSANOW, saved)
+    typed = _ANSWERED.sub(b"", _WHOLE_REPLY.sub(b"", reply))
     found = _REPLY.search(reply)
     if found is None:
-        return ""
+        return "", typed
     red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in found.groups())
-    return "light" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else "dark"
+    return ("light" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.5 else "dark"), typed
