@@ -75,25 +75,25 @@ class Format(Struct, frozen=True):
 def _table(options: WriterOptions) -> Writer:
     from sqlshell.output.table import TableWriter
 
-    return TableWriter(options)
+    return _readable(TableWriter(options))
 
 
 def _vertical(options: WriterOptions) -> Writer:
     from sqlshell.output.vertical import VerticalWriter
 
-    return VerticalWriter(options)
+    return _readable(VerticalWriter(options))
 
 
 def _csv(options: WriterOptions) -> Writer:
     from sqlshell.output.delimited import CsvWriter
 
-    return CsvWriter(options)
+    return _readable(CsvWriter(options))
 
 
 def _tsv(options: WriterOptions) -> Writer:
     from sqlshell.output.delimited import TsvWriter
 
-    return TsvWriter(options)
+    return _readable(TsvWriter(options))
 
 
 def _json(options: WriterOptions) -> Writer:
@@ -106,6 +106,12 @@ def _jsonl(options: WriterOptions) -> Writer:
     from sqlshell.output.json import JsonlWriter
 
     return JsonlWriter(options)
+
+
+def _readable(writer: Writer) -> Writer:
+    from sqlshell.output.binary import Hexadecimal
+
+    return Hexadecimal(writer)
 
 
 FORMATS: tuple[Format, ...] = (

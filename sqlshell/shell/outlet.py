@@ -218,11 +218,12 @@ class Outlet:
         """The writer of a format; tables that are too wide for a terminal become what is set."""
         options = self._session.options
         if form.name == "table" and sink.terminal and (options.expanded == "auto" or options.wide == "fold"):
+            from sqlshell.output.binary import Hexadecimal
             from sqlshell.output.fitting import AutoWriter, FoldWriter
 
             width = shutil.get_terminal_size().columns
             # Folding is never a default: who asks for it gets it.
-            return FoldWriter(looks, width) if options.wide == "fold" else AutoWriter(looks, width)
+            return Hexadecimal(FoldWriter(looks, width) if options.wide == "fold" else AutoWriter(looks, width))
         return form.factory(looks)
 
     def _shaped(self, writer: Writer, form: Format, columns: Sequence[Column]) -> Writer:

@@ -48,12 +48,13 @@ async def turn(port: Port, args: Args) -> Use:
     turned: list[Effect] = []
 
     async def take(result: Result) -> Summary:
+        from sqlshell.output.binary import binary, in_hexadecimal
         from sqlshell.shell.crosstab import crosstab
 
         summary, rows = await collect(result, MOST_ROWS)
         if not summary.complete:
             raise UsageError(f"more than {MOST_ROWS:,} rows are too many to turn", "group them first")
-        turned.append(Show(crosstab(result.columns, rows, args)))
+        turned.append(Show(crosstab(result.columns, in_hexadecimal(rows, binary(result.columns)), args)))
         return summary
 
     return Use(take, lambda: turned[-1] if turned else None)

@@ -55,7 +55,10 @@ async def go_set(port: Port, args: Args) -> Submit:
     prefix = args[0] if args else ""
 
     async def take(result: Result) -> Summary:
+        from sqlshell.output.binary import binary, in_hexadecimal
+
         summary, rows = await collect(result, 2)
+        rows = in_hexadecimal(rows, binary(result.columns))
         if len(rows) != 1:
             raise UsageError(f"\\gset takes one row, and {'there was none' if not rows else 'there were more'}")
         for column, value in zip(result.columns, rows[0], strict=True):

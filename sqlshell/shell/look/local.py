@@ -25,7 +25,7 @@ from sqlshell.result import Batch, Column, Partitions
 from sqlshell.shell.asking import asked
 from sqlshell.shell.foreground import Foreground
 from sqlshell.shell.journal import Journal
-from sqlshell.shell.look.types import TEXT, duckdb_type, is_nested, nested
+from sqlshell.shell.look.types import BYTES, TEXT, duckdb_type, is_nested, nested
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.past import NAMES, Past
 from sqlshell.shell.session import Session
@@ -178,14 +178,20 @@ def _names(columns: Sequence[Column]) -> list[str]:
 
 def _reading(table: str, path: str, names: Sequence[str], types: Sequence[str]) -> str:
     padding = [("_pad", "INTEGER")] if len(names) == 1 else []
-    read = [(name, "JSON" if is_nested(kind) else kind) for name, kind in zip(names, types, strict=True)]
+    read = [
+        (name, "JSON" if is_nested(kind) else TEXT if kind == BYTES else kind)
+        for name, kind in zip(names, types, strict=True)
+    ]
     columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in [*read, *padding])
-    chosen = ", ".join(
-        identifier(name) if kind == given else f"CAST(json({identifier(name)}) AS {kind}) AS {identifier(name)}"
-        for (name, given), kind in zip(read, types, strict=True)
-    )
+    chosen = ", ".join(_cast(identifier(name), given, kind) for (name, given), kind in zip(read, types, strict=True))
     return (
         f"CREATE TABLE {table} AS SELECT {chosen} FROM read_csv({literal(path)}, header = false, auto_detect = false, "
         f"delim = ',', quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, "
         f"max_line_size = {LONGEST_LINE}, columns = {{{columns}}})"
     )
+
+
+def _cast(name: str, given: str, kind: str) -> str:
+    if kind == BYTES:
+        return f"from_base64({name}) AS {name}"
+    return name if kind == given else f"CAST(json({name}) AS {kind}) AS {name}"

@@ -9,6 +9,7 @@ from sqlshell.interface.types import base
 from sqlshell.sql.variables import identifier
 
 TEXT: Final = "VARCHAR"
+BYTES: Final = "BLOB"
 PLAIN: Final = frozenset(
     {"BOOLEAN", "FLOAT", "REAL", "DOUBLE", "DATE", "TIME", "UUID", "INTERVAL", "INTEGER", "UINTEGER", "JSON"}
     | {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")}
@@ -22,6 +23,7 @@ OTHER: Final = {
     "TIMESTAMP_TZ": "TIMESTAMPTZ",
     "VARIANT": "JSON",
 }
+BINARY: Final = frozenset({"BYTES", "VARBINARY", "BINARY"})
 NESTED: Final = frozenset({"ARRAY", "MAP", "STRUCT", "ROW"})
 DEEPEST = 20
 
@@ -33,6 +35,8 @@ def duckdb_type(text: str, depth: int = 0) -> str:
         return _decimal(text)
     if name in PLAIN:
         return name
+    if name in BINARY and not depth:
+        return BYTES
     if name not in NESTED or depth > DEEPEST:
         return OTHER.get(name, TEXT)
     inside = text[text.find("<") + 1 : text.rfind(">")] if "<" in text and ">" in text else ""
@@ -42,6 +46,8 @@ def duckdb_type(text: str, depth: int = 0) -> str:
     if name == "MAP" and len(parts) == 2:
         return f"MAP({duckdb_type(parts[0], depth + 1)}, {duckdb_type(parts[1], depth + 1)})"
     if name in {"STRUCT", "ROW"} and parts:
+        if all(not _named(part) for part in parts):
+            return f"TUPLE({', '.join(duckdb_type(part, depth + 1) for part in parts)})"
         fields = [_field(part) for part in parts]
         made = [f"{identifier(field)} {duckdb_type(kind, depth + 1)}" for field, kind in fields]
         return f"STRUCT({', '.join(made)})"
@@ -51,6 +57,11 @@ def duckdb_type(text: str, depth: int = 0) -> str:
 def nested(text: str) -> bool:
     """Whether values of the type are JSON, as they come."""
     return base(text) in NESTED
+
+
+def _named(part: str) -> bool:
+    """Whether a field has a name before its type: one of a tuple is the type alone."""
+    return _field(part)[0] != part
 
 
 def _field(text: str) -> tuple[str, str]:
@@ -68,7 +79,7 @@ def _field(text: str) -> tuple[str, str]:
 
 def is_nested(kind: str) -> bool:
     """Whether a type of DuckDB's is one that JSON is cast to."""
-    return kind.endswith("]") or kind.startswith(("STRUCT(", "MAP("))
+    return kind.endswith("]") or kind.startswith(("STRUCT(", "MAP(", "TUPLE("))
 
 
 def _decimal(text: str) -> str:

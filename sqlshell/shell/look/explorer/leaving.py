@@ -78,10 +78,11 @@ async def _batches(grid: Grid) -> AsyncIterator[list[Row]]:
     pages = grid.pages
     if grid.order is not None:
         for number in grid.order:
-            row = await pages.load_row(number)
+            await pages.load_row(number)
+            row = pages.original(number)
             if row is not None:
                 yield [row]
         return
     for number in pages.partitions():
         await pages.load(number)
-        yield [row for row in map(pages.row, pages.span(number)) if row is not None]
+        yield [row for row in map(pages.original, pages.span(number)) if row is not None]

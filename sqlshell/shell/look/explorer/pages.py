@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 
+from sqlshell.output.binary import binary, in_hexadecimal
 from sqlshell.result import Batch, Result
 
 MOST_ROWS = 25_000
@@ -24,6 +25,7 @@ class Pages:
         self.columns = result.columns
         self._partition = result.partition
         self._result = result
+        self._binary = binary(result.columns)
         self._kept: OrderedDict[int, list[Row]] = OrderedDict()
         self._starts: list[int] = [0]
         self.total = 0
@@ -68,7 +70,12 @@ class Pages:
         return min(bisect_right(self._starts, at) - 1, len(self._starts) - 2)
 
     def row(self, at: int) -> Row | None:
-        """A row, where it is here."""
+        """A row as it is shown, where it is here."""
+        row = self.original(at)
+        return row if row is None else in_hexadecimal([row], self._binary)[0]
+
+    def original(self, at: int) -> Row | None:
+        """A row as it came, where it is here."""
         number = self.number(at)
         rows = self._kept.get(number)
         if rows is None:
@@ -90,7 +97,7 @@ class Pages:
     def local(self) -> Iterator[tuple[int, Row]]:
         """The rows that are here, with their numbers, in order."""
         for number in sorted(self._kept):
-            yield from enumerate(self._kept[number], self._starts[number])
+            yield from enumerate(in_hexadecimal(self._kept[number], self._binary), self._starts[number])
 
     def partitions(self) -> range:
         """The numbers of all partitions."""
