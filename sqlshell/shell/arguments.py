@@ -241,7 +241,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     "n.NAME": _queries,
     "n-.NAME": _queries,
     "chart.WORD": lambda port, before: [] if before else [(kind, "") for kind in CHARTS],
-    "sf.NAME": _of("function"),
+    "sf.PATTERN": _of("function"),
     "df.PATTERN": _of("function"),
     "l.PATTERN": _of("database"),
     "dn.PATTERN": _of("schema"),
@@ -254,8 +254,8 @@ KNOWN: Final[Mapping[str, Known]] = {
 """What is known for the words of usages: by the word, or by the command's name and the word."""
 
 RELATIONS: Final = {
-    "d.NAME": "relation",
-    "schema.NAME": "relation",
+    "d.PATTERN": "relation",
+    "schema.PATTERN": "relation",
     "dt.PATTERN": "table",
     "dv.PATTERN": "view",
     "dm.PATTERN": "stream",

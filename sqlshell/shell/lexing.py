@@ -26,8 +26,11 @@ _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 Runner = Callable[[str], str]
 
 
-def words(text: str, values: Mapping[str, str], run: Runner | None = None) -> list[str]:
-    """The words of a command's line. Raises UsageError for a quote that is not closed and a command that fails."""
+def words(text: str, values: Mapping[str, str], run: Runner | None = None, *, names: bool = False) -> list[str]:
+    """The words of a command's line; in those that are `names` the double quotes stay, for they are part of a name.
+
+    Raises UsageError for a quote that is not closed and a command that fails.
+    """
     found: list[str] = []
     current: list[str] | None = None
     position = 0
@@ -47,7 +50,8 @@ def words(text: str, values: Mapping[str, str], run: Runner | None = None) -> li
                 found.append("".join(current))
             current = None
             continue
-        current = [*(current or []), _said(part, values, run or output_of)]
+        said = _said(part, values, run or output_of)
+        current = [*(current or []), f'"{said}"' if names and part["double"] is not None else said]
     return found if current is None else [*found, "".join(current)]
 
 

@@ -9,6 +9,7 @@ from sqlshell.errors import StatementError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.output.formats import Summary
 from sqlshell.result import Batch, Column, Partitions, Result, Rows
+from sqlshell.sql.names import quoted
 
 
 class _Known:
@@ -54,10 +55,16 @@ def texts_of(titles: Sequence[str], rows: Rows) -> Result:
     return table_of([(title, "VARCHAR") for title in titles], rows)
 
 
+def nothing(pattern: Sequence[str], hint: str = "") -> str:
+    """What a person is told in the place of an empty list."""
+    said = f"nothing matches {pattern[0]}" if pattern else "there is nothing to list"
+    return f"{said}; {hint}" if hint else said
+
+
 def no_such(what: str, name: str, known: Sequence[str]) -> StatementError:
     near = difflib.get_close_matches(name.rpartition(".")[2].strip('"'), set(known), 2)
     lists = "\\d lists those of this schema, \\d *.* all" if what == "relation" else "\\df * lists them"
-    hint = f"did you mean {' or '.join(near)}?" if near else lists
+    hint = f"did you mean {' or '.join(map(quoted, near))}?" if near else lists
     return StatementError(f"no {what} matches {name}", hint, Where(sqlstate.NO_RELATION if what == "relation" else ""))
 
 

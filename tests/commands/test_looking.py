@@ -298,6 +298,38 @@ def test_queries_that_run(program: Program, served: Served) -> None:
     assert "completed" in all_
 
 
+def test_quoted_names_are_meant_exactly(program: Program) -> None:
+    script = """create schema s2; create table s2."Mixed Case"(a int); create table "a.b"(x int);
+create table plain(x int);
+\\d s2."Mixed Case"
+\\d "a.b"
+\\dt "pl*"
+\\dt "PLAIN"
+\\dt PLAIN
+\\set t "a.b"
+\\d :"t"
+\\d s2."mixed case"
+"""
+    done = program("-q", "--on-error", "continue", stdin=script)
+    assert done.out.count('Table main."a.b"') == 2
+    assert done.out.count('Table s2."Mixed Case"') == 1
+    assert done.out.count("| main     | plain  | table  |") == 1
+    assert 'nothing matches "pl*"' in done.err
+    assert 'nothing matches "PLAIN"' in done.err
+    assert 'did you mean "Mixed Case"?' in done.err
+
+
+def test_entities_of_a_store_are_described(program: Program, served: Served, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file.csv").write_text("a,b\n1,x\n")
+    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    store = f"create store looked with ('type' = 'files', 'uri' = '{tmp_path / 'folder'}');"
+    script = f'{store}\nselect 1 from looked."file.csv";\n\\d looked."file.csv"\ndrop store looked;\n'
+    done = program("-q", "--format", "csv", stdin=script, env=env)
+    assert done.code == 0, done.err
+    assert "name,type,nullable\na,BIGINT,true\nb,VARCHAR,true\n" in done.out
+
+
 def test_what_is_not_there(program: Program) -> None:
     done = program("-q", "-c", "create table orders (a int); \\d ordrs")
     assert done.code == 1

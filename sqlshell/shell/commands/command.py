@@ -1,7 +1,8 @@
 """A backslash command: a coroutine `(port, args) -> effect`, whose docstring is its help and whose usage is its parser.
 
 A usage is words: `FILE` is required, `[FILE]` may be left out, `[on|off]` is one of those words, `WORD...` is any
-number of words, `[TEXT...]` is the rest of the line as it stands, and so is a `|command` in the place of `FILE...`.
+number of words, `PATTERN` a name with its quotes or a pattern for names, `[TEXT...]` is the rest of the line as it
+stands, and so is a `|command` in the place of `FILE...`.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def parse(name: str, usage: str, text: str, values: Mapping[str, str]) -> Args:
             raise UsageError(f"\\{name} needs {wanted[-1]}", hint)
         return Args([text] if text else [])
     try:
-        given = _words(text, values)
+        given = _words(text, values, names=last == "PATTERN")
     except UsageError as error:
         raise UsageError(f"\\{name}: {error.message}", error.hint or hint) from None
     if len(given) > len(wanted) and not (last.endswith("...") and last != "FILE..."):
@@ -113,9 +114,9 @@ def parse(name: str, usage: str, text: str, values: Mapping[str, str]) -> Args:
     return Args(given)
 
 
-def _words(text: str, values: Mapping[str, str]) -> list[str]:
+def _words(text: str, values: Mapping[str, str], *, names: bool) -> list[str]:
     if not any(char in text for char in "'\"`:"):
         return text.split()
     from sqlshell.shell.lexing import words
 
-    return words(text, values)
+    return words(text, values, names=names)

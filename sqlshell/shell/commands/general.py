@@ -123,9 +123,9 @@ async def refresh(port: Port, args: Args) -> Say:
     return Say("loading the names that the service has")
 
 
-@command("history", "[PATTERN]", aliases=("s",))
+@command("history", "[LETTERS]", aliases=("s",))
 async def history(port: Port, args: Args) -> Say:
-    """Show what was entered, with its time; PATTERN's letters in order choose. \\history clear forgets it."""
+    """Show what was entered, with its time; LETTERS in their order choose. \\history clear forgets it."""
     if args == ["clear"]:
         try:
             port.hooks.forget()

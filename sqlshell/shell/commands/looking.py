@@ -14,7 +14,7 @@ from sqlshell.result import Column, Rows
 from sqlshell.shell.asking import told
 from sqlshell.shell.commands.command import Args, Command, command
 from sqlshell.shell.port import Effect, Port, Print, Say, Show
-from sqlshell.shell.rows import at, no_such, table_of, texts_of, value
+from sqlshell.shell.rows import at, no_such, nothing, table_of, texts_of, value
 from sqlshell.shell.words import one_line
 from sqlshell.sql.names import Pattern, quoted
 
@@ -66,10 +66,12 @@ def _lister(
 ) -> Command:
     """A command that shows what the first of the statements tells that the service knows; + shows all columns."""
 
-    async def body(port: Port, args: Args) -> Show:
+    async def body(port: Port, args: Args) -> Effect:
         columns, rows = await told(port, *statements)
         shown = len(columns) if args.plus else min(short, len(columns))
         kept = [row[:shown] for row in _chosen(columns, rows, args)]
+        if not kept and port.outlet.for_people:
+            return Say(nothing(args))
         return Show(table_of([(column.name, column.type) for column in columns[:shown]], kept))
 
     return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases))
@@ -128,6 +130,8 @@ async def functions(port: Port, args: Args) -> Effect:
         for row in rows
     ]
     titles = ("schema", "name", "result", "arguments", "type", "description", "definition")
+    if not listed and port.outlet.for_people:
+        return Say(nothing(args))
     shown = 7 if args.plus else 5
     return _table(titles[:shown], [row[:shown] for row in listed])
 
@@ -143,7 +147,7 @@ def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | No
     return ", ".join([*each, *([f"{varargs}..."] if varargs else [])])
 
 
-@command("sf", "NAME", aliases=("sf+",))
+@command("sf", "PATTERN", aliases=("sf+",))
 async def show_function(port: Port, args: Args) -> Print:
     """Show the SQL that makes a macro. DuckDB does not tell the defaults of its parameters."""
     columns, rows = await told(port, *FUNCTIONS)
@@ -167,7 +171,7 @@ async def show_function(port: Port, args: Args) -> Print:
 
 
 @command("dq", "[PATTERN]", aliases=("dq+", "!queries"))
-async def queries(port: Port, args: Args) -> Show:
+async def queries(port: Port, args: Args) -> Effect:
     """List the queries that run: their text, whose they are, and since when. + lists all that the service knows."""
     columns, rows = await told(port, "LIST QUERIES")
     state = at(columns, "state", "currentstate", "actualstate", "status")
@@ -177,9 +181,8 @@ async def queries(port: Port, args: Args) -> Show:
         rows = [row for row in rows if any(pattern.matches(value or "") for value in row)]
     if args.plus:
         # A person reads the beginnings; DESCRIBE QUERY has the whole of one.
-        most = QUERY_CELLS if port.outlet.for_people else 1 << 20
-        if text is not None:
-            rows = [[*row[:text], one_line(value(row, text), most), *row[text + 1 :]] for row in rows]
+        if text is not None and port.outlet.for_people:
+            rows = [[*row[:text], one_line(value(row, text), QUERY_CELLS), *row[text + 1 :]] for row in rows]
         return Show(table_of([(column.name, column.type) for column in columns], rows))
     running = [row for row in rows if value(row, state).lower() not in ENDED]
     wanted = {
@@ -189,6 +192,8 @@ async def queries(port: Port, args: Args) -> Show:
         "owner": at(columns, "owner", "user"),
         "since": at(columns, "created", "createdat", "createdon", "started"),
     }
+    if not running and port.outlet.for_people:
+        return Say("no query runs; \\dq+ lists those that ran")
     known = {title: place for title, place in wanted.items() if place is not None}
     return _table(tuple(known), [[one_line(value(row, place), 1000) for place in known.values()] for row in running])
 

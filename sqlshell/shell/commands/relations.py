@@ -12,8 +12,8 @@ from sqlshell.result import Rows
 from sqlshell.shell.asking import told
 from sqlshell.shell.commands.command import Args, Command, command
 from sqlshell.shell.details import Details, Inspector, ddl, key_of
-from sqlshell.shell.port import Effect, Many, Port, Print, Show
-from sqlshell.shell.rows import at, no_such, texts_of, value
+from sqlshell.shell.port import Effect, Many, Port, Print, Say, Show
+from sqlshell.shell.rows import at, no_such, nothing, texts_of, value
 from sqlshell.sql.catalog import Relation
 from sqlshell.sql.names import Pattern, quoted
 
@@ -83,14 +83,16 @@ def _matching(port: Port, known: Sequence[Relation], text: str, kinds: Sequence[
 
 
 def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases: tuple[str, ...] = ()) -> Command:
-    async def body(port: Port, args: Args) -> Show:
+    async def body(port: Port, args: Args) -> Effect:
         return await _list_relations(port, args, kinds)
 
     return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases))
 
 
-async def _list_relations(port: Port, args: Args, kinds: tuple[str, ...]) -> Show:
+async def _list_relations(port: Port, args: Args, kinds: tuple[str, ...]) -> Effect:
     found = _matching(port, await _relations(port), args[0] if args else "", kinds)
+    if not found and port.outlet.for_people:
+        return Say(nothing(args, "\\d *.* lists the relations of all schemas"))
     if not args.plus:
         return _table(("schema", "name", "type"), [[item.schema, item.name, item.kind] for item in found])
     sizes: Rows = []
@@ -112,7 +114,7 @@ async def _list_relations(port: Port, args: Args, kinds: tuple[str, ...]) -> Sho
     return _table(titles, rows) if sizes else _table(titles[:4], [row[:4] for row in rows])
 
 
-@command("d", "[NAME]", aliases=("d+", "describe", "!describe"))
+@command("d", "[PATTERN]", aliases=("d+", "describe", "!describe"))
 async def describe(port: Port, args: Args) -> Effect | None:
     """Describe a relation, or all that a pattern means: columns, keys, constraints, indexes. Alone, list the relations.
 
@@ -136,7 +138,8 @@ async def describe(port: Port, args: Args) -> Effect | None:
             raise no_such("relation", args[0], [item.name for item in known]) from None
     effects: list[Effect] = []
     for item in found:
-        place = f"{item.schema}.{item.name}" if item.schema and not item.kind.startswith("temporary") else item.name
+        whole = item.schema and not item.kind.startswith("temporary")
+        place = f"{quoted(item.schema)}.{quoted(item.name)}" if whole else quoted(item.name)
         title = f"{(item.kind or 'relation').capitalize()} {place}"
         effects += _shown(port, await inspector.details(item), title, plus=args.plus)
     return Many(effects)
@@ -205,7 +208,7 @@ def _notes(details: Details, *, plus: bool) -> list[tuple[str, str, str]]:
     return notes
 
 
-@command("schema", "[NAME]", aliases=(".schema", "sv", "sv+"))
+@command("schema", "[PATTERN]", aliases=(".schema", "sv", "sv+"))
 async def show_ddl(port: Port, args: Args) -> Print:
     """Show the SQL that makes relations. A pattern chooses them; alone, all of this schema."""
     inspector = Inspector(lambda sql: told(port, sql))
