@@ -171,10 +171,10 @@ class Ledger:
         return [record for record in self._held.values() if record.running]
 
     def latest(self, organization: str, number: int) -> list[Record]:
-        """The latest records of an organization, the newest first."""
+        """The latest records of an organization, the newest first, but for what shells say when they leave."""
         rows = self._storage.read(
             f"SELECT {_COLUMNS.replace('body', 'NULL')} FROM statements WHERE organization = ? "
-            "ORDER BY created DESC LIMIT ?",
+            "AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' ORDER BY created DESC LIMIT ?",
             (organization, number),
         )
         return [self._held.get(row[0]) or self._restored(row) for row in rows]

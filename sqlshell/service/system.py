@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sqlshell.service.organizations import Organization
+from sqlshell.service.pools import DEFAULT
 from sqlshell.service.records import Record
 
 HIDDEN = frozenset({"system", "temp", "deltastream"})
@@ -17,6 +18,10 @@ def publish(organization: Organization, latest: Sequence[Record]) -> None:
     engine, catalog = organization.engine, organization.catalog
     hidden = organization.store_names
     streams = organization.streams.known
+    pools = {
+        item.name: "running" if item.detail["running"] else "stopped"
+        for item in catalog.objects(organization.id, "compute_pool")
+    }
     relations = engine.read_listing(engine.listing("relations", "", "", streams, hidden))
     tables: Mapping[str, Table] = {
         "relations": (
@@ -41,11 +46,7 @@ def publish(organization: Organization, latest: Sequence[Record]) -> None:
         ),
         "compute_pools": (
             ("name", "state"),
-            [
-                (item.name, "running" if item.detail["running"] else "stopped")
-                for item in catalog.objects(organization.id, "compute_pool")
-            ]
-            or [("default", "running")],
+            sorted(({DEFAULT: "running"} | pools).items()),
         ),
         "function_sources": (
             ("name", "file"),

@@ -119,6 +119,14 @@ def test_a_pool_admits(own: Served, client: Client) -> None:
         assert client.state(f"create compute_pool bad with ({options})") == "42601", options
 
 
+def test_the_default_pool_is_always_there(client: Client) -> None:
+    client.rows("create compute_pool another")
+    names = [["another", "running"], ["default", "running"]]
+    for sql in ('select * from deltastream.sys."compute_pools" order by 1', "list compute_pools"):
+        assert [row[:2] for row in client.rows(sql) if row[0] in {"another", "default"}] == names
+    client.rows("drop compute_pool another")
+
+
 def test_what_exists_needs_nothing_more(client: Client) -> None:
     client.rows("create function_source if not exists there with ('file' = 'f.jar')", files=[("f.jar", b"x")])
     assert client.state("create function_source if not exists there with ('file' = 'f.jar')") == "00000"
