@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sqlshell.output.cells import cells
 from sqlshell.output.formats import Summary, Writer, WriterOptions
-from sqlshell.output.table import SAMPLE, TableWriter
+from sqlshell.output.table import TableWriter, enough
 from sqlshell.output.vertical import VerticalWriter
 from sqlshell.result import Batch, Column, Rows
 
@@ -35,7 +35,7 @@ class AutoWriter:
         if self._chosen is not None:
             return self._chosen.write(batch)
         self._sample += batch.rows
-        return self._choose() if len(self._sample) >= SAMPLE else []
+        return self._choose() if enough(self._sample) else []
 
     def settle(self) -> Iterable[bytes]:
         return self._choose() if self._chosen is None else self._chosen.settle()
@@ -74,7 +74,7 @@ class FoldWriter:
 
     def write(self, batch: Batch) -> Iterable[bytes]:
         self._rows += batch.rows
-        return self._blocks() if len(self._rows) >= SAMPLE else []
+        return self._blocks() if enough(self._rows) else []
 
     def settle(self) -> Iterable[bytes]:
         return self._blocks() if self._rows else []

@@ -12,7 +12,8 @@ from sqlshell.output.styles import Edge, Line, Style, style_named
 from sqlshell.result import Batch, Column, Rows
 
 SAMPLE = 1_000
-"""Rows that are waited for before the widths settle; the rest of the partition that they came in decides too."""
+SAMPLE_SIZE = 4 << 20
+"""Rows, or characters, that are waited for before the widths settle; the rest of their partition decides too."""
 
 NULL = "NULL"
 
@@ -53,7 +54,7 @@ class TableWriter:
         if self._drawn:
             return self._rows(batch.rows)
         self._sample += batch.rows
-        return self.settle() if len(self._sample) >= SAMPLE else []
+        return self.settle() if enough(self._sample) else []
 
     def settle(self) -> Iterable[bytes]:
         sample, self._sample = self._sample, []
@@ -141,3 +142,8 @@ class TableWriter:
             return line(widths, list(self._aligns)) + "\n"
         begin, fill, separator, end = line
         return (begin + separator.join(fill * width for width in widths) + end).rstrip() + "\n"
+
+
+def enough(sample: Rows) -> bool:
+    """Whether the rows are a sample."""
+    return len(sample) >= SAMPLE or sum(len(value) for row in sample for value in row if value) >= SAMPLE_SIZE

@@ -17,7 +17,11 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Engine, Failure, Feed, Relation
 
 SEGMENT = 2000
-"""Rows that are read at once."""
+SEGMENT_SIZE = 4 << 20
+"""Rows that are read at once, and about the characters of JSON that they come to."""
+
+FIRST = 64
+"""Rows that are read at once before their width is known."""
 
 SHARED = 64
 SHARED_SIZE = 16 << 20
@@ -57,6 +61,7 @@ class Streams:
         self._heads: dict[tuple[Relation, int], tuple[int, int, asyncio.Future[int]]] = {}
         self._segments: OrderedDict[tuple[int, str, int], asyncio.Future[tuple[int, list[str]]]] = OrderedDict()
         self._kept = 0
+        self._rows: dict[tuple[int, str], int] = {}
 
     def forget(self, relation: Relation) -> None:
         """The stream is gone: what reads it fails, and one that gets its name begins anew. From any thread."""
@@ -85,6 +90,7 @@ class Streams:
         """End a query for all who read it."""
         query = self._queries.pop(query_id, None)
         if query is not None:
+            self._rows.pop((query.table, query.feed.sql), None)
             query.ended = (state, message)
             async with self._news:
                 self._news.notify_all()
@@ -117,7 +123,8 @@ class Streams:
                 raise Failure(sqlstate.NO_RELATION, f"stream {query.feed.stream[2]!r} was dropped")
             head = await self._head(query.feed.stream, query.table)
             if head > position:
-                return await self._segment(query, position, min(head, position + SEGMENT))
+                most = self._rows.get((query.table, query.feed.sql), FIRST)
+                return await self._segment(query, position, min(head, position + most))
             async with self._news:
                 while self._version == version and query.ended is None:
                     await self._news.wait()
@@ -139,7 +146,7 @@ class Streams:
         key = (query.table, query.feed.sql, position)
         found = self._segments.get(key)
         if found is None:
-            found = self._segments[key] = asyncio.ensure_future(self._read(query.feed, position, end))
+            found = self._segments[key] = asyncio.ensure_future(self._read(query, position, end))
             found.add_done_callback(self._count)
         try:
             return await asyncio.shield(found)
@@ -153,8 +160,12 @@ class Streams:
         while self._segments and (len(self._segments) > SHARED or self._kept > SHARED_SIZE):
             self._kept -= _size(self._segments.popitem(last=False)[1])
 
-    async def _read(self, feed: Feed, start: int, end: int) -> tuple[int, list[str]]:
-        return end, await asyncio.to_thread(self._engine.rows, feed, start, end)
+    async def _read(self, query: Query, start: int, end: int) -> tuple[int, list[str]]:
+        rows = await asyncio.to_thread(self._engine.rows, query.feed, start, end)
+        fitting = SEGMENT_SIZE * (end - start) // max(1, sum(map(len, rows)))
+        # What comes next may be wider than what was read.
+        self._rows[query.table, query.feed.sql] = max(1, min(SEGMENT, fitting, 4 * (end - start)))
+        return end, rows
 
 
 def _size(read: asyncio.Future[tuple[int, list[str]]]) -> int:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sqlshell.errors import UsageError
 from sqlshell.output.cells import cells, printable
+from sqlshell.output.fitting import AutoWriter, FoldWriter
 from sqlshell.output.formats import FORMATS, Summary, Writer, WriterOptions
 from sqlshell.output.styles import style_names
 from sqlshell.output.table import SAMPLE, TableWriter
@@ -137,3 +138,15 @@ def test_vertical() -> None:
     assert drawn(VerticalWriter(WriterOptions()), [Column("id", "INTEGER"), Column("text")], rows) == (
         "-[ RECORD 1 ]+----------\nid   | 1\ntext | a\n     | b\n-[ RECORD 2 ]+----------\nid   | NULL\ntext | \n"
     )
+
+
+@pytest.mark.parametrize(
+    "writer",
+    [TableWriter(WriterOptions()), AutoWriter(WriterOptions(), 10_000_000), FoldWriter(WriterOptions(), 10_000_000)],
+    ids=["table", "auto", "fold"],
+)
+def test_a_few_enormous_rows_are_a_sample(writer: Writer) -> None:
+    list(writer.begin([Column("a")]))
+    written = [b"".join(writer.write(Batch(1, rows=[["x" * (1 << 20)]]))) for _ in range(8)]
+    assert [bool(chunk) for chunk in written[:4]] == [False, False, False, True]
+    assert sum(map(len, written)) > 4 << 20

@@ -11,9 +11,11 @@ from sqlshell.output.binary import binary, in_hexadecimal
 from sqlshell.result import Batch, Result
 
 MOST_ROWS = 25_000
-"""Rows that are kept, where more than two partitions make so many."""
+MOST_BYTES = 24 << 20
+"""Rows that are kept, and bytes of the answers that they came in, where more than two partitions make so many."""
 MOST_SEQUENTIAL = 200_000
-"""Rows of a result that can only be read from its beginning."""
+MOST_SEQUENTIAL_BYTES = 64 << 20
+"""Rows and bytes of a result that can only be read from its beginning."""
 
 Row = list[str | None]
 
@@ -27,6 +29,7 @@ class Pages:
         self._result = result
         self._binary = binary(result.columns)
         self._kept: OrderedDict[int, list[Row]] = OrderedDict()
+        self._sizes: dict[int, int] = {}
         self._starts: list[int] = [0]
         self.total = 0
         self.cut = False
@@ -50,9 +53,11 @@ class Pages:
         """All rows of a result without partitions that could be asked for."""
         rows: list[Row] = list(first.rows) if first is not None else []
         if first is not None:
+            size = first.size
             async for batch in self._result.batches:
                 rows += batch.rows
-                if len(rows) >= MOST_SEQUENTIAL:
+                size += batch.size
+                if len(rows) >= MOST_SEQUENTIAL or size >= MOST_SEQUENTIAL_BYTES:
                     self.cut = True
                     break
             await self._result.batches.aclose()
@@ -110,5 +115,9 @@ class Pages:
     def _keep(self, number: int, batch: Batch) -> None:
         self._kept[number] = batch.rows
         self._kept.move_to_end(number)
-        while len(self._kept) > 2 and sum(map(len, self._kept.values())) > MOST_ROWS:
-            self._kept.popitem(last=False)
+        self._sizes[number] = batch.size
+        while len(self._kept) > 2 and (
+            sum(map(len, self._kept.values())) > MOST_ROWS or sum(self._sizes.values()) > MOST_BYTES
+        ):
+            gone, _ = self._kept.popitem(last=False)
+            del self._sizes[gone]

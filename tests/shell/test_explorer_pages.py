@@ -1,0 +1,60 @@
+"""The explorer keeps few partitions, by their rows and by their bytes, and gives every row."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from sqlshell.client.partitions import PartitionReader
+from sqlshell.result import Batch, Column, Result
+from sqlshell.shell.look.explorer import pages
+from sqlshell.shell.look.explorer.pages import Pages
+
+
+def result(widths: list[int], *, told: bool) -> Result:
+    """A result with a partition of two rows for each of `widths`."""
+    bodies = [
+        json.dumps({"data": [[f"{number}"], ["x" * width]]}, separators=(",", ":")).encode()
+        for number, width in enumerate(widths)
+    ]
+
+    async def fetch(number: int) -> Batch:
+        return Batch(1, body=bodies[number], number=number)
+
+    first = Batch(1, body=bodies[0])
+    counts = [2] * len(widths) if told else None
+    batches = PartitionReader(fetch, first, len(widths), 2)
+    return Result([Column("a")], batches, row_counts=counts, partition=fetch if told else None)
+
+
+def test_what_is_kept_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MOST_BYTES", 1000)
+
+    async def walk() -> list[int]:
+        made = Pages(result([10] * 20 + [2000] * 5 + [10] * 20, told=True))
+        await made.open()
+        here = []
+        for number in [*range(45), *reversed(range(45))]:
+            row = await made.load_row(2 * number)
+            assert row == [str(number)]
+            here.append(sum(1 for _ in made.local()) // 2)
+        return here
+
+    here = asyncio.run(walk())
+    assert here[:20] == list(range(1, 21))
+    assert set(here[21:25]) == {2}
+    assert here[-1] == 20
+
+
+def test_what_can_only_be_read_from_its_beginning_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MOST_SEQUENTIAL_BYTES", 1000)
+
+    async def look(widths: list[int]) -> tuple[int, bool]:
+        made = Pages(result(widths, told=False))
+        await made.open()
+        return made.total, made.cut
+
+    assert asyncio.run(look([300] * 20)) == (8, True)
+    assert asyncio.run(look([3] * 20)) == (40, False)
