@@ -182,7 +182,7 @@ class Inspector:
             [
                 *_keys(keys, targets),
                 *(
-                    Constraint("CHECK", name, f"CHECK ({clause})")
+                    Constraint("CHECK", name, clause if clause.upper().startswith("CHECK") else f"CHECK ({clause})")
                     for name, clause in checks
                     if not clause.upper().endswith("IS NOT NULL")
                 ),

@@ -37,8 +37,9 @@ def manual() -> str:
         "Every command works at the prompt, in scripts, with `-c` and on stdin. `\\? COMMAND` shows the same text.",
         "`FILE` is required, `[FILE]` may be left out, `on|off` is one of those words, `...` is any number of them. "
         "`FILE...` may be `|command`. `PATTERN` is a name or a pattern as in psql: `*` and `?` stand for any "
-        'characters and for one, `schema.name` and `database.schema.name` look elsewhere, and what is in `"double quotes"` '
-        "is meant exactly. Other arguments are read by psql's rules: 'single quotes' with C's escapes, "
+        "characters and for one, `schema.name` and `database.schema.name` look elsewhere, and what is in "
+        '`"double quotes"` is meant exactly. '
+        "Other arguments are read by psql's rules: 'single quotes' with C's escapes, "
         '"double quotes", `` `command` ``, and `:x`, `:\'x\'`, `:"x"`, `:{?x}` for variables.',
     ]
     for title, commands in GROUPS:
