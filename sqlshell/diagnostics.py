@@ -21,6 +21,8 @@ class Diagnostics:
         self._stream = stream
         self.quiet = quiet
         self.verbose = verbose
+        self.settle: Callable[[], None] = lambda: None
+        """Called before anything is told: what was written on stdout before it comes first."""
 
     def error(self, error: ShellError, excerpt: Sequence[str] = ()) -> None:
         """`FILE:LINE: error SQLSTATE (meaning): message`, the lines of `excerpt`, then the hint.
@@ -56,6 +58,7 @@ class Diagnostics:
         self._write(text, own=own)
 
     def _write(self, text: str, *, own: bool = False) -> None:
+        self.settle()
         # A closed stderr leaves nobody to tell.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write((text if own else printable(text, keep="\n\t")) + "\n")

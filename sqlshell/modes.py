@@ -20,10 +20,10 @@ from sqlshell.config import Config, Settings, state_folder
 from sqlshell.credentials import read_token
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.ending import Ending, end_by_signals, run_to_end, say_logs
-from sqlshell.errors import Exit, UsageError
+from sqlshell.errors import Exit, OutputError, UsageError
 from sqlshell.loops import expect_imports
 from sqlshell.output.formats import format_for_path, format_named
-from sqlshell.output.sink import Sink, StreamSink
+from sqlshell.output.sink import Closed, Sink, StreamSink
 from sqlshell.places import Local, Place, context_of, find_place, own_session, sources_of
 from sqlshell.reach import kept_name, label, local_results, reached_service
 from sqlshell.scratch import sweep
@@ -107,7 +107,9 @@ def _started(asked: Start, ending: Ending) -> int:
 
         @contextlib.asynccontextmanager
         async def opened() -> AsyncIterator[Shell]:
-            outlet = Outlet(session, diagnostics, _screen(session, settings))
+            screen = StreamSink(sys.stdout.buffer, held=lambda: session.more)
+            outlet = Outlet(session, diagnostics, _screen(session, settings, screen))
+            diagnostics.settle = lambda: _settled(session, screen)
             shell = Shell(
                 service_of(place, reached, session, diagnostics),
                 session,
@@ -281,9 +283,17 @@ def _options(settings: Settings, output: str, *, prompt: bool) -> Options:
     return options
 
 
-def _screen(session: Session, settings: Settings) -> Any:
+def _settled(session: Session, screen: StreamSink) -> None:
+    """Show what waits for more; who does not read it any more is told of by the next result."""
+    if session.more:
+        session.more = False
+        with contextlib.suppress(Closed, OutputError):
+            screen.settle()
+
+
+def _screen(session: Session, settings: Settings, stream: StreamSink) -> Any:
     def plain(endless: bool = False) -> Sink:
-        return StreamSink(sys.stdout.buffer)
+        return stream
 
     if not session.interactive or not sys.stdout.isatty():
         return plain

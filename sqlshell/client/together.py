@@ -80,6 +80,11 @@ class Together:
         self._count = self._listed = 0
         """The statements of the last batch, and how many of them were answered about."""
 
+    @property
+    def at_hand(self) -> bool:
+        # A batch ends behind a result that is not small: only the last one may have to be read for long.
+        return len(self._taken) > 1
+
     async def run(
         self, asked: Submission, context: SessionContext, watch: Watch | None = None
     ) -> AsyncGenerator[Result, None]:

@@ -57,6 +57,10 @@ class Behind(Struct, frozen=True):
 class Takes(Protocol):
     """Statements that were sent together, whose results are taken one by one."""
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether the next one is done, and its result is small and here."""
+
     def run(
         self, asked: Submission, context: SessionContext, watch: Watch | None = None
     ) -> AsyncGenerator[Result, None]:

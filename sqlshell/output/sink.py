@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 from collections.abc import Callable
@@ -49,21 +50,28 @@ class StreamSink:
     blocking = False
     closed = False
 
-    def __init__(self, stream: BinaryIO, name: str = "stdout") -> None:
+    def __init__(self, stream: BinaryIO, name: str = "stdout", held: Callable[[], bool] = lambda: False) -> None:
+        """While `held` says so, what is written waits for more, or for settle()."""
         self._stream = stream
         self._name = name
+        self._held = held
 
-    @property
+    @functools.cached_property
     def terminal(self) -> bool:
         """Whether it is a terminal on which text can be drawn over."""
         return self._stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+    def settle(self) -> None:
+        """Nothing waits any more. Raises as write()."""
+        self.write(b"")
 
     def write(self, data: bytes) -> None:
         left = memoryview(data)
         try:
             while left:
                 left = left[self._patiently(partial(self._stream.write, left)) :]
-            self._patiently(self._stream.flush)
+            if not self._held():
+                self._patiently(self._stream.flush)
         except BrokenPipeError:
             # What the stream still holds would be tried again, and told of, at the program's end.
             with contextlib.suppress(OSError, ValueError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -32,6 +32,10 @@ _COUNTED = re.compile(r"[A-Z ]+ (\d+)")
 
 ENDING_SECONDS = 10.0
 """How long a script that was interrupted waits for the service to end its statement."""
+
+
+LISTENS = 16
+"""Results at hand that are shown before an interruption is listened for."""
 
 
 class Progress(Protocol):
@@ -69,6 +73,8 @@ class Foreground:
         self.progress: Progress = Silent()
         self._task: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._at_hand = False
+        self._shows = 0
         self._presses = 0
         self.left_at = 0.0
         """When a statement was last left running (time.monotonic)."""
@@ -76,7 +82,7 @@ class Foreground:
     @property
     def busy(self) -> bool:
         """Whether there is a statement to interrupt."""
-        return self._task is not None and not self._task.done()
+        return self._at_hand or (self._task is not None and not self._task.done())
 
     @property
     def patient(self) -> bool:
@@ -101,8 +107,9 @@ class Foreground:
         def results(watch: Watch) -> Results:
             return (sent or self._client).run(asked, context, watch)
 
+        at_hand = sent is not None and sent.at_hand
         try:
-            await self._wait(results, asked.sql, context, show or self._outlet.show, quiet=quiet)
+            await self._wait(results, asked.sql, context, show or self._outlet.show, quiet=quiet, at_hand=at_hand)
         except StatementError as error:
             self._session.transaction.ended(asked.sql, error)
             raise
@@ -121,6 +128,9 @@ class Foreground:
 
     def interrupt(self) -> bool:
         """Ctrl-C: see above. False if nothing runs, or all has been tried."""
+        if self._at_hand:
+            self._presses += 1
+            return True
         if self._task is None or not self.busy:
             return False
         running = self._session.running
@@ -149,6 +159,7 @@ class Foreground:
         show: Consumer,
         *,
         quiet: bool = False,
+        at_hand: bool = False,
     ) -> None:
         running = self._session.running = Running(own=bool(sql))
         self._session.changed.clear()
@@ -157,9 +168,15 @@ class Foreground:
         self._presses = 0
         self.progress.show()
         given = results(self._watch(running, sql, context))
-        self._task = asyncio.ensure_future(self._each(given, running, show, quiet=quiet))
+        work = self._each(given, running, show, quiet=quiet)
+        self._at_hand = at_hand
+        if not at_hand:
+            self._diagnostics.settle()
+        self._session.more = at_hand
+        if not at_hand:
+            self._task = asyncio.ensure_future(work)
         try:
-            await self._task
+            await (self._task or self._shown(work))
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is not None and current.cancelling():
@@ -174,7 +191,7 @@ class Foreground:
                 raise Interrupted(error.message, error.hint, error.where) from error
             raise
         finally:
-            self._task = None
+            self._task, self._at_hand = None, False
             if self._asking is not None:
                 self._asking.cancel()
                 self._asking = None
@@ -182,6 +199,15 @@ class Foreground:
             self._session.elapsed = seconds if running.elapsed is None else running.elapsed
             self._session.running = None
             self.progress.hide()
+
+    async def _shown(self, work: Coroutine[None, None, None]) -> None:
+        """Show what is at hand, which takes no task of its own; now and then an interruption is listened for."""
+        await work
+        self._shows += 1
+        if self._shows % LISTENS == 0:
+            await asyncio.sleep(0)
+            if self._presses:
+                raise Interrupted("interrupted between two statements")
 
     async def _each(self, results: Results, running: Running, show: Consumer, *, quiet: bool) -> None:
         try:

@@ -94,16 +94,20 @@ class Journal:
         self._lock = threading.RLock()
         """Completion reads in a thread of its own."""
         self._told = False
+        self._context: SessionContext | None = None
+        self._parts = ""
 
     def began(self, statement_id: str, sql: str, context: SessionContext, ago: float) -> None:
         """The service has given a statement its id, `ago` seconds after it was sent."""
-        parts = json.dumps({name: value for name, value in context.parts() if value})
+        if context is not self._context:
+            self._context = context
+            self._parts = json.dumps({name: value for name, value in context.parts() if value})
         self._write(
             f"INSERT OR IGNORE INTO statements ({_COLUMNS}) VALUES (?,?,?,?,?,?,NULL,?,'',NULL,'')",
             statement_id,
             self._target,
             self._profile,
-            parts,
+            self._parts,
             self._redact(sql)[:LONGEST_SQL] if self._path else sql[:LONGEST_SQL],
             time.time() - ago,
             sqlstate.RUNNING,

@@ -99,6 +99,8 @@ class Session(Struct):
     """Asks the person for another token for a service, where there is one; "" where none was given."""
     jobs: Callable[[], int] = _none
     """How many statements run in the background."""
+    more: bool = False
+    """Whether another result is at hand behind the one that is shown, so that this one may wait for it."""
     began_with: SessionContext = field(default_factory=SessionContext)
     """The context that the shell was started in."""
     columns_seen: Callable[[Iterable[str]], None] = _ignore
@@ -116,8 +118,10 @@ class Session(Struct):
 
     def adopt(self, echo: ContextEcho | None) -> None:
         """The service's echo is the truth; what it changed is known to come from it."""
-        before = dict(self.context.parts())
-        self.context = self.context.adopt(echo)
         self.transaction.hear(echo)
+        adopted = self.context.adopt(echo)
+        if adopted == self.context:
+            return
+        before, self.context = dict(self.context.parts()), adopted
         self.changed |= {name for name, value in self.context.parts() if value != before[name] and before[name]}
         self.sources |= {name: "echo" for name, value in self.context.parts() if value != before[name]}

@@ -306,6 +306,7 @@ class Shell:
 
     async def _look_back(self) -> None:
         """Leave what was sent together: no more of it runs, and what did is told."""
+        self.diagnostics.settle()
         ahead, self.ahead = self.ahead, None
         if ahead is None or ahead.done:
             return

@@ -6,6 +6,7 @@ of them, where an error inside a transaction is taken to fail all of it, as in P
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ OPEN: Final = "open"
 FAILED: Final = "failed"
 _BEGINS: Final = frozenset({"BEGIN", "START"})
 _ENDS: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
+_MAY_BEGIN: Final = re.compile(r"begin|start", re.I)
 _MARKS: Final = {OPEN: "*", FAILED: "!"}
 
 
@@ -42,7 +44,7 @@ class Transaction(Struct):
 
     def ended(self, sql: str, error: StatementError | None) -> None:
         """A statement has ended: without an announcement, this is what is known of the transaction."""
-        if self.announced:
+        if self.announced or (not self.state and (error is not None or not _MAY_BEGIN.search(sql))):
             return
         words = [token.word for _, token in zip(range(3), tokens(sql), strict=False)]
         first = words[0] if words else ""
