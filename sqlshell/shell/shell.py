@@ -186,7 +186,8 @@ class Shell:
                         if isinstance(error, Unread):
                             return False
                         if isinstance(error, ENDS) or (self.stops if stop is None else stop):
-                            self._leave_out(items[number + 1 :], arriving, name)
+                            ran = await self._look_back()
+                            self._leave_out(items[number + 1 + ran :], arriving, name)
                             return self._going and not (isinstance(error, Interrupted) and not self.session.interactive)
                     if not self._going:
                         return False
@@ -304,16 +305,16 @@ class Shell:
             items, number, client, self.policy, self.variables, stop=stop, near=near, piped=self.outlet.piped
         )
 
-    async def _look_back(self) -> None:
-        """Leave what was sent together: no more of it runs, and what did is told."""
+    async def _look_back(self) -> int:
+        """Leave what was sent together: no more of it runs. How many ran behind the last one, which is told."""
         self.diagnostics.settle()
         ahead, self.ahead = self.ahead, None
         if ahead is None or ahead.done:
-            return
-        context, patient = self.session.context, self.foreground.patient
-        _, said = await ahead.aclose(context, self.journal, patient=patient)
+            return 0
+        ran, said = await ahead.aclose(self.session.context, self.journal, patient=self.foreground.patient)
         if said:
             self.diagnostics.warn(said)
+        return ran
 
     async def _command(self, found: Command, item: CommandText) -> None:
         if found.name in FLOW:
