@@ -1,0 +1,176 @@
+"""Batches over a real socket, asked by a client that is not ours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Served, serve, stop
+from tests.service.client import Client
+
+LONG = "select count(*) from range(100000000000) a, range(1000) b"
+
+Answer = dict[str, Any]
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[Client]:
+    with Client(served) as made:
+        yield made
+
+
+def post(client: Client, statements: Sequence[str], **fields: Any) -> httpx.Response:
+    request = {"statements": list(statements), "parameters": {"sessionID": client.session}} | fields
+    return client.http.post("/v2/statements", json=request)
+
+
+def run(client: Client, statements: Sequence[str], **fields: Any) -> list[Answer]:
+    """What each statement that ran came to."""
+    answer = post(client, statements, **fields)
+    first, found = answer.json()["statementID"], []
+    while True:
+        assert answer.status_code in {200, 202}, answer.text
+        found += [item for item in answer.json()["statements"] if item["sqlState"] != "03000"]
+        if answer.status_code == 200:
+            return found
+        time.sleep(0.01)
+        answer = client.http.get(f"/v2/statements/{first}", params={"batch": len(found)})
+
+
+def states(found: Sequence[Answer]) -> list[str]:
+    return [item["sqlState"] for item in found]
+
+
+def test_each_answer_announces_it(client: Client) -> None:
+    for answer in (
+        client.http.get("/v2/version"),
+        client.http.post("/v2/statements", json={"statement": "select 1"}),
+        client.http.get("/v2/statements/none"),
+    ):
+        assert "batch" in answer.headers["Sqlshell-Extensions"].split(", ")
+
+
+def test_each_statement_has_an_answer_of_its_own(client: Client) -> None:
+    found = run(client, ["create temp table b (a int)", "insert into b values (1), (2)", "select a from b order by a"])
+    assert states(found) == ["00000"] * 3
+    assert [item["data"] for item in found] == [[], [], [["1"], ["2"]]]
+    assert found[1]["message"] == "INSERT 2"
+    assert found[2]["metadata"]["columns"] == [{"name": "a", "type": "INTEGER", "nullable": True}]
+    assert all(item["elapsed"] >= 0 for item in found)
+    looked_up = client.http.get(f"/v2/statements/{found[2]['statementID']}").json()
+    assert looked_up["data"] == [["1"], ["2"]]
+
+
+@pytest.mark.parametrize(
+    ("on_error", "ran"),
+    [("stop", ["00000", "42601"]), ("continue", ["00000", "42601", "00000"]), (None, ["00000", "42601"])],
+)
+def test_a_failure(client: Client, on_error: str | None, ran: list[str]) -> None:
+    found = run(client, ["select 1", "selct", "select 2"], onError=on_error)
+    assert states(found) == ran
+    listed = client.rows("LIST QUERIES")
+    ids = {item["statementID"] for item in found}
+    assert len([row for row in listed if row[0] in ids]) == len(found)
+    assert not [row for row in listed if row[3] == "select 2" and row[1] == "terminated"]
+
+
+def test_what_is_not_listed_was_not_run(client: Client) -> None:
+    run(client, ["create temp table kept (a int)", "selct", "insert into kept values (1)"])
+    assert client.rows("select count(*) from kept") == [["0"]]
+
+
+def test_statements_about_objects_and_the_context_behind_them(client: Client) -> None:
+    name = f"s{time.time_ns()}"
+    found = run(client, [f"create schema {name}", "select 1", f"use schema {name}", "select current_schema()"])
+    assert states(found) == ["00000"] * 4
+    assert found[3]["data"] == [[name]]
+    echoes = [item["metadata"].get("context") for item in found]
+    assert echoes[0]["schemaName"] == "main"
+    assert echoes[1] is None
+    assert echoes[2]["schemaName"] == name
+    assert echoes[3] is None
+
+
+def test_a_batch_ends_behind_a_large_result(client: Client) -> None:
+    found = run(client, ["create temp table w (a int)", "select * from range(50000)", "insert into w values (1)"])
+    assert states(found) == ["00000", "00000"]
+    assert "data" not in found[1]
+    assert sum(item["rowCount"] for item in found[1]["metadata"]["partitionInfo"]) == 50_000
+    rows = client.http.get(f"/v2/statements/{found[1]['statementID']}", params={"partitionID": 0}).json()["data"]
+    assert rows[:2] == [["0"], ["1"]]
+    assert client.rows("select count(*) from w") == [["0"]]
+
+
+def test_a_statement_that_is_ended_ends_its_batch(client: Client) -> None:
+    answer = post(client, ["select 1", LONG, "create temp table behind (a int)"], onError="continue").json()
+    assert answer["sqlState"] == "03000"
+    assert [item["sqlState"] for item in answer["statements"]] == ["00000", "03000"]
+    client.run(f"TERMINATE QUERY {answer['statements'][1]['statementID']}")
+    until = time.monotonic() + 30
+    while answer["sqlState"] == "03000" and time.monotonic() < until:
+        answer = client.http.get(f"/v2/statements/{answer['statementID']}", params={"batch": 0}).json()
+    assert states(answer["statements"]) == ["00000", "57000"]
+    assert client.state("select * from behind") == "3D020"
+
+
+def test_an_endless_select_ends_its_batch(client: Client) -> None:
+    name = f"m{time.time_ns()}"
+    found = run(client, [f"create stream {name} (a int)", f"select * from {name}", "select 1"])
+    assert states(found) == ["00000", "00000"]
+    assert found[1]["metadata"]["dataplaneRequest"]["requestType"] == "streaming"
+    client.run(f"TERMINATE QUERY {found[1]['statementID']}")
+
+
+def test_a_wrong_context_runs_nothing(client: Client) -> None:
+    found = run(client, ["create temp table nowhere (a int)", "select 1"], database="no_such", onError="continue")
+    assert states(found) == ["3D002"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"statements": []}, "1 to 1000"),
+        ({"statements": ["select 1"] * 1001}, "1 to 1000"),
+        ({"statements": ["select 1", " "]}, "statements[1] is empty"),
+        ({"statements": ["select 1"], "statement": "select 2"}, "exclude each other"),
+        ({"statements": ["select 1"], "onError": "perhaps"}, "stop or continue"),
+        ({"statements": "select 1"}, "Expected `array"),
+    ],
+)
+def test_requests_that_are_refused(client: Client, request_: Answer, said: str) -> None:
+    answer = client.http.post("/v2/statements", json=request_)
+    assert answer.status_code == 400
+    assert said in answer.json()["message"]
+
+
+def test_several_statements_in_one_of_a_batch(client: Client) -> None:
+    found = run(client, ["select 1; select 2", "select 3"])
+    assert states(found) == ["42601"]
+
+
+def test_what_was_answered_is_found_after_a_kill(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--data", str(tmp_path / "data"))
+    try:
+        with Client(running) as client:
+            found = run(client, ["create table t (a int)", "insert into t values (1)", "select a from t"])
+        running.process.kill()
+        running.process.wait()
+        again = serve(tmp_path, "--data", str(tmp_path / "data"))
+        with Client(again) as client:
+            answers = [client.http.get(f"/v2/statements/{item['statementID']}").json() for item in found]
+            lost = client.http.get(f"/v2/statements/{found[0]['statementID']}", params={"batch": 0}).json()
+            stop(again)
+    finally:
+        if running.process.stdout is not None:
+            running.process.stdout.close()
+    assert [(answer["sqlState"], answer["data"]) for answer in answers] == [
+        ("00000", []),
+        ("00000", []),
+        ("00000", [["1"]]),
+    ]
+    assert "statements" not in lost
