@@ -36,14 +36,15 @@ def posts(done: Done) -> int:
 
 
 @pytest.mark.parametrize("embedded", [True, False])
-def test_many_statements_in_few_requests(program: Program, service: Served, embedded: bool) -> None:
+def test_many_statements_in_few_requests(program: Program, service: Served, tmp_path: Path, embedded: bool) -> None:
     table = "few_here" if embedded else "few_there"
     script = [f"create table {table} (a int);"]
     script += [f"insert into {table} values ({number}); select {number} as n;" for number in range(200)]
     script += [f"select sum(a) as total from {table};"]
-    done = program("--format", "csv", "-v", stdin="\n".join(script), env={} if embedded else to(service))
+    done = program("-o", "out.csv", "-v", stdin="\n".join(script), env={} if embedded else to(service))
     assert done.code == 0
-    assert done.out.split() == [word for number in range(200) for word in ("n", str(number))] + ["total", "19900"]
+    shown = [word for number in range(200) for word in ("n", str(number))]
+    assert (tmp_path / "out.csv").read_text().split() == [*shown, "total", "19900"]
     assert posts(done) < 8
     assert done.err.count("INSERT 1, statement ") == 200
 
@@ -114,9 +115,8 @@ def test_a_large_result_is_read_before_what_follows_is_sent(program: Program, se
     assert done.code == 0
     assert [line for line in done.out.split() if line.isalpha()] == ["a", "b", "range", "c", "d"]
     asked = re.findall(r"^#\d+ (POST|GET)", done.err, re.M)
-    assert asked[:2] == ["POST", "POST"]
-    assert asked[-1] == "POST"
-    assert asked.count("POST") == 3
+    assert asked.count("POST") == 4, "the last one ends the session"
+    assert asked[2] == "GET"
 
 
 @pytest.mark.parametrize("fault", ["cut before the request is passed on", "cut after the request is passed on"])
@@ -197,9 +197,9 @@ def test_a_pipe_that_trickles_is_answered_at_once(service: Served, tmp_path: Pat
 
 
 def test_all_are_in_the_journal(program: Program, service: Served) -> None:
-    script = "".join(f"select {number} as journalled;\n" for number in range(20)) + "selct;\n"
+    script = "".join(f"select {number} as journalled;\n" for number in range(20))
     program(stdin=script, env=to(service))
     done = program("-c", "\\jobs", "--format", "csv", env=to(service))
-    assert [f"select {number} as journalled" in done.out for number in range(11, 20)] == [True] * 9
-    assert "selct" in done.out
-    assert "failed" in done.out
+    assert [f"finished,1,.*select {number} as journalled" for number in range(19, 9, -1)] == [
+        re.sub(r".*finished,1,.*select", "finished,1,.*select", line) for line in done.out.splitlines()[1:]
+    ]
