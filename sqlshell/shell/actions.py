@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from sqlshell.client.watch import Submission
 from sqlshell.errors import UsageError
 from sqlshell.output.formats import Summary
@@ -51,9 +49,10 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
     """
     match effect:
         case Submit(expanded, output, background, consumer, then, reads):
-            if reads:
-                _refuse_writing(shell.buffer.text, name)
             statement = shell.buffer.send(name)
+            if reads:
+                shell.buffer.last = statement or shell.buffer.last
+                _refuse_writing(shell.buffer.last.text, name)
             if statement is None and shell.buffer.last_local:
                 show = consumer or partial(shell.outlet.show, expanded=expanded, output=output)
                 # The result itself: what it was made from has another name by now.
@@ -91,7 +90,6 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
             await again(shell, statement, effect)
         case Reset():
             shell.buffer.scanner.take()
-            shell.buffer.last = replace(shell.buffer.last, text="")
             shell.announce("the query buffer is cleared")
         case Say(text, own):
             shell.diagnostics.say(text, own=own)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
 from sqlshell.errors import UsageError
 from sqlshell.shell.flow import Flow
 from sqlshell.shell.variables import Variables
@@ -53,13 +57,21 @@ class Buffer:
             raise UsageError(f"\\{name} sends a statement, and there is none", "write it before the command")
         return statement
 
-    def settle(self) -> None:
-        """Give the variables in what is being written the values from before a command, as psql does."""
+    def settle(self) -> Sequence[Statement]:
+        """Give the variables in what is being written the values from before a command, as psql does.
+
+        What comes back are the statements that a value ends.
+        """
         text, done = self.scanner.pending, self.scanner.unfinished.settled
-        if ":" in text[done:]:
-            filled, own = self._variables.fill(text[done:])
-            if filled != text[done:]:
-                self.scanner.unfinished.settle(text[:done] + filled, own=own)
+        filled, own = self._variables.fill(text[done:]) if ":" in text[done:] else (text[done:], True)
+        if filled == text[done:]:
+            return []
+        reader = Scanner(commands=False)
+        ended = [item for item in reader.items(f"{text[:done]}{filled}\n") if isinstance(item, Statement)]
+        self.scanner.unfinished.settle(reader.pending.removesuffix("\n"), own=own)
+        if not reader.pending.strip():
+            self.scanner.take()
+        return [replace(item, own=own) for item in ended]
 
     def ended(self) -> bool:
         """Whether the value of a variable holds the end of what is being written."""

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import sys
+import termios
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
@@ -22,13 +23,13 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.input.typeahead import clear_typeahead, store_typeahead
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
-from sqlshell.errors import Exit, UsageError
+from sqlshell.errors import Exit, Interrupted, UsageError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
@@ -311,6 +312,7 @@ def _prompt(
         editing_mode=EditingMode.VI if shell.session.options.vi else EditingMode.EMACS,
         color_depth=screen_depth(),
     )
+    prompt.app.on_reset += lambda _: completer.stop_searching()
     looks.trying = lambda: _chosen_theme(prompt.default_buffer.text, shell)
     _swallow_late_replies(prompt)
     return prompt
@@ -339,11 +341,18 @@ def _swallow_late_replies(prompt: PromptSession[str]) -> None:
 
 
 async def _ask(question: str, *, hidden: bool = False) -> str:
-    """A line that is no statement: nothing of it is remembered."""
+    """A line that is no statement: nothing of it is remembered. Raises Interrupted where there is no answer.
+
+    What was typed before the question was seen is no answer to it.
+    """
+    session = PromptSession[str]()
+    clear_typeahead(session.input)
+    if sys.stdin.isatty():
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     try:
-        return await PromptSession[str]().prompt_async(question, is_password=hidden)
+        return await session.prompt_async(question, is_password=hidden)
     except (EOFError, KeyboardInterrupt):
-        return ""
+        raise Interrupted("there was no answer") from None
 
 
 def _told(prompt: PromptSession[str], shell: Shell, text: str) -> None:

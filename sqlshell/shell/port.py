@@ -69,7 +69,7 @@ class Again(Struct, frozen=True):
 
 
 class Reset(Struct, frozen=True):
-    """Forget the statement that is being written, and the last one."""
+    """Throw away the statement that is being written."""
 
 
 class Show(Struct, frozen=True):

@@ -319,7 +319,8 @@ class Shell:
     async def _command(self, found: Command, item: CommandText) -> None:
         if found.name in FLOW:
             self.flow.leaves(found.name, self.buffer.scanner)
-        self.buffer.settle()
+        for statement in self.buffer.settle():
+            await submit(self, Asked(statement, final=True))
         args = item.args if self.flow.asks(found.name) else "false"
         depth = self.flow.depth
         try:

@@ -106,7 +106,7 @@ def test_a_statement_is_laid_out(terminal: Terminal) -> None:
     terminal.wait("left as it is")
 
 
-def test_the_last_statement_is_edited(tmp_path: Path) -> None:
+def test_what_is_edited_is_taken_as_typed(tmp_path: Path) -> None:
     editor = tmp_path / "editor.sh"
     editor.write_text('#!/bin/sh\nsed -i s/before/after/ "$1"\n')
     editor.chmod(0o755)
@@ -116,9 +116,12 @@ def test_the_last_statement_is_edited(tmp_path: Path) -> None:
     terminal.wait("before |")
     terminal.prompt()
     terminal.enter("\\e")
-    terminal.wait("work.main> select 'after' as word;")
-    terminal.type("\r")
     terminal.wait("after  |")
+    terminal.prompt()
+    terminal.type("select 'before' \\e\r")
+    terminal.wait("work.main> select 'after'\n        ->")
+    terminal.enter("as unfinished;")
+    terminal.wait("after        |")
     terminal.child.close(force=True)
 
 

@@ -159,7 +159,7 @@ async def show_buffer(port: Port, args: Args) -> Effect:
 
 @command("r", aliases=("reset",))
 async def clear_buffer(port: Port, args: Args) -> Reset:
-    """Clear the query buffer: throw away the statement that is being written, and forget the last one."""
+    """Clear the query buffer: throw away the statement that is being written."""
     return Reset()
 
 

@@ -41,6 +41,11 @@ class ShellCompleter(Completer):
         self._history = history
         self.searching = False
         """Whether the history is looked through, and what is typed are letters of an entry."""
+        self.began_with = ""
+        """What had been typed when the search began."""
+
+    def stop_searching(self) -> None:
+        self.searching = False
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         if self.searching:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -17,9 +19,10 @@ INDENT = "  "
 
 
 class Search(Protocol):
-    """What looks through the history while `searching`."""
+    """What looks through the history while `searching`; `began_with` is the text that stood there before."""
 
     searching: bool
+    began_with: str
 
 
 class Sending:
@@ -44,25 +47,55 @@ def bindings(
         if search.searching:
             event.current_buffer.complete_next()
             return
-        search.searching = True
+        search.searching, search.began_with = True, event.current_buffer.text
         event.current_buffer.cursor_position = len(event.current_buffer.text)
         event.current_buffer.start_completion(select_first=False)
 
+    def put_back(buffer: Buffer) -> None:
+        search.searching = False
+        buffer.cancel_completion()
+        buffer.document = Document(search.began_with)
+
     @keys.add("escape", filter=searching, eager=True)
     @keys.add("c-g", filter=searching)
+    @keys.add("c-d", filter=searching)
     def leave(event: KeyPressEvent) -> None:
-        search.searching = False
-        event.current_buffer.cancel_completion()
+        put_back(event.current_buffer)
+
+    @keys.add("c-x", filter=searching, eager=True)
+    @keys.add("c-z", filter=searching)
+    def ignore(event: KeyPressEvent) -> None:
+        pass
+
+    @keys.add("<bracketed-paste>", filter=searching, eager=True)
+    def paste(event: KeyPressEvent) -> None:
+        # What is pasted is text, not letters of an entry.
+        put_back(event.current_buffer)
+        event.current_buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
 
     @keys.add("enter", filter=searching)
     def take(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         state = buffer.complete_state
-        if state is not None and state.completions and state.current_completion is None:
+        if state is None or not state.completions:
+            put_back(buffer)
+            return
+        if state.current_completion is None:
             buffer.go_to_completion(0)
         search.searching = False
         buffer.complete_state = None
         buffer.cursor_position = len(buffer.text)
+
+    @Condition
+    def at_empty_line() -> bool:
+        from prompt_toolkit.application import get_app
+
+        document = get_app().current_buffer.document
+        return document.is_cursor_at_the_end and document.line_count > 1 and not document.current_line
+
+    @keys.add("c-d", filter=at_empty_line & ~searching)
+    def end_of_input(event: KeyPressEvent) -> None:
+        event.app.exit(exception=EOFError, style="class:exiting")
 
     @keys.add("enter", filter=~searching)
     def enter(event: KeyPressEvent) -> None:

@@ -1,0 +1,52 @@
+"""Only `;` and the commands that send, send: what is typed here and in psql comes to the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Program
+from tests.terminal import query_buffer
+from tests.terminal.query_buffer import CASES, SETUP, answer, answers, lines_of, prepare
+from tests.terminal.terminal import Terminal
+
+
+def expected() -> dict[str, list[str]]:
+    known = json.loads(query_buffer.ANSWERS.read_text(encoding="utf-8"))
+    assert list(known) == list(CASES)
+    return dict(known)
+
+
+def test_the_prompt_does_with_an_unfinished_statement_what_psql_does(tmp_path: Path) -> None:
+    made = prepare(tmp_path)
+    terminal = Terminal(tmp_path, "-q", "--no-rc", env={**made, "TERM": "xterm"}, rows=12)
+    try:
+        terminal.child.delaybeforesend = None
+        terminal.prompt()
+        terminal.enter("\\pset completion off")
+        terminal.enter(SETUP)
+        terminal.prompt()
+        found = answers(tmp_path, terminal.enter, lambda: terminal.screen_after(0.01))
+    finally:
+        terminal.child.close(force=True)
+    assert found == expected()
+
+
+def test_scripts_do_the_same(program: Program, tmp_path: Path) -> None:
+    made = prepare(tmp_path)
+    here = {name: lines for name, lines in CASES.items() if not {"\\e", "\\edit"} & {*lines}}
+    lines = [SETUP]
+    for number, case in enumerate(here.values()):
+        lines += [line.replace("{folder}", str(tmp_path)) for line in lines_of(number, case)]
+    script = "\n".join([*lines, ""])
+    program("-q", "--on-error", "continue", stdin=script, env=made)
+    known = expected()
+    assert {name: answer(tmp_path, number) for number, name in enumerate(here)} == {name: known[name] for name in here}
+
+
+@pytest.mark.skipif(not (shutil.which("psql") and shutil.which("initdb")), reason="needs psql and initdb")
+def test_the_answers_are_those_of_psql() -> None:
+    assert query_buffer.of_psql() == json.loads(query_buffer.ANSWERS.read_text(encoding="utf-8"))
