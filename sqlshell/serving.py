@@ -23,7 +23,7 @@ SERVE: tuple[Served, ...] = (
     ("--new-token", bool, False, "make a token for the service in --data, print it once, and end"),
     ("--organization", "NAME", None, "with --new-token: the organization it is bound to; without it the first one"),
     ("--role", "ROLE", (), "with --new-token: reader (default), writer or owner; may be repeated"),
-    ("--partition-rows", click.IntRange(1, 10_000_000), 10_000, "rows of a result's partition"),
+    ("--partition-rows", click.IntRange(1, 10_000_000), 10_000, "most rows of a result's partition, which ends at 8 MiB too"),
     ("--threads", click.IntRange(0, 1024), 0, "threads of each organization's engine; 0 = one per core"),
     ("--memory", "SIZE", None, "memory of each organization's engine, such as 2GB; without it 80 % of the machine's"),
     ("--retention", click.FloatRange(0.0), 24.0, "hours that a finished statement and its result are kept"),
