@@ -10,8 +10,7 @@ import duckdb
 import pytest
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines import connection as connections
-from sqlshell.service.engines import returned
+from sqlshell.service.engines import returned, selected
 from sqlshell.service.engines.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.engines.engine import Failure, Options, Outcome
@@ -135,7 +134,7 @@ def test_a_large_result_shows_a_value_alike(
     table: tuple[Session, Shown], monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:
     session, (_, rows) = table
-    for module in (connections, returned):
+    for module in (selected, returned):
         monkeypatch.setattr(module, "LARGE", 1)
     outcome, _ = session.run(sql)
     assert [rows for rows, _ in outcome.filed or ()] == [1]

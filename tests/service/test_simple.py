@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlshell.service.engines import connection
+from sqlshell.service.engines import selected
 from sqlshell.service.engines.connection import DuckdbConnection
 from sqlshell.service.engines.engine import Options, Outcome
 from sqlshell.service.engines.render import literal
@@ -35,7 +35,7 @@ def ran(sql: str, *, in_python: bool) -> tuple[Outcome, list[list[str | None]]]:
     kept = Kept()
     with pytest.MonkeyPatch.context() as patch:
         if not in_python:
-            patch.setattr(connection, "writers", lambda kinds: None)
+            patch.setattr(selected, "writers", lambda kinds: None)
         return CONNECTION.run(sql, Options(), kept), kept.rows  # type: ignore[arg-type]
 
 

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import Any
 
 import duckdb
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.configuration import Setting, check_setting, is_zone, keep_unlocked
 from sqlshell.service.engines.copying import OPTIONS_UNUSED, check_files, copied_out
 from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome, Relation, Rights, Sink
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.feeds import make_feed
-from sqlshell.service.engines.fetch import fetched
-from sqlshell.service.engines.filed import LARGE, write
 from sqlshell.service.engines.gate import Gate, first_word, needed, returns_rows, writes_inside
-from sqlshell.service.engines.render import finished, identifier, instants, literal, row, type_name
+from sqlshell.service.engines.render import identifier, literal
 from sqlshell.service.engines.returned import gives_rows, kind_of, returned
-from sqlshell.service.engines.simple import SMALL, brief, line, one_row, writers
+from sqlshell.service.engines.selected import selected, selected_constants
+from sqlshell.service.engines.simple import brief, one_row
 
 KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
 """Statement types after which database and schema are what they were."""
@@ -39,8 +35,6 @@ ENDS = {"commit", "end", "rollback", "abort"}
 
 QUICK = 3
 """Brief statements one after another from which nobody is told of their progress."""
-
-_FROM = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
 
 
 class DuckdbConnection:
@@ -62,7 +56,7 @@ class DuckdbConnection:
         try:
             if trusted:
                 self._prepare(sql, options)
-                return self._select(sql, options, sink)
+                return selected(self._connection, sql, options, sink, self._reaches_files)
             copied = copied_out(sql, paths=self._gate is None)
             if copied is None:
                 return self._run(sql, options, sink)
@@ -226,11 +220,13 @@ class DuckdbConnection:
         if kind != "TRANSACTION":
             # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
             self._prepare(sql, options)
-        if kind == "SELECT" and one_row(sql) and (outcome := self._simple(parsed, sink)) is not None:
-            return outcome
+        if kind == "SELECT" and one_row(sql):
+            outcome = selected_constants(self._connection, parsed, sink)
+            if outcome is not None:
+                return outcome
         if kind == "SELECT" and not writes_inside(sql):
             try:
-                return self._select(sql, options, sink)
+                return selected(self._connection, sql, options, sink, self._reaches_files)
             except duckdb.Error as error:
                 raise failure(error, lines_before=1) from error
         setting = Setting(sql) if kind in SETTINGS else None
@@ -279,61 +275,6 @@ class DuckdbConnection:
             said = f"there are no rules for time zone {timezone!r}: use a name such as Europe/Berlin or Etc/GMT-5"
             raise Failure("22023", said)
 
-    def _select(self, sql: str, options: Options, sink: Sink) -> Outcome:
-        described = self._connection.execute(f"DESCRIBE\n{sql}").fetchall()
-        try:
-            kinds = [self._connection.type(item[1]) for item in described]
-        except duckdb.Error:
-            # Types that can only be had from a value, such as the state of an aggregate, have names that do not parse.
-            kinds = list(self._connection.query(sql).types)
-        named = zip(described, kinds, strict=True)
-        columns = [ColumnInfo(str(item[0]), type_name(kind), item[2] != "NO") for item, kind in named]
-        names = [f"c{number}" for number in range(len(kinds))]
-        zoned = instants(kinds)
-        limit = options.row_limit
-        source = f"FROM (\n{sql}\n) t({', '.join(names)})"
-        estimate = self._estimate(sql) if limit is None else SMALL + 1
-        if estimate >= LARGE and self._reaches_files():
-            return Outcome(columns, zoned, filed=write(self._connection, sql, kinds, sink.file(), options))
-        writes = writers(kinds) if estimate <= SMALL else None
-        if writes is not None:
-            self._connection.execute(f"\n{sql}")
-        else:
-            bound = f" LIMIT {limit + 1}" if limit is not None else ""
-            self._connection.execute(f"SELECT {row(kinds, names)} {source}{bound}")
-        kept, more = 0, False
-        for texts in fetched(self._connection, partial(line, writes=writes) if writes is not None else _rendered):
-            if limit is not None and kept + len(texts) > limit:
-                texts, more = texts[: limit - kept], True
-            kept += len(texts)
-            sink.keep(texts)
-        if more:
-            said = f"stopped at {limit:,} rows; \\pset rowlimit 0 shows all"
-            return Outcome(columns, zoned, said, sqlstate.WARNING)
-        return Outcome(columns, zoned)
-
-    def _simple(self, parsed: Any, sink: Sink) -> Outcome | None:
-        """Run a SELECT that is one row of constants; None where DuckDB has to render it."""
-        self._connection.execute(parsed)
-        described = self._connection.description or []
-        writes = writers([item[1] for item in described])
-        if writes is None or not described:
-            return None
-        if found := self._connection.fetchall():
-            sink.keep([line(item, writes) for item in found])
-        return Outcome([ColumnInfo(str(item[0]), type_name(item[1]), True) for item in described])
-
-    def _estimate(self, sql: str) -> int:
-        """How many rows DuckDB expects of a SELECT."""
-        if not _FROM.search(sql):
-            return SMALL + 1
-        try:
-            plan = self._connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
-        except duckdb.ParserException:
-            # SHOW and its like cannot be explained.
-            return SMALL + 1
-        return _root(plan[1]) if plan is not None else SMALL + 1
-
     def _reaches_files(self) -> bool:
         """Whether the engine can write a file of the service: its user may have taken its access to files away."""
         if self._gate is not None:
@@ -381,18 +322,3 @@ class DuckdbConnection:
                 return Outcome(message=head)
             raise
         return outcome
-
-
-def _rendered(row: Sequence[str]) -> str:
-    return finished(row[0])
-
-
-def _root(plan: str) -> int:
-    """The estimate of a plan's root: its own, or that of its first child that has one."""
-    nodes = json.loads(plan)
-    while nodes:
-        told = nodes[0].get("extra_info", {}).get("Estimated Cardinality")
-        if told is not None:
-            return int(told)
-        nodes = nodes[0].get("children", [])
-    return 0

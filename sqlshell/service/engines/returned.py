@@ -17,6 +17,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import Options, Outcome, Sink
 from sqlshell.service.engines.filed import LARGE, write_relation
 from sqlshell.service.engines.render import finished, instants, row, type_name
+from sqlshell.service.engines.simple import brief
 
 BATCH = 256
 """Rows that are taken out of DuckDB at once."""
@@ -40,7 +41,9 @@ def returned(
     if relation is None:
         return Outcome(message=head)
     kinds = list(relation.types)
-    number = relation.aggregate("count(*)").fetchall()[0][0]
+    # One that reads nothing returns no more rows than its text has values.
+    few = brief(sql) and len(sql) < LARGE and relation.columns != ["Success"]
+    number = 0 if few else relation.aggregate("count(*)").fetchall()[0][0]
     if relation.columns == ["Success"] and not number:
         return Outcome(message=head)
     named = zip(_original_names(connection, sql, relation.columns), kinds, strict=True)
