@@ -76,6 +76,36 @@ def test_more_signals_leave_nothing_either(tmp_path: Path, numbers: tuple[int, .
     assert [*running.temporary.iterdir(), *tmp_path.glob("*out*")] == []
 
 
+@pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT))
+def test_a_script_that_waits_for_more_ends_too(tmp_path: Path, number: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "-q", "--format", "csv"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(tmp_path),
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    # Something in the background has the shell wait for its input aside.
+    process.stdin.write(f"{LARGE};&\n\\echo ready\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.wait(30) == 128 + number
+    process.communicate()
+
+
+def test_what_the_engine_of_a_killed_process_left_goes_with_the_next_start(program: Program, tmp_path: Path) -> None:
+    folder = tmp_path / "kept.duckdb.tmp"
+    folder.mkdir()
+    for name in ("duckdb_temp_17_0_owner", "duckdb_temp_17_0_storage_S64K-0.tmp"):
+        (folder / name).write_text("rows")
+    assert program("-q", "kept.duckdb", "-c", "select 1").code == 0
+    assert not folder.exists()
+
+
 def test_an_ignored_hangup_stays_ignored(tmp_path: Path) -> None:
     ignoring = "import os, signal, sys; signal.signal(1, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
     argv = [

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
+import contextlib
 import errno
 import os
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedReader
 from pathlib import Path
@@ -56,6 +59,36 @@ def decoded(stream: BinaryIO, name: str) -> Iterator[str]:
             yield text
         if not chunk:
             return
+
+
+async def arrival(chunks: Iterator[str]) -> str | None:
+    """The next chunk, None behind the last one, while other work goes on. Raises what reading raises.
+
+    The thread that waits for it keeps neither the loop nor the program from ending: nobody knows when more will come.
+    """
+    loop = asyncio.get_running_loop()
+    coming: asyncio.Future[str | None] = loop.create_future()
+
+    def settle(chunk: str | None, error: Exception | None) -> None:
+        if coming.done():
+            return
+        if error is not None:
+            coming.set_exception(error)
+        else:
+            coming.set_result(chunk)
+
+    def wait() -> None:
+        chunk: str | None = None
+        failed: Exception | None = None
+        try:
+            chunk = next(chunks, None)
+        except Exception as error:
+            failed = error
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, chunk, failed)
+
+    threading.Thread(target=wait, name="script", daemon=True).start()
+    return await coming
 
 
 def next_to(script: str, path: str) -> str:

@@ -34,7 +34,7 @@ from sqlshell.shell.journal import Journal
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.past import Past
 from sqlshell.shell.policy import Policy
-from sqlshell.shell.scripts import left_out, next_to, read_script
+from sqlshell.shell.scripts import arrival, left_out, next_to, read_script
 from sqlshell.shell.session import Running, Session
 from sqlshell.shell.submitting import Asked, submit
 from sqlshell.shell.transaction import Transaction
@@ -164,7 +164,7 @@ class Shell:
             await asyncio.sleep(0)
             try:
                 if self.background.running:
-                    chunk = await asyncio.to_thread(next, arriving, None)
+                    chunk = await arrival(arriving)
                 else:
                     chunk = next(arriving, None)
             except ShellError as error:

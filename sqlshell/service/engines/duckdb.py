@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import threading
@@ -255,4 +256,14 @@ def _opened(database: Path | None) -> duckdb.DuckDBPyConnection:
     if database is None:
         # Its own default is a folder where the person happens to be.
         root.execute(f"SET temp_directory = {literal(str(scratch().folder('engine')))}")
+    else:
+        _tidy(Path(f"{database}.tmp"))
     return root
+
+
+def _tidy(temporary: Path) -> None:
+    """Remove what a process that was killed left: who has the database open is alone with its temporary data."""
+    with contextlib.suppress(OSError):
+        for file in temporary.glob("duckdb_temp_*"):
+            file.unlink()
+        temporary.rmdir()
