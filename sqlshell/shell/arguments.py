@@ -241,7 +241,10 @@ KNOWN: Final[Mapping[str, Known]] = {
     "n.NAME": _queries,
     "n-.NAME": _queries,
     "chart.WORD": lambda port, before: [] if before else [(kind, "") for kind in CHARTS],
-    "sf.PATTERN": _of("function"),
+    "sf.PATTERN": _of("macro"),
+    "dseq.PATTERN": _of("sequence"),
+    "di.PATTERN": _of("index"),
+    "dT.PATTERN": _of("own type"),
     "df.PATTERN": _of("function"),
     "l.PATTERN": _of("database"),
     "dn.PATTERN": _of("schema"),
@@ -259,7 +262,6 @@ RELATIONS: Final = {
     "dt.PATTERN": "table",
     "dv.PATTERN": "view",
     "dm.PATTERN": "stream",
-    "dseq.PATTERN": "sequence",
 }
 
 

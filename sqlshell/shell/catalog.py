@@ -66,6 +66,13 @@ _KEYS = (
     "ORDER BY r.constraint_name, k.ordinal_position",
 )
 """Foreign keys: with lists of their columns, or with a row for each."""
+_MADE = (
+    "SELECT 'sequence', sequence_name FROM duckdb_sequences()"
+    " UNION ALL SELECT 'index', index_name FROM duckdb_indexes()"
+    " UNION ALL SELECT 'own type', type_name FROM duckdb_types() WHERE NOT internal"
+    " UNION ALL SELECT DISTINCT 'macro', function_name FROM duckdb_functions() WHERE NOT internal"
+)
+"""Kinds with the names of what people made."""
 _DECODE = msgspec.json.Decoder(list[str]).decode
 _RELATIONS = 'SELECT * FROM deltastream.sys."relations"'
 
@@ -185,6 +192,9 @@ class Loader:
         for kind, plural in LISTED.items():
             rows = await self._rows(f"LIST {plural}", context)
             contents.names[kind] = [row[0] for row in rows if row and row[0]]
+        for row in await self._rows(_MADE, context):
+            if len(row) > 1 and row[0] and row[1]:
+                contents.names.setdefault(row[0], []).append(row[1])
         return contents
 
     async def _relations(self, context: SessionContext) -> list[Relation]:

@@ -62,6 +62,8 @@ def _expected(text: str, cursor: int) -> Expected:
         given, partial = _statement(f"{text[:cursor]}{partial.text[0]}{text[cursor:]}", cursor)
     if partial is None and _inside(text, cursor, given):
         return NOTHING
+    if (variable := _variable(text, cursor, given)) is not None:
+        return variable
     prefix, start, quoted = "", cursor, ""
     if partial is not None:
         if partial.kind == "string":
@@ -131,6 +133,17 @@ def _qualifier(before: Sequence[Token]) -> tuple[tuple[str, ...], list[Token]]:
         parts.append(left[-2].value)
         left = left[:-2]
     return tuple(reversed(parts)), left
+
+
+_VARIABLE: Final = re.compile(r"""(?:^|[\s(,=<>+*/|-]):(['"]?|\{\?)(\w*)\Z""")
+
+
+def _variable(text: str, cursor: int, given: Sequence[Token]) -> Expected | None:
+    """A variable's name behind its colon."""
+    found = _VARIABLE.search(text, max(0, cursor - 100), cursor)
+    if found is None or any(token.kind == "string" and token.start < found.start(1) - 1 < token.end for token in given):
+        return None
+    return Expected(("variable",), (), found[2], found.start(2), within=found[1])
 
 
 def _string(partial: Token, given: Sequence[Token], cursor: int) -> Expected:
@@ -204,6 +217,8 @@ def _command(text: str, cursor: int) -> Expected | None:
     words = list(_ARGUMENT.finditer(rest))
     last = words.pop() if words and words[-1].end() == len(rest) else None
     start = begin + last.start() if last is not None else cursor
+    if last is not None and (variable := _variable(text, cursor, ())) is not None:
+        return variable
     before = tuple(found[0].strip("'\"") for found in words)
     return Expected(("argument",), (), last[0] if last is not None else "", start, before, within=name)
 

@@ -28,6 +28,10 @@ OBJECTS: Final = {
     "FUNCTION_SOURCE": "source",
     "DESCRIPTOR_SOURCE": "source",
     "QUERY": "query",
+    "SEQUENCE": "sequence",
+    "INDEX": "index",
+    "TYPE": "own type",
+    "MACRO": "macro",
 }
 """The kinds of names behind an object's word."""
 

@@ -61,7 +61,7 @@ def suggestions(text: str, cursor: int, place: Place) -> tuple[int, list[Suggest
     wanted = expected(text, cursor)
     if not wanted.kinds and not wanted.keywords:
         return cursor, []
-    if place.other is not None and {"command", "argument", "path"} & set(wanted.kinds):
+    if place.other is not None and {"command", "argument", "path", "variable"} & set(wanted.kinds):
         return wanted.start, list(place.other(wanted))
     upper = _upper(text, wanted)
     found: dict[str, tuple[tuple[int, ...], Suggestion]] = {}
@@ -99,6 +99,9 @@ def _candidates(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestio
                     yield from _functions(typed, place)
             case "type":
                 yield from _matched(words.TYPES, typed, "type")
+                yield from (
+                    (rank, Suggestion(name, "own type")) for rank, name in place.catalog.of("own type").matching(typed)
+                )
             case "withkey":
                 keys = WITH_KEYS.get(wanted.within, tuple(dict.fromkeys(sum(WITH_KEYS.values(), ()))))
                 yield from _matched(keys, typed, "key")

@@ -41,6 +41,10 @@ def contents() -> Contents:
         "role": ["owner", "reader", "writer"],
         "pool": ["pool1"],
         "organization": ["acme"],
+        "sequence": ["numbers"],
+        "index": ["by_total"],
+        "own type": ["mood"],
+        "macro": ["added"],
         "query": ["11112222-0000-4000-8000-000000000001"],
     }
     typed = {name: [Column(column, "INTEGER") for column in given] for name, given in columns.items()}

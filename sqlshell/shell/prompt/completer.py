@@ -78,6 +78,8 @@ class ShellCompleter(Completer):
             # Inside a string: a quote of the name's own is doubled.
             found = files(wanted.prefix.replace("''", "'"))
             return [Suggestion(name.replace("'", "''"), "folder" if inside else "file") for name, inside in found]
+        if "variable" in wanted.kinds:
+            return self._arguments("unset", wanted.prefix, ())
         if "command" in wanted.kinds:
             return self._commands(wanted.prefix)
         return self._arguments(wanted.within, wanted.prefix, wanted.qualifier)
@@ -86,4 +88,4 @@ class ShellCompleter(Completer):
 def _worth_it(document: Document) -> bool:
     """Whether a menu is wanted while typing: in a word, behind a dot or a backslash."""
     before = document.char_before_cursor
-    return bool(before) and (before.isalnum() or before in '_.\\"@$/')
+    return bool(before) and (before.isalnum() or before in '_.\\"@$/:')
