@@ -98,7 +98,8 @@ def _check(config: Config, environ: Mapping[str, str], path: Path) -> int:
     for line in wrong:
         sys.stderr.write(f"{line}\n")
     if not wrong:
-        sys.stdout.write(f"{path}: {len(config.profiles)} profiles, nothing wrong\n")
+        many = len(config.profiles)
+        sys.stdout.write(f"{path}: {many} profile{'' if many == 1 else 's'}, nothing wrong\n")
     return 2 if wrong else 0
 
 

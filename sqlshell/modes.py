@@ -1,4 +1,4 @@
-"""The three modes of the program: scripts, the interactive shell, and the service for others."""
+"""The modes of the program that run text: scripts and the interactive shell."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import asyncio
 import contextlib
 import gc
 import os
-import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from sqlshell.assembly import journal_of, offline_of, policy_of, redactor_of, service_of
 from sqlshell.config import Config, Settings, state_folder
-from sqlshell.credentials import read_token
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.ending import Ending, end_by_signals, run_to_end, say_logs
-from sqlshell.errors import Exit, OutputError, UsageError
+from sqlshell.errors import Exit, OutputError
 from sqlshell.loops import expect_imports
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Closed, Sink, StreamSink
@@ -180,72 +177,6 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
         shell.hooks.doctor = lambda: _examined(place, asked)
 
     return connect
-
-
-def serve(asked: Mapping[str, Any]) -> int:
-    """Run the service for others until it is told to stop, or make a token for it. The exit code.
-
-    `asked` are the options of `sqlshell serve` by name.
-    """
-    from sqlshell.service.catalog import least_role
-    from sqlshell.service.engines.duckdb import Limits
-    from sqlshell.service.options import Options as ServiceOptions
-    from sqlshell.service.server import Address, kept_token, new_token
-    from sqlshell.service.server import serve as run_service
-
-    data = Path(asked["data"]) if asked["data"] else None
-    if asked["new_token"]:
-        if data is None:
-            raise UsageError("--new-token needs --data DIR", "a token is kept in the folder of its service")
-        roles = asked["role"] or (least_role(),)
-        sys.stdout.write(new_token(data, asked["organization"] or "", roles) + "\n")
-        return 0
-    for name in ("role", "organization"):
-        if asked[name]:
-            raise UsageError(f"--{name} goes with --new-token")
-    if asked["legacy_anonymous"] and not asked["legacy"]:
-        raise UsageError("--legacy-anonymous needs --legacy")
-    diagnostics = Diagnostics(sys.stderr)
-    sweep()
-    end_by_signals()
-    say_logs(diagnostics.warn)
-    token_file = asked["token_file"] or ""
-    own_file = data / "token" if data is not None and not token_file else None
-    made = ""
-    if own_file is not None:
-        made = kept_token(own_file)
-    elif not token_file:
-        made = secrets.token_urlsafe(32)
-    token = made or read_token(token_file or str(own_file), diagnostics.warn)
-
-    def ready(url: str) -> None:
-        if made:
-            diagnostics.say(f"token: {made}\n  SQLSHELL_TOKEN={made} sqlshell {url}")
-        if own_file is not None:
-            diagnostics.say(f"the token is kept in {own_file}: sqlshell {url} --token-file {own_file}")
-        if data is None:
-            diagnostics.say("nothing is kept after the end: --data DIR keeps databases, results and all else")
-        sys.stdout.write(f"listening on {url}\n")
-        sys.stdout.flush()
-
-    options = ServiceOptions(
-        partition_rows=asked["partition_rows"],
-        data_plane=asked["data_plane"],
-        public_url=asked["public_url"] or "",
-        retention=asked["retention"] * 3600.0,
-        quota=int(asked["quota"] * (1 << 30)),
-        statement_limit=asked["max_statement"] << 20,
-        attachment_limit=asked["max_attachments"] << 20,
-        attachments=asked["attachments"],
-        legacy=asked["legacy"],
-        legacy_anonymous=asked["legacy_anonymous"],
-        store_roots=tuple(Path(root).resolve() for root in asked["store_root"]),
-        grace=asked["grace"],
-        engine=Limits(asked["threads"], asked["memory"] or ""),
-    )
-    uds = Path(asked["uds"]) if asked["uds"] else None
-    address = Address(asked["host"], asked["port"], uds, tuple(asked["allow_host"]))
-    return run_service(address, data, token, options, ready)
 
 
 def _target(asked: Start, diagnostics: Diagnostics) -> str:

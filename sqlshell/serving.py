@@ -1,7 +1,11 @@
-"""The command line of `sqlshell serve`."""
+"""`sqlshell serve`: its command line, and the service that it starts."""
 
 from __future__ import annotations
 
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -23,7 +27,12 @@ SERVE: tuple[Served, ...] = (
     ("--new-token", bool, False, "make a token for the service in --data, print it once, and end"),
     ("--organization", "NAME", None, "with --new-token: the organization it is bound to; without it the first one"),
     ("--role", "ROLE", (), "with --new-token: reader (default), writer or owner; may be repeated"),
-    ("--partition-rows", click.IntRange(1, 10_000_000), 10_000, "most rows of a result's partition, which ends at 8 MiB too"),
+    (
+        "--partition-rows",
+        click.IntRange(1, 10_000_000),
+        10_000,
+        "most rows of a result's partition, which ends at 8 MiB too",
+    ),
     ("--threads", click.IntRange(0, 1024), 0, "threads of each organization's engine; 0 = one per core"),
     ("--memory", "SIZE", None, "memory of each organization's engine, such as 2GB; without it 80 % of the machine's"),
     ("--retention", click.FloatRange(0.0), 24.0, "hours that a finished statement and its result are kept"),
@@ -54,8 +63,6 @@ def serve_command() -> click.Command:
 
 
 def _serve(**given: Any) -> int:
-    from sqlshell.modes import serve
-
     return serve(given)
 
 
@@ -68,3 +75,74 @@ def _served(option: Served) -> click.Option:
     if isinstance(kind, str):
         return click.Option([flag], metavar=kind, default=default, multiple=default == (), help=text)
     return click.Option([flag], type=kind, default=default, show_default=True, help=text)
+
+
+def serve(asked: Mapping[str, Any]) -> int:
+    """Run the service for others until it is told to stop, or make a token for it. The exit code.
+
+    `asked` are the options of `sqlshell serve` by name.
+    """
+    from sqlshell.credentials import read_token
+    from sqlshell.diagnostics import Diagnostics
+    from sqlshell.ending import end_by_signals, say_logs
+    from sqlshell.errors import UsageError
+    from sqlshell.scratch import sweep
+    from sqlshell.service.catalog import least_role
+    from sqlshell.service.engines.duckdb import Limits
+    from sqlshell.service.options import Options as ServiceOptions
+    from sqlshell.service.server import Address, kept_token, new_token
+    from sqlshell.service.server import serve as run_service
+
+    data = Path(asked["data"]) if asked["data"] else None
+    if asked["new_token"]:
+        if data is None:
+            raise UsageError("--new-token needs --data DIR", "a token is kept in the folder of its service")
+        roles = asked["role"] or (least_role(),)
+        sys.stdout.write(new_token(data, asked["organization"] or "", roles) + "\n")
+        return 0
+    for name in ("role", "organization"):
+        if asked[name]:
+            raise UsageError(f"--{name} goes with --new-token")
+    if asked["legacy_anonymous"] and not asked["legacy"]:
+        raise UsageError("--legacy-anonymous needs --legacy")
+    diagnostics = Diagnostics(sys.stderr)
+    sweep()
+    end_by_signals()
+    say_logs(diagnostics.warn)
+    token_file = asked["token_file"] or ""
+    own_file = data / "token" if data is not None and not token_file else None
+    made = ""
+    if own_file is not None:
+        made = kept_token(own_file)
+    elif not token_file:
+        made = secrets.token_urlsafe(32)
+    token = made or read_token(token_file or str(own_file), diagnostics.warn)
+
+    def ready(url: str) -> None:
+        if made:
+            diagnostics.say(f"token: {made}\n  SQLSHELL_TOKEN={made} sqlshell {url}")
+        if own_file is not None:
+            diagnostics.say(f"the token is kept in {own_file}: sqlshell {url} --token-file {own_file}")
+        if data is None:
+            diagnostics.say("nothing is kept after the end: --data DIR keeps databases, results and all else")
+        sys.stdout.write(f"listening on {url}\n")
+        sys.stdout.flush()
+
+    options = ServiceOptions(
+        partition_rows=asked["partition_rows"],
+        data_plane=asked["data_plane"],
+        public_url=asked["public_url"] or "",
+        retention=asked["retention"] * 3600.0,
+        quota=int(asked["quota"] * (1 << 30)),
+        statement_limit=asked["max_statement"] << 20,
+        attachment_limit=asked["max_attachments"] << 20,
+        attachments=asked["attachments"],
+        legacy=asked["legacy"],
+        legacy_anonymous=asked["legacy_anonymous"],
+        store_roots=tuple(Path(root).resolve() for root in asked["store_root"]),
+        grace=asked["grace"],
+        engine=Limits(asked["threads"], asked["memory"] or ""),
+    )
+    uds = Path(asked["uds"]) if asked["uds"] else None
+    address = Address(asked["host"], asked["port"], uds, tuple(asked["allow_host"]))
+    return run_service(address, data, token, options, ready)

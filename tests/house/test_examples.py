@@ -18,9 +18,14 @@ import pytest
 
 from sqlshell.cli import SUBCOMMANDS, shell_command, subcommand
 from sqlshell.config import read_config, resolve
+from sqlshell.service.pools import Size
+from sqlshell.service.sessions import IDLE_SECONDS
+from sqlshell.serving import SERVE
 from sqlshell.settings import PREFIX, SETTINGS
 from sqlshell.shell.commands import BUILTIN, table
-from sqlshell.shell.prompt.themes import load
+from sqlshell.shell.journal import KEPT_DAYS
+from sqlshell.shell.prompt.themes import load, names
+from sqlshell.shell.session import Options
 from tests.conftest import Served, clean_environment, serve, stop
 
 ROOT = Path(__file__).parents[2]
@@ -211,3 +216,36 @@ def test_what_a_document_names_exists(path: Path) -> None:
     }
     for name in set(re.findall(r"SQLSHELL_[A-Z_]+[A-Z]", text)):
         assert name in variables, name
+
+
+def test_the_design_names_the_modules_that_there_are() -> None:
+    text = (ROOT / "docs" / "design.md").read_text()
+    package = ROOT / "sqlshell"
+    there = {path.name for path in package.rglob("*.py")}
+    assert not {name for name in re.findall(r"(?<![\w/])([a-z_]+\.py)\b", text) if name not in there}
+
+
+def test_the_light_themes_are_those_of_the_document() -> None:
+    text = (ROOT / "docs" / "themes.md").read_text()
+    named = re.search(r"((?:`\w+`(?:, | and )?)+) are for light backgrounds", text)
+    assert named is not None
+    light = {name for name in names() if load(name).background == "light"}
+    assert set(re.findall(r"`(\w+)`", named[1])) == light
+
+
+def test_numbers_in_documents_are_those_of_the_program() -> None:
+    readme, service = (ROOT / "README.md").read_text(), (ROOT / "docs" / "service.md").read_text()
+    client = (ROOT / "docs" / "client.md").read_text()
+    given = {option[0]: option[2] for option in SERVE}
+    assert f"kept for {given['--retention']:g} hours and within {given['--quota']:g} GiB" in readme
+    assert f"{given['--max-statement']} Mi characters of SQL, {given['--attachments']} attachments of" in readme
+    assert f"http://127.0.0.1:{given['--port']}" in readme
+    defaults = {setting.name: setting.default for setting in SETTINGS}
+    assert f"`--retries` ({defaults['retries']})" in client
+    assert f"`--timeout` ({defaults['timeout']:g} s)" in client
+    assert f"{defaults['answer_limit']:,} MiB" in client
+    assert f"{int(IDLE_SECONDS / 60)} minutes without a statement" in service
+    size = Size()
+    assert f"`concurrency` ({size.concurrency}), `queue` ({size.queue})" in service
+    assert f"at {Options().rowlimit:,} rows" in readme
+    assert f"after {KEPT_DAYS} days" in client
