@@ -140,11 +140,21 @@ def test_statements_without_rows_say_what_they_did() -> None:
     connection = engine.connect()
     said = [
         connection.run(sql, Options(), Kept([])).message
-        for sql in ("create table t (i int)", "insert into t values (1), (2)", "update t set i = 3", "drop table t")
+        for sql in (
+            "create table t (i int)",
+            "insert into t values (1), (2)",
+            "update t set i = 3",
+            "drop table t",
+            "create or replace temp table t (i int)",
+            "prepare p as select 1",
+            "deallocate p",
+            "checkpoint",
+        )
     ]
     connection.close()
     engine.close()
-    assert said == ["CREATE TABLE", "INSERT 2", "UPDATE 2", "DROP TABLE"]
+    objects = ["CREATE TABLE", "INSERT 2", "UPDATE 2", "DROP TABLE", "CREATE TABLE"]
+    assert said == [*objects, "PREPARE", "DEALLOCATE", "CHECKPOINT"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from sqlshell.service.engines.copying import OPTIONS_UNUSED, check_files, copied
 from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome, Relation, Rights, Sink
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.feeds import make_feed
-from sqlshell.service.engines.gate import Gate, first_word, needed, returns_rows, writes_inside
+from sqlshell.service.engines.gate import FILLERS, Gate, first_word, needed, returns_rows, writes_inside
 from sqlshell.service.engines.render import identifier, literal
 from sqlshell.service.engines.returned import gives_rows, kind_of, returned
 from sqlshell.service.engines.selected import selected, selected_constants
@@ -29,6 +29,9 @@ SETTINGS = {"SET", "VARIABLE_SET", "PRAGMA", "CALL"}
 """Statement types that may change settings."""
 
 COUNTED = {"INSERT", "UPDATE", "DELETE", "COPY", "MERGE_INTO", "CREATE"}
+
+OBJECT_VERBS = {"create", "drop", "alter"}
+"""First words that are told together with the kind of object."""
 
 ENDS = {"commit", "end", "rollback", "abort"}
 """First words of statements that end a transaction."""
@@ -286,8 +289,9 @@ class DuckdbConnection:
         return bool(found[0][0])
 
     def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: Sink) -> Outcome:
-        words = sql.split(None, 2)
-        head = " ".join(words[:2] if kind in {"CREATE", "DROP", "ALTER"} else words[:1]).upper().rstrip(";")
+        first, *words = sql.split(None, 6)
+        named = [word for word in words if word.lower() not in FILLERS][:1] if first.lower() in OBJECT_VERBS else []
+        head = " ".join([first, *named]).upper().rstrip(";")
         counts = kind in COUNTED and not returns_rows(sql)
         if not counts and gives_rows(parsed):
             return self._whole(kind, sql, head, options, sink)

@@ -42,9 +42,9 @@ def returned(
         return Outcome(message=head)
     kinds = list(relation.types)
     # One that reads nothing returns no more rows than its text has values.
-    few = brief(sql) and len(sql) < LARGE and relation.columns != ["Success"]
-    number = 0 if few else relation.aggregate("count(*)").fetchall()[0][0]
-    if relation.columns == ["Success"] and not number:
+    told = relation.columns == ["Success"] and str(kinds[0]) == "BOOLEAN"
+    number = 0 if brief(sql) and len(sql) < LARGE and not told else relation.aggregate("count(*)").fetchall()[0][0]
+    if told and not number:
         return Outcome(message=head)
     named = zip(_original_names(connection, sql, relation.columns), kinds, strict=True)
     columns = [ColumnInfo(name, type_name(kind), True) for name, kind in named]
