@@ -107,7 +107,7 @@ def journal_of(place: Place, folder: Path, session: Session, diagnostics: Diagno
 
     if not isinstance(place.where, Remote) or not place.settings["journal"]:
         return Journal(None, session.target, "", diagnostics.warn, redact)
-    return Journal(folder / "journal.db", place.where.target.name, place.settings.profile, diagnostics.warn, redact)
+    return Journal(folder / "journal.db", place.where.target.name, place.profile, diagnostics.warn, redact)
 
 
 def offline_of(place: Place, settings: Settings) -> Callable[[Submission, SessionContext], None]:

@@ -96,7 +96,7 @@ def _of_place(
 
 def _why(held: Held, target: Target) -> str:
     """Why a token stays, and what to do."""
-    reason = f"it belongs to {held.owner.name}" if held.owner is not None else "no URL stands beside it"
+    reason = f"it belongs to {held.owner.name}" if held.owner is not None else "no URL is set in the same place"
     return f"{held.name} is not sent to {target.name}: {reason}; {held.remedy}"
 
 

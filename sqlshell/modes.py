@@ -21,13 +21,13 @@ from sqlshell.errors import Exit, OutputError
 from sqlshell.loops import expect_imports
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Closed, Sink, StreamSink
-from sqlshell.places import Local, Place, context_of, find_place, own_session, sources_of
+from sqlshell.places import Local, Place, Remote, context_of, find_place, own_session, sources_of
 from sqlshell.reach import kept_name, label, local_results, reached_service
 from sqlshell.scratch import sweep
 from sqlshell.settings import BY_NAME
 from sqlshell.shell.background import chosen
 from sqlshell.shell.batch import run_batch
-from sqlshell.shell.journal import Journal
+from sqlshell.shell.journal import Entry, Journal
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.session import PROMPT_MAXWIDTH, Options, Session
 from sqlshell.shell.shell import Shell
@@ -179,6 +179,10 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
     return connect
 
 
+def _known(asked: Start, entry: Entry) -> bool:
+    return bool(entry.profile) and entry.profile in asked.config.profiles
+
+
 def _target(asked: Start, diagnostics: Diagnostics) -> str:
     if asked.target or not asked.statement_id or asked.flags.get("profile"):
         return asked.target
@@ -189,7 +193,9 @@ def _target(asked: Start, diagnostics: Diagnostics) -> str:
         journal.close()
     if entry is None:
         return ""
-    return entry.profile if entry.profile in asked.config.profiles else entry.target
+    # A profile that goes elsewhere by now does not have it.
+    where = find_place(entry.profile, {}, {}, asked.config, lambda text: None).where if _known(asked, entry) else None
+    return entry.profile if isinstance(where, Remote) and where.target.name == entry.target else entry.target
 
 
 def _options(settings: Settings, output: str, *, prompt: bool) -> Options:

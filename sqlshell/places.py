@@ -43,8 +43,11 @@ class Local(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
+    """`profile` is the profile whose URL this is, "" where the URL stands elsewhere."""
+
     settings: Settings
     where: Remote | Local
+    profile: str = ""
 
 
 def find_place(
@@ -78,7 +81,9 @@ def find_place(
         return Place(settings, remote(target))
     if text and not named:
         return Place(settings, _file(text, config))
-    return Place(settings, remote(_parsed(settings)) if settings["url"] else Local())
+    if not settings["url"]:
+        return Place(settings, Local())
+    return Place(settings, remote(_parsed(settings)), settings.profile if settings.source("url") == "profile" else "")
 
 
 def context_of(place: Place) -> SessionContext:

@@ -34,8 +34,8 @@ def kept_name(place: Place) -> str:
 
 def label(place: Place) -> str:
     if isinstance(place.where, Remote):
-        name = place.settings.profile
-        return f"{name} ({place.where.target.base})" if name else place.where.target.base
+        name, address = place.profile, place.where.target.name
+        return f"{name} ({address})" if name else address
     if place.where.database is not None:
         return str(place.where.database)
     return ", ".join(str(path) for path in place.where.views.values()) or "local, transient"
@@ -68,7 +68,7 @@ def _asked_token(target: Target) -> str:
         return ""
     import getpass
 
-    return getpass.getpass(f"token for {target.base}: ").strip()
+    return getpass.getpass(f"token for {target.name}: ").strip()
 
 
 async def local_results(shell: Shell, place: Place, services: contextlib.ExitStack) -> LocalResults:

@@ -214,3 +214,22 @@ def test_the_journals_service_gets_no_token_that_was_not_its_own(
     assert set(other.seen) == {""}
     program("fetch", "3f2a91c0", other.url, env={"SQLSHELL_TOKEN": "T"})
     assert other.seen[-1] == "Bearer T"
+
+
+def test_fetch_goes_where_the_statement_ran(
+    program: Program, recorders: tuple[Recorder, Recorder], tmp_path: Path
+) -> None:
+    """A profile that was only there for its settings, or has another URL by now, does not have the statement."""
+    own, other = recorders
+    profile = f'[profiles.default]\nurl = "{other.url}"\ntoken = "theirs"\n'
+    (tmp_path / "config.toml").write_text(profile)
+    env = {"SQLSHELL_CONFIG_DIR": str(tmp_path)}
+    ran = program(own.url, "-v", "-c", "select 1", env=env)
+    assert ran.code == 0, ran.err
+    asked = len(own.seen)
+    program("fetch", "3f2a91c0", env=env)
+    assert len(own.seen) > asked
+    (tmp_path / "config.toml").write_text(profile.replace(other.url, own.url))
+    fetched = program("fetch", "3f2a91c0", env=env)
+    assert own.seen[-1] == "Bearer theirs", fetched.err
+    assert not other.seen
