@@ -31,7 +31,7 @@ SERVE: tuple[Served, ...] = (
         "--partition-rows",
         click.IntRange(1, 10_000_000),
         10_000,
-        "rows of a result's partition, which ends at 8 MiB too",
+        "most rows of a result's partition, which ends at 8 MiB too",
     ),
     ("--threads", click.IntRange(0, 1024), 0, "threads of each organization's engine; 0 = one per core"),
     ("--memory", "SIZE", None, "memory of each organization's engine, such as 2GB; without it 80 % of the machine's"),

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sqlshell.service import pages, results, streams
 from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.engines.engine import Options
-from sqlshell.service.engines.filed import Reader
+from sqlshell.service.engines.filed import Reader, reads_wide
 from sqlshell.service.engines.render import finished, row
 from sqlshell.service.results import Layout, Spool
 from tests.conftest import Served
@@ -122,6 +122,40 @@ def test_a_file_of_the_engine_is_cut_by_rows_and_bytes(engine: DuckdbEngine, tmp
     assert [item[0] for item in found] == list(map(str, range(ROWS)))
     some = sum(counts[:1]), counts[1:3]
     assert engine.read(tmp_path / "result", *some) == parts[1:3]
+
+
+@pytest.mark.parametrize("columns", ["*", "wide.i, wide.s || 'x' as s", "wide.i, narrow.s"])
+def test_wide_tables_are_written_in_order(engine: DuckdbEngine, tmp_path: Path, columns: str) -> None:
+    connection = engine.connect()
+    text = "repeat(chr(97 + (range % 26)::int), 1500)"
+    for name, value in (("wide", text), ("narrow", "'x'")):
+        sql = f"create table {name} as select range as i, {value} as s from range({ROWS})"
+        connection.run(sql, Options(), Filed(Path()))
+    source = "wide join narrow using (i) order by i" if "narrow" in columns else "wide"
+    outcome = connection.run(f"select {columns} from {source}", Options(), Filed(tmp_path / "result"))
+    connection.close()
+    assert outcome.filed is not None
+    counts = [count for count, _ in outcome.filed]
+    parts = engine.read(tmp_path / "result", 0, counts)
+    found = [item[0] for part in parts for item in json.loads(b"[" + part + b"]")]
+    assert found == list(map(str, range(ROWS)))
+
+
+def test_tables_of_wide_rows_are_known() -> None:
+    connection = duckdb.connect()
+    connection.execute("create table wide as select range as i, repeat('x', 1500) as s from range(60000)")
+    connection.execute("create table many as select i, s[:600] as s, s[:600] as t from wide")
+    connection.execute('create schema "o.s"; create table "o.s"."a ""b" as select i as "x y", s as "select" from wide')
+    connection.execute("create table narrow as select i, i::varchar as s, null as n from wide")
+    connection.execute("create table nested as select i, [s] as l, s::blob as b from wide; create view v as from wide")
+    connection.execute("create table none as from wide limit 0")
+    texts = ["from wide", "from v", "select i, s || 'x' as s from wide where i > 5 order by s", "from many"]
+    texts += ['from "o.s"."a ""b"', "select n.*, w.s as t from narrow n join wide w using (i)", "select l from nested"]
+    assert [sql for sql in texts if not reads_wide(connection, sql)] == []
+    others = ["select i from wide", "from narrow", "from range(60000)", "select count(*) from wide", "from none"]
+    others += ["select s from many", "select 1 from nested, narrow", "from narrow union all from narrow"]
+    assert [sql for sql in others if reads_wide(connection, sql)] == []
+    connection.close()
 
 
 def test_what_is_rendered_goes_with_the_last_reader(engine: DuckdbEngine, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import duckdb
 
 from sqlshell.service.engines.engine import Options
-from sqlshell.service.engines.render import PLAIN, finished, literal, row, stored, type_id
+from sqlshell.service.engines.render import PLAIN, finished, identifier, literal, row, stored, type_id
 
 LARGE = 50_000
 """Rows, by DuckDB's estimate, from which a result is written to a file of its own form and not as text."""
@@ -19,6 +20,12 @@ LARGE = 50_000
 ROW_GROUP = 40_960
 ROW_GROUP_BYTES = 8 << 20
 """Rows and bytes of a file's row group: small enough to read a few partitions without many others."""
+
+WIDE = 1024
+"""Bytes of a table's rows from which they are wide."""
+
+SAMPLE = 1000
+"""Rows of a table that tell how wide its rows are."""
 
 USUAL = 8
 """Characters of a value of a PLAIN type, about."""
@@ -37,6 +44,10 @@ def write(
     fixed, varying = _width(kinds, names)
     if varying:
         inner = f"SELECT *, {fixed} + {varying} AS {WIDTH} FROM ({inner})"
+        if reads_wide(connection, sql):
+            # DuckDB copies a table 122,880 rows at a time and thread. With a source that has no such batches it copies
+            # row by row, in one thread.
+            inner += f" UNION ALL SELECT {', '.join(['NULL'] * (len(kinds) + 1))} FROM range(0)"
     connection.execute(
         f"COPY ({inner}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION snappy, "
         f"ROW_GROUP_SIZE {ROW_GROUP}, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES})"
@@ -62,6 +73,29 @@ def write_relation(
     made.write_parquet(str(path), compression="snappy", row_group_size=ROW_GROUP, row_group_size_bytes=ROW_GROUP_BYTES)
     number = relation.aggregate("count(*)").fetchall()[0][0]
     return _partitions(connection, path, number, options, 0 if varying else fixed)
+
+
+def reads_wide(connection: duckdb.DuckDBPyConnection, sql: str) -> bool:
+    """Whether a SELECT reads a table whose rows are wide, as far as some of them tell."""
+    plan = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
+    for node in _scans(json.loads(plan[1])) if plan is not None else ():
+        told = node["Projections"]
+        names = [identifier(name) for name in ([told] if isinstance(told, str) else told)]
+        widths = ", ".join(f"strlen({name}::VARCHAR)" for name in names)
+        some = f"SELECT {', '.join(names)} FROM {node['Table']} LIMIT {SAMPLE}"
+        found = connection.execute(f"SELECT avg(list_sum([{widths}])) FROM ({some})").fetchone()
+        if found is not None and (found[0] or 0) >= WIDE:
+            return True
+    return False
+
+
+def _scans(nodes: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """What a plan says of each table that it reads columns of."""
+    for node in nodes:
+        told = node.get("extra_info", {})
+        if node.get("name", "").strip() == "SEQ_SCAN" and told.get("Table") and told.get("Projections"):
+            yield told
+        yield from _scans(node.get("children", ()))
 
 
 def _width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
