@@ -146,6 +146,39 @@ def test_a_limited_result_shows_a_value_alike(table: tuple[Session, Shown]) -> N
     assert session.shown("SELECT * FROM t", Options(row_limit=1)) == shown
 
 
+SIMPLE = "i, i AS i, d, s, b, h, NULL AS n"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"INSERT INTO v FROM v RETURNING {SIMPLE}",
+        f"UPDATE v SET i = i RETURNING {SIMPLE}",
+        f"DELETE FROM v RETURNING {SIMPLE}",
+        "EXECUTE q",
+    ],
+)
+def test_simple_values_are_alike_whoever_writes_them(
+    session: Session, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    session.run(
+        "CREATE TABLE v AS SELECT 1 AS i, 1.50::DECIMAL(9,2) AS d, 'é\"\\' || chr(10) || chr(0) AS s, true AS b, "
+        "170141183460469231731687303715884105727::HUGEINT AS h"
+    )
+    session.run("INSERT INTO v VALUES (NULL, -0.01, '', false, -1), (7, NULL, NULL, NULL, NULL)")
+    session.run(f"PREPARE q AS SELECT {SIMPLE} FROM v")
+    session.run("BEGIN")
+    quick = session.shown(sql)
+    session.run("ROLLBACK")
+    with monkeypatch.context() as patched:
+        patched.setattr(returned, "FORESEEN", ())
+        session.run("BEGIN")
+        assert session.shown(sql) == quick
+        session.run("ROLLBACK")
+    assert sorted(quick[1][0], key=str) == sorted(session.rows(f"SELECT {SIMPLE} FROM v"), key=str)
+    assert len(quick[1][0]) == 3
+
+
 def test_results_of_many_rows_are_whole_and_in_order(session: Session) -> None:
     session.run("CREATE TABLE t (i INTEGER, z TIMESTAMPTZ)")
     outcome, body = session.run(
@@ -212,6 +245,7 @@ def test_a_failure_to_render_takes_the_statement_back(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(returned, "row", lambda kinds, names: "error('no rendering')")
+        patched.setattr(returned, "FORESEEN", ())
         with pytest.raises(Failure, match="no rendering"):
             one_row.run(sql)
     assert one_row.rows("SELECT i FROM t") == [["1"]]

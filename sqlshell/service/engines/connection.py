@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -302,10 +303,10 @@ class DuckdbConnection:
 
     def _whole(self, kind: str, sql: str, head: str, options: Options, sink: Sink) -> Outcome:
         """Run a statement that may stand in no subquery, once, and commit it when its rows are rendered and kept."""
+        run = partial(returned, self._connection, kind, sql, head, options, sink, self._reaches_files)
         if self.in_transaction:
-            relation = self._connection.query(sql)
             try:
-                return returned(self._connection, relation, sql, head, options, sink, self._reaches_files)
+                return run()
             except BaseException:
                 # What it did cannot be taken back alone: the transaction fails with it.
                 self.transaction = "failed"
@@ -314,8 +315,7 @@ class DuckdbConnection:
                 raise
         self._connection.execute("BEGIN")
         try:
-            relation = self._connection.query(sql)
-            outcome = returned(self._connection, relation, sql, head, options, sink, self._reaches_files)
+            outcome = run()
             self._connection.execute("COMMIT")
         except BaseException as error:
             with contextlib.suppress(duckdb.Error):

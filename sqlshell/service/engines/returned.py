@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -15,29 +16,40 @@ import duckdb
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import Options, Outcome, Sink
+from sqlshell.service.engines.fetch import fetched
 from sqlshell.service.engines.filed import LARGE, write_relation
 from sqlshell.service.engines.render import finished, instants, row, type_name
-from sqlshell.service.engines.simple import brief
+from sqlshell.service.engines.simple import Write, brief, line, writers
 
 BATCH = 256
 """Rows that are taken out of DuckDB at once."""
+
+FORESEEN = {"INSERT", "UPDATE", "DELETE", "EXECUTE", "EXPLAIN"}
+"""Types of statements whose columns DuckDB tells before it runs them: there is no public way to ask for them."""
 
 _NUMBERED = re.compile(r"(.+)_\d+", re.S)
 
 
 def returned(
     connection: duckdb.DuckDBPyConnection,
-    relation: duckdb.DuckDBPyRelation | None,
+    kind: str,
     sql: str,
     head: str,
     options: Options,
     sink: Sink,
     reaches_files: Callable[[], bool],
 ) -> Outcome:
-    """Hand what the statement `sql` returned to `sink`; `head` is the message of one that returned nothing.
+    """Run a statement of the type `kind` and hand its rows to `sink`; `head` is the message of one that has none.
 
     Raises duckdb.Error, and OSError of the sink. The caller takes the statement back then.
     """
+    if kind in FORESEEN and (writes := _foreseen(connection, sql)):
+        connection.execute(sql)
+        columns = [ColumnInfo(str(item[0]), type_name(item[1]), True) for item in connection.description or []]
+        for texts in fetched(connection, partial(line, writes=writes)):
+            sink.keep(texts)
+        return Outcome(columns)
+    relation = connection.query(sql)
     if relation is None:
         return Outcome(message=head)
     kinds = list(relation.types)
@@ -52,9 +64,16 @@ def returned(
     values = relation.project(", ".join(f"#{at} AS {name}" for at, name in enumerate(names, 1)))
     if number >= LARGE and reaches_files():
         return Outcome(columns, instants(kinds), filed=write_relation(connection, values, kinds, sink.file(), options))
-    for texts in _batches(values.project(row(kinds, names))):
-        sink.keep([finished(text) for (text,) in texts])
+    for rows in _batches(values.project(row(kinds, names))):
+        sink.keep([finished(text) for (text,) in rows])
     return Outcome(columns, instants(kinds))
+
+
+def _foreseen(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Write] | None:
+    """What writes the values that a statement will return; None where they are not all simple."""
+    with contextlib.suppress(AttributeError, TypeError):
+        return writers(connection._bind(sql)[1])
+    return None
 
 
 def _batches(relation: duckdb.DuckDBPyRelation) -> Iterator[Sequence[tuple[str]]]:
@@ -67,7 +86,6 @@ def _original_names(connection: duckdb.DuckDBPyConnection, sql: str, names: Sequ
     """The statement's own names: a relation numbers those that occur twice."""
     known = {name.lower() for name in names}
     if any(found and found[1].lower() in known for found in map(_NUMBERED.fullmatch, names)):
-        # DuckDB has no public way to ask for the names of a statement without running it.
         with contextlib.suppress(AttributeError, TypeError, duckdb.Error):
             bound = connection._bind(sql)
             if len(bound[0]) == len(names):
