@@ -6,7 +6,7 @@ import pytest
 
 from sqlshell.sql import words
 from sqlshell.sql.kinds import verb
-from sqlshell.sql.syntax import SYNTAX, syntax
+from sqlshell.sql.syntax import NOT_LOCAL, SYNTAX, syntax, taken
 from tests.conftest import Program, Served
 
 
@@ -41,9 +41,41 @@ def test_syntax_is_found(asked: str, first: str) -> None:
 
 
 def test_help_in_scripts(program: Program) -> None:
-    assert "CREATE STREAM name" in program("-c", "\\h create stream").err
+    for words in ("create stream", "CREATE   STREAM", "create stream;"):
+        told = program("-c", f"\\h {words}").err
+        assert told.startswith("CREATE STREAM\n  CREATE STREAM name"), told
+        assert "CREATE TABLE" not in told
     assert "TERMINATE QUERY" in program("-c", "\\h").err
     assert program("-c", "\\h qqqqqq").code == 2
+
+
+def test_a_command_is_explained_as_it_is_typed(program: Program) -> None:
+    for text in ("\\? \\x", "\\? x", "\\help \\x", "\\?  \\x  "):
+        told = program("-c", text)
+        assert told.out.startswith("\\x [on|off|auto]"), (text, told)
+        assert "Expanded display" not in told.err
+    assert program("-c", "\\? \\q", "-c", "select 1 as a", "--format", "csv").out.endswith("a\n1\n")
+
+
+def test_what_the_present_service_takes(program: Program, served: Served) -> None:
+    env = {"SQLSHELL_TOKEN": served.token}
+    for argv in ([], [served.url, "-c", "select 1"]):
+        told = program("-q", *argv, "-c", "\\h", env=env).err
+        assert "MERGE INTO" in told
+        assert "GRANT" not in told
+    assert "GRANT" in taken(local=False)
+    assert "MERGE INTO" not in taken(local=False)
+    assert {"SELECT", "CREATE STREAM", "CREATE API_TOKEN"} <= set(taken(local=False)) & set(taken(local=True))
+    assert "(not taken by this service)" in program("-c", "\\h grant").err
+    assert "(not taken by this service)" not in program("-c", "\\h create table").err
+
+
+def test_the_local_service_refuses_what_help_leaves_out(program: Program) -> None:
+    """Each begun as its syntax begins."""
+    texts = [SYNTAX[name].partition("\n")[0].partition("  ")[0].partition(" [")[0] for name in sorted(NOT_LOCAL)]
+    done = program("--on-error", "continue", "-q", stdin=";\n".join(texts) + ";\n")
+    refused = [line for line in done.err.splitlines() if " error 0A000" in line or " error 42601" in line]
+    assert len(refused) == len(NOT_LOCAL), done.err
 
 
 def test_the_tour_runs(program: Program) -> None:

@@ -36,6 +36,8 @@ UNTIL_TOKEN: Final = re.compile(rf"(?:{_OTHER}|(?![eE]'){LETTER}{IN_WORD}*+(?=.)
 """Whole words too, but for the one that touches the end of the text, which may go on in the next piece."""
 
 COMMAND: Final = re.compile(r"\\([?!@]|[A-Za-z0-9_][A-Za-z0-9_+\-]*+)")
+NAMED_COMMAND: Final = re.compile(r"[ \t]+\\(?:[?!@]|[A-Za-z0-9_][A-Za-z0-9_+\-]*+)[ \t\r]*")
+"""A command as an argument of another: `\\? \\x`."""
 DOTTED: Final = re.compile(r"[.!][A-Za-z][A-Za-z0-9_]*+(?![^ \t\r\n;])")
 """A command of another shell (`.tables`, `!quit`), where a statement could begin."""
 _ARGUMENT: Final = r"""[^\\'"`\n]++|'[^'\n]*+'|"[^"\n]*+"|`[^`\n]*+`|['"`][^\n]*+|\\(?![?!@A-Za-z0-9_\\])"""

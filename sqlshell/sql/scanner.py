@@ -318,6 +318,9 @@ class Scanner:
         name, stop = named[1], named.end()
         # Another shell reads the rest of that line, and its backslashes are its own.
         end = line_end if name == "!" else _end(patterns.ARGUMENTS, text, stop)
+        if name in {"?", "help"} and patterns.NAMED_COMMAND.fullmatch(text, stop, line_end):
+            # What is asked about may be written as it is typed.
+            end = line_end
         items.append(Command(name, text[stop:end].strip(patterns.BLANKS), self._line_at(start), self._base + start))
         separated = text.startswith("\\\\", end)
         if name == "copy":

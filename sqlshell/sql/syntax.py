@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 from typing import Final
 
+from sqlshell.sql.words import CREATE_OBJECTS, LOCAL_STATEMENTS, STATEMENTS
+
 _OBJECT: Final = {
     "CREATE DATABASE": "CREATE DATABASE name",
     "CREATE SCHEMA": "CREATE SCHEMA [IF NOT EXISTS] name",
@@ -99,6 +101,27 @@ SYNTAX: Final[dict[str, str]] = {
     "EXPORT DATABASE": "EXPORT DATABASE 'folder' [(FORMAT parquet)]",
     "IMPORT DATABASE": "IMPORT DATABASE 'folder'",
 }
+
+
+NOT_LOCAL: Final = frozenset(
+    {"CREATE CHANGELOG", "CREATE MATERIALIZED VIEW", "CREATE ENTITY", "CREATE ROLE", "CREATE SECRET"}
+    | {"CREATE SCHEMA_REGISTRY", "CREATE METRICS INTEGRATION", "CREATE SECURITY INTEGRATION", "RESTART QUERY"}
+    | {"RESUME QUERY", "GRANT", "REVOKE", "SET DEFAULT", "CAN I", "GENERATE COLUMNS", "INVITE USER"}
+    | {"COPY FUNCTION_SOURCE", "COPY DESCRIPTOR_SOURCE"}
+)
+"""What the local service does not take."""
+
+
+def taken(*, local: bool) -> list[str]:
+    """The statements that a service takes: the local one, or another, which takes those of the interface."""
+    if local:
+        return [name for name in SYNTAX if name not in NOT_LOCAL]
+    objects = {f"CREATE {name}" for name in CREATE_OBJECTS}
+    return [
+        name
+        for name in SYNTAX
+        if name in NOT_LOCAL or name in objects or (name in STATEMENTS and name not in LOCAL_STATEMENTS)
+    ]
 
 
 def syntax(words: str) -> list[tuple[str, str]]:

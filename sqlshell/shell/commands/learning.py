@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlshell.errors import UsageError
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Port, Run, Say
-from sqlshell.sql.syntax import SYNTAX, syntax
+from sqlshell.sql.syntax import syntax, taken
 
 MEANS = "select sold, count(*) as n, avg(price) as mean from tour group by sold;"
 TABLE = (
@@ -30,15 +30,22 @@ TOUR = (
 @command("h", "[STATEMENT...]")
 async def syntax_help(port: Port, args: Args) -> Say:
     """Show the syntax of a statement. \\h create stream is an example; alone, list the statements."""
+    here = taken(local=port.session.embedded or bool(port.service.transport.extensions))
     if not args:
-        names = list(SYNTAX)
+        names = here
         width = max(map(len, names)) + 2
         lines = ["".join(name.ljust(width) for name in names[at : at + 3]).rstrip() for at in range(0, len(names), 3)]
         return Say("\n".join(lines))
-    found = syntax(args[0].rstrip(";"))
+    wanted = " ".join(args).rstrip("; ")
+    found = syntax(wanted)
     if not found:
-        raise UsageError(f"no statement begins with {args[0]!r}", "\\h lists them")
-    return Say("\n\n".join(f"{name}\n  " + text.replace("\n", "\n  ") for name, text in found[:8]))
+        raise UsageError(f"no statement begins with {wanted!r}", "\\h lists them")
+    found.sort(key=lambda item: item[0] not in here)
+    lines = []
+    for name, text in found[:8]:
+        note = "" if name in here else "  (not taken by this service)"
+        lines.append(f"{name}{note}\n  " + text.replace("\n", "\n  "))
+    return Say("\n\n".join(lines))
 
 
 @command("tutorial")
