@@ -41,8 +41,8 @@ def test_syntax_is_found(asked: str, first: str) -> None:
 
 
 def test_help_in_scripts(program: Program) -> None:
-    for words in ("create stream", "CREATE   STREAM", "create stream;"):
-        told = program("-c", f"\\h {words}").err
+    for asked in ("create stream", "CREATE   STREAM", "create stream;"):
+        told = program("-c", f"\\h {asked}").err
         assert told.startswith("CREATE STREAM\n  CREATE STREAM name"), told
         assert "CREATE TABLE" not in told
     assert "TERMINATE QUERY" in program("-c", "\\h").err

@@ -156,6 +156,17 @@ def test_the_background(program: Program, kept: Served) -> None:
     assert program("fetch", entry["id"], "--format", "csv", env=to(kept)).out == "a\n42\n"
 
 
+def test_a_result_is_offered_only_where_it_can_be_had(program: Program, kept: Served) -> None:
+    """The embedded service ends with its script, and so does what runs there."""
+    there = program("-c", LONG, "--wait", "0.3", env=to(kept))
+    assert there.code == 4
+    offered = re.search(r"it keeps running there; sqlshell fetch ([0-9a-f-]{36}) brings its result", there.err)
+    assert offered is not None, there.err
+    assert program("-c", f"\\cancel {offered[1]}", env=to(kept)).code == 0
+    here = program("-c", LONG, "--wait", "0.3")
+    assert (here.code, "fetch" in here.err) == (4, False), here.err
+
+
 def test_jobs_by_their_numbers(program: Program, kept: Served) -> None:
     script = (
         f"select 'one' as a;&\nselect 'two' as b;&\n{LONG};&\n\\wait 2\n\\wait [1]\n\\fetch 2\n\\fetch 1\n\\cancel 3\n"

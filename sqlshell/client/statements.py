@@ -267,8 +267,7 @@ class Statements(Struct):
             if not deadline.expired():
                 raise
             told = f"{self.base} has not answered after {time.monotonic() - began:.1f} s"
-            hint = f"\\fetch {statement_id} brings the result" if statement_id else ""
-            raise WaitTimeout(told, hint, Where(statement_id=statement_id)) from None
+            raise WaitTimeout(told, where=Where(statement_id=statement_id)) from None
 
     def body(self, asked: Submission, context: SessionContext, watch: Watch) -> Upload:
         """The body of a submission. Raises UsageError."""
@@ -296,8 +295,7 @@ class Statements(Struct):
                     if self.wait_limit is not None and elapsed >= self.wait_limit:
                         raise WaitTimeout(
                             f"the statement still runs after {elapsed:.1f} s",
-                            f"it keeps running there; \\fetch {step.statement_id} brings its result",
-                            Where(sqlstate.RUNNING, step.statement_id),
+                            where=Where(sqlstate.RUNNING, step.statement_id),
                         )
                     await asyncio.sleep(poll_wait(elapsed))
                     known = step.statement_id

@@ -173,7 +173,7 @@ class Background:
                 self._journal.ended(result.statement_id, result.sql_state, result.message)
             took = duration(time.monotonic() - job.began)
             many = f"{rows:,} row{'' if rows == 1 else 's'}, " if rows is not None else ""
-            fetch = f"; \\fetch {job.statement_id}" if rows is not None else ""
+            fetch = f"; \\fetch {job.statement_id}" if rows is not None and self._client.keeps else ""
             self.announce(f"{name} finished ({many}{took}): {text}{fetch}")
         except Exception as unexpected:
             error = unexpected if isinstance(unexpected, ShellError) else bug_of(unexpected, name)

@@ -17,11 +17,12 @@ from msgspec.structs import replace
 from sqlshell.client.watch import Client, Submission, Takes, Watch
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementError, UsageError, Where
+from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementError, UsageError, WaitTimeout, Where
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Endless, Result
 from sqlshell.shell.journal import Journal
+from sqlshell.shell.offering import fetching
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.port import Consumer
 from sqlshell.shell.session import Running, Session
@@ -217,7 +218,7 @@ class Foreground:
                     self._journal.ended(result.statement_id, result.sql_state)
                     raise Interrupted(
                         "the statement was done before it could be ended",
-                        f"\\fetch {result.statement_id} shows its result" if result.columns else "",
+                        self._offer(result.statement_id, "shows its result") if result.columns else "",
                         Where(result.sql_state, result.statement_id),
                     )
                 await self._show(result, running, show, quiet=quiet)
@@ -291,7 +292,8 @@ class Foreground:
                 said = error.message if isinstance(error, ShellError) else "no answer"
                 self._diagnostics.warn(f"query {query} may still be running: {said}")
             return
-        goes_on = f"the query goes on: TERMINATE QUERY {query}; ends it, \\fetch {result.statement_id} joins it again"
+        again = self._offer(result.statement_id, "joins it again")
+        goes_on = f"the query goes on: TERMINATE QUERY {query}; ends it{f', {again}' if again else ''}"
         if not self._session.interactive and endless.ended == "stopped":
             raise Interrupted(f"interrupted after {told}{gaps}", goes_on)
         tell = self._diagnostics.say if self._session.interactive else self._diagnostics.note
@@ -362,14 +364,20 @@ class Foreground:
         if not name:
             return Interrupted("interrupted before the service had answered", "it may have taken the statement")
         where = Where(statement_id=name)
-        brings = f"\\fetch {name} brings its result"
+        brings = self._offer(name, "brings its result")
         if running.finished:
             self._journal.ended(name, sqlstate.DONE)
             return Interrupted("interrupted; the statement itself was done", brings, where)
         return Interrupted("stopped waiting; the statement was left running", brings, where)
 
+    def _offer(self, statement_id: str, does: str) -> str:
+        return fetching(self._session, statement_id, keeps=self._client.keeps, does=does)
+
     def _remember(self, running: Running, error: ShellError) -> None:
         state = error.where.sql_state
+        if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
+            brings = self._offer(error.where.statement_id, "brings its result")
+            error.hint = f"it keeps running there; {brings}" if brings else ""
         if not running.statement_id or not state:
             return
         self._journal.ended(running.statement_id, state, error.message)

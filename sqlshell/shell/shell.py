@@ -254,7 +254,12 @@ class Shell:
     async def attach(self, service: Service, journal: Journal, policy: Policy, name: str) -> None:
         """Go on with another service; `name` is what history and catalogs know it by."""
         for job in await self.background.named():
-            self.announce(f"[{job.number}] still runs there: sqlshell fetch {job.statement_id}")
+            where = (
+                "ends with this shell"
+                if self.service.transport.inside
+                else f"still runs: sqlshell fetch {job.statement_id}"
+            )
+            self.announce(f"[{job.number}] {where}")
         await self.aclose()
         self.service, self.journal, self.policy = service, journal, policy
         progress = self.foreground.progress
