@@ -29,8 +29,7 @@ def in_shell(folder: Path, line: str, stdin: str = "") -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.parametrize("options", ("", "--on-error continue"))
-@pytest.mark.parametrize("given", ("-f -", "-f outer.sql"))
+@pytest.mark.parametrize(("options", "given"), (("", "-f -"), ("--on-error continue", "-f outer.sql")))
 def test_nothing_runs_behind_a_reader_that_left(tmp_path: Path, options: str, given: str) -> None:
     script = "select range from range(1000000);\ncopy (select 1 as a) to 'ran.csv';\n\\! touch ran\n"
     tmp_path.joinpath("inner.sql").write_text(script)
