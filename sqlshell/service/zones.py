@@ -43,6 +43,10 @@ def _moved(text: str, where: Any, zone: zoneinfo.ZoneInfo) -> str:
 
 def _instant(text: str, zone: zoneinfo.ZoneInfo) -> str:
     """An instant in a zone, with its offset and the fraction that it had; what is none, such as infinity, as it is."""
+    if text[4:5] == "-" and text[13:14] == ":" and text[-1] == "Z" and "0001" < text[:4] < "9999":
+        # As nearly all are: four digits of a year of ours.
+        plain = str(datetime.fromisoformat(text[:19] + "+00:00").astimezone(zone))
+        return plain[:19] + text[19:-1] + plain[19:]
     found = _INSTANT.fullmatch(text)
     if found is None:
         return text
