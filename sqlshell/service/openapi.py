@@ -7,17 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlshell import __version__
+from sqlshell.service.body import BATCH
 from sqlshell.service.options import Options
 from sqlshell.service.resources import KINDS
 
 Json = dict[str, Any]
 TEXT: Json = {"type": "string"}
 UUID: Json = {"type": "string", "format": "uuid"}
+COUNT: Json = {"type": "integer", "minimum": 0, "maximum": BATCH}
 NULLABLE: Json = {"type": ["string", "null"]}
 
 
 def document(options: Options) -> Json:
     """The document for a service with these options."""
+    submitted: Json = {"anyOf": [_ref("StatementRequest"), _ref("BatchRequest")]}
     paths: Json = {
         "/v2/statements": {
             "post": {
@@ -29,14 +32,14 @@ def document(options: Options) -> Json:
                         "multipart/form-data": {
                             "schema": _object(
                                 {
-                                    "request": _ref("StatementRequest"),
+                                    "request": submitted,
                                     "attachments": _list({**TEXT, "format": "binary"}),
                                 },
                                 ["request"],
                             ),
                             "encoding": {"request": {"contentType": "application/json"}},
                         },
-                        "application/json": {"schema": _ref("StatementRequest")},
+                        "application/json": {"schema": submitted},
                     },
                 },
                 "responses": _answers(
@@ -50,7 +53,7 @@ def document(options: Options) -> Json:
             "get": {
                 "operationId": "getStatementStatus",
                 "summary": "Look up a statement",
-                "parameters": [_path("statementID", UUID), *_look_up()],
+                "parameters": [_path("statementID", UUID), *_look_up(), _query("batch", COUNT)],
                 "responses": _answers(
                     {"200": "finished", "202": "running"}, "StatementResponse", ("400", "401", "404")
                 ),
@@ -120,13 +123,18 @@ def _stream() -> Json:
 
 
 def _schemas(options: Options) -> Json:
-    request = {
-        "statement": {**TEXT, "minLength": 1, "maxLength": options.statement_limit},
+    place = {
         **dict.fromkeys(("organization", "role", "database", "schema", "store", "computePool"), NULLABLE),
         "parameters": {
             **_object({"timezone": {"type": ["string", "null"], "enum": [*_zones(), None]}, "sessionID": NULLABLE}, []),
             "type": ["object", "null"],
         },
+    }
+    request = {"statement": {**TEXT, "minLength": 1, "maxLength": options.statement_limit}, **place}
+    batch = {
+        "statements": {**_list({**TEXT, "minLength": 1, "pattern": r"\S"}), "minItems": 1, "maxItems": BATCH},
+        "onError": {"type": ["string", "null"], "enum": ["stop", "continue", None]},
+        **place,
     }
     column = {"name": TEXT, "type": TEXT, "nullable": {"type": "boolean"}, "display_hint": TEXT}
     context = {
@@ -154,11 +162,14 @@ def _schemas(options: Options) -> Json:
         "metadata": _object(metadata, []),
         "data": _list(_list(NULLABLE)),
         "progress": {"type": "number", "minimum": 0, "maximum": 1},
+        "elapsed": {"type": "number", "minimum": 0},
+        "statements": _list(_ref("StatementResponse")),
     }
     element = {"id": TEXT, "secret": TEXT, "data": _list({"type": "object"}), "action": TEXT, "target": TEXT}
     numbers = {name: {"type": "integer"} for name in ("major", "minor", "patch")}
     return {
         "StatementRequest": _object(request, ["statement"]),
+        "BatchRequest": {**_object(batch, ["statements"]), "not": {"required": ["statement"]}},
         "StatementResponse": _object(response, ["sqlState", "statementID", "createdOn"]),
         "Version": _object(numbers, list(numbers)),
         "Error": _object({"message": TEXT, "traceID": TEXT}, ["message"]),

@@ -15,6 +15,7 @@ from tests.benchmarks.client_jobs import connector, faults, polling, stream
 from tests.benchmarks.measure import Row, paired, run, service
 from tests.benchmarks.memory_jobs import memory_jobs
 from tests.benchmarks.prompt_jobs import prompt_jobs
+from tests.benchmarks.quantity_jobs import quantity
 from tests.benchmarks.result_jobs import result_jobs
 from tests.benchmarks.service_jobs import kills, service_jobs
 
@@ -147,6 +148,7 @@ JOBS: dict[str, Callable[[], Iterator[Row]]] = {
     "memory": memory,
     "wide": memory_jobs,
     "statements": statements,
+    "quantity": quantity,
     "splitting": splitting,
     "service": service_jobs,
     "kills": kills,

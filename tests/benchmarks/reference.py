@@ -2,6 +2,7 @@
 
 reference.py export URL SQL FILE     fetch every partition, decode it, write it
 reference.py posts URL COUNT         as many POSTs of `select 1`
+reference.py loop DATABASE SCRIPT    DuckDB runs the statements of a script, one of them in each line
 """
 
 from __future__ import annotations
@@ -52,8 +53,19 @@ def export(client: httpx.Client, sql: str, path: str) -> None:
             writer.writerows(decoder.decode(body).data or [])
 
 
+def loop(database: str, script: str) -> None:
+    import duckdb
+
+    with duckdb.connect(database) as connection, Path(script).open() as lines:
+        for line in lines:
+            connection.execute(line).fetchall()
+
+
 def main() -> None:
     job, url, *rest = sys.argv[1:]
+    if job == "loop":
+        loop(url, *rest)
+        return
     headers = {"Authorization": f"Bearer {os.environ['SQLSHELL_TOKEN']}"}
     with httpx.Client(base_url=url, headers=headers, timeout=120, trust_env=False) as client:
         if job == "export":
