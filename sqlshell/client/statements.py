@@ -180,7 +180,8 @@ class Statements(Struct):
         async def end(session_id: str) -> None:
             asked = Submission(f"TERMINATE SESSION '{session_id}' WHEN IDLE", reads_only=True)
             with contextlib.suppress(ShellError):
-                async for result in self.run(asked, SessionContext()):
+                # In the session itself, so that none is opened for this.
+                async for result in self.run(asked, SessionContext(session_id=session_id)):
                     await result.batches.aclose()
 
         with contextlib.suppress(TimeoutError):
