@@ -130,15 +130,21 @@ def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config
     for setting in SETTINGS:
         if setting.name in flags:
             values[setting.name] = Value(_read(setting, flags[setting.name], setting.flags[-1]), "flag")
-        elif setting.environment and environ.get(setting.variable) and not (setting.name == "url" and beside):
-            given = environ[setting.variable]
-            values[setting.name] = Value(_read(setting, given, setting.variable), "environment")
+        elif (variable := _variable(setting, environ)) and not (setting.name == "url" and beside):
+            values[setting.name] = Value(_read(setting, environ[variable], variable), "environment")
         elif setting.name in table:
             place = f"{config.path}: [profiles.{chosen}] {setting.name}"
             values[setting.name] = Value(_read(setting, table[setting.name], place), "profile")
         else:
             values[setting.name] = Value(setting.default, "default")
     return Settings(values, chosen)
+
+
+def _variable(setting: Setting, environ: Mapping[str, str]) -> str:
+    """The variable of the environment that gives this setting, "" for none."""
+    if not setting.environment:
+        return ""
+    return next((name for name in setting.variables if environ.get(name)), "")
 
 
 def _read(setting: Setting, given: object, place: str) -> Any:

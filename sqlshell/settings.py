@@ -36,6 +36,11 @@ class Setting(Struct, frozen=True):
         return PREFIX + self.name.upper()
 
     @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of its variable: of the setting, and of its flag."""
+        return tuple(PREFIX + key.upper() for key in self.keys)
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """How a profile may write it: its name, and that of its flag where that is another (`for`)."""
         flags = (flag.removeprefix("--").replace("-", "_") for flag in self.flags if flag.startswith("--"))

@@ -32,6 +32,14 @@ def test_flag_beats_environment_beats_profile_beats_default(tmp_path: Path) -> N
     ]
 
 
+def test_the_environment_takes_the_name_of_a_flag_too(tmp_path: Path) -> None:
+    found = read_config(tmp_path)
+    for name in ("SQLSHELL_FOR", "SQLSHELL_STREAM_FOR"):
+        assert resolve({}, {name: "5s"}, found)["stream_for"] == 5.0
+    with pytest.raises(UsageError, match="SQLSHELL_FOR"):
+        resolve({}, {"SQLSHELL_FOR": "soon"}, found)
+
+
 def test_the_default_profile_holds_without_being_named(tmp_path: Path) -> None:
     found = config(tmp_path, '[profiles.default]\ntheme = "x"\n')
     assert resolve({}, {}, found)["theme"] == "x"
