@@ -1,0 +1,89 @@
+"""Every way out of every mode: what is typed next is plain text at a plain prompt, and only what was sent has run."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import Served
+from tests.terminal.terminal import Terminal
+
+INTERRUPT, END, BELL, ESCAPE = "\x03", "\x04", "\x07", "\x1b"
+PASTE = "\x1b[200~drop table t;\x1b[201~"
+KEYS = {"Ctrl-C": INTERRUPT, "Ctrl-D": END, "Ctrl-G": BELL, "Escape": ESCAPE, "resize": "", "paste": PASTE}
+
+SIZES = itertools.cycle([(30, 90), (24, 80)])
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory, served: Served) -> Iterator[Terminal]:
+    tmp_path = tmp_path_factory.mktemp("ways-out")
+    settings = tmp_path / ".config" / "sqlshell"
+    settings.mkdir(parents=True)
+    config = settings / "config.toml"
+    config.write_text(f'[profiles.asking]\nurl = "{served.url}"\ntoken = "{served.token}"\nconfirm = ["DROP"]\n')
+    config.chmod(0o600)
+    opened = Terminal(tmp_path, "-q", "--profile", "asking")
+    opened.prompt()
+    opened.enter("create or replace table t as select range as a from range(100);")
+    opened.wait("CREATE")
+    opened.prompt()
+    opened.enter("select 'delete from t;' as bait;")
+    opened.wait("1 row")
+    opened.prompt()
+    yield opened
+    opened.child.close(force=True)
+
+
+def press(terminal: Terminal, key: str) -> None:
+    if key == "resize":
+        terminal.resize(*next(SIZES))
+    else:
+        terminal.type(KEYS[key])
+    # A key that begins longer ones is one of its own after half a second.
+    terminal.screen_after(0.6 if key == "Escape" else 0.1)
+
+
+def plain(terminal: Terminal, word: str) -> None:
+    """A statement that is typed now runs, and nothing that was not sent has run."""
+    terminal.enter(f"select count(*) || ' rows, {word}' as x from t;")
+    terminal.wait(f"100 rows, {word}")
+    terminal.prompt()
+
+
+MODES = {
+    # What is typed to begin it, what is seen then, the keys that leave it, and what is typed after the others.
+    "search": ("\x12bait", "as bait", {*KEYS} - {"resize"}, INTERRUPT),
+    "search, a match chosen": ("\x12bait\x1b[B", "as bait", {*KEYS} - {"resize"}, INTERRUPT),
+    "completion": ("select * fro\t", "select * fro", {"Ctrl-C"}, INTERRUPT),
+    "continuation": ("delete from t\r", "->", {"Ctrl-C"}, INTERRUPT),
+    "question": ("drop table t;\r", "Go on?", {"Ctrl-C", "Ctrl-D"}, "\r"),
+    "prompt": ("\\prompt 'say: ' word\r", "say:", {"Ctrl-C", "Ctrl-D"}, "\r"),
+    "watch": ("select 1 as w \\watch 1\r", "Ctrl-C ends it", {"Ctrl-C"}, INTERRUPT),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_ways_out(terminal: Terminal, mode: str) -> None:
+    begin, seen, leaving, leave = MODES[mode]
+    for number, key in enumerate(KEYS):
+        if (mode, key) == ("continuation", "Ctrl-D"):
+            continue  # It ends the shell.
+        terminal.type("\x0c")
+        terminal.type(begin)
+        terminal.wait(seen)
+        press(terminal, key)
+        if key not in leaving or (key == "paste" and mode.startswith("search")):
+            terminal.type(leave)
+            terminal.screen_after(0.1)
+        plain(terminal, f"{mode} {number}")
+
+
+def test_the_end_of_input_discards_what_is_unfinished(terminal: Terminal) -> None:
+    terminal.type("\x0cdelete from t\r")
+    terminal.wait("->")
+    terminal.type(END)
+    assert terminal.end() == 0
+    terminal.child.close(force=True)
