@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextlib
-import logging
 import os
 import signal
 import sys
@@ -52,6 +50,8 @@ def end_by_signals() -> Ending:
 
 def run_to_end(work: Coroutine[Any, Any, Given]) -> Given:
     """asyncio.run(), except that what a signal interrupts anywhere in the loop unwinds before the loop is closed."""
+    import asyncio
+
     main: list[asyncio.Task[Any]] = []
 
     async def noted() -> Given:
@@ -102,22 +102,17 @@ def _exit_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-class _Lines(logging.Handler):
-    """What libraries log, in one line each, without their stacks."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        super().__init__(logging.WARNING)
-        self._say = say
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        if error is not None and not isinstance(error, Exception):
-            # Cancelled, interrupted, left: what asked for that tells of it.
-            return
-        said = record.getMessage().partition("\n")[0]
-        self._say(f"{record.name}: {said}" + (f": {type(error).__name__}: {error}" if error is not None else ""))
-
-
 def say_logs(say: Callable[[str], None]) -> None:
-    """Hand what libraries log to `say`; without this Python prints it with their stacks."""
-    logging.getLogger().addHandler(_Lines(say))
+    """Hand what libraries log to `say`, a line each; without this Python prints it with their stacks."""
+    import logging
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            error = record.exc_info[1] if record.exc_info else None
+            if error is not None and not isinstance(error, Exception):
+                # Cancelled, interrupted, left: what asked for that tells of it.
+                return
+            said = record.getMessage().partition("\n")[0]
+            say(f"{record.name}: {said}" + (f": {type(error).__name__}: {error}" if error is not None else ""))
+
+    logging.getLogger().addHandler(Lines(logging.WARNING))
