@@ -97,6 +97,8 @@ class Ledger:
         self._storage = storage
         self._place = place
         self._held: OrderedDict[str, Record] = OrderedDict()
+        self._fresh: dict[str, Record] = {}
+        """What runs and is not written yet."""
         storage.write(
             "UPDATE statements SET state = ?, message = ?, finished = ? WHERE state = ?",
             (sqlstate.INTERNAL, STOPPED, time.time(), sqlstate.RUNNING),
@@ -105,31 +107,17 @@ class Ledger:
         self._number, self._size = int(found[0]), int(found[1])
 
     def begin(self, records: Sequence[Record]) -> None:
-        """Write records before they run."""
-        self._storage.write_all(
-            "INSERT INTO statements (id, organization, owner, sql, created, state, context) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    record.statement_id,
-                    record.organization,
-                    record.owner,
-                    record.sql,
-                    record.created,
-                    record.state,
-                    msgspec.json.encode(record.context),
-                )
-                for record in records
-            ],
-        )
+        """Write records before they run, where that outlives the process; else they are written when they are done."""
         self._number += len(records)
         for record in records:
-            self._held[record.statement_id] = record
+            self._held[record.statement_id] = self._fresh[record.statement_id] = record
+        if self._storage.durable:
+            self._write_fresh()
 
     def finish(self, *endings: tuple[Record, str, str]) -> None:
         """Write how records ended (sqlState, message), all in one transaction; only then is it so for those who ask."""
         finished = time.time()
-        rows = []
+        updates, inserts = [], []
         for record, state, message in endings:
             outcome = record.outcome
             kept = None
@@ -138,13 +126,19 @@ class Ledger:
             else:
                 record.spool.drop()
             context = msgspec.json.encode(record.context)
-            size = record.spool.size
-            rows.append((state, message, finished, context, kept, record.spool.body, size, record.statement_id))
-        self._storage.write_all(
-            "UPDATE statements SET state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, bytes = ? "
-            "WHERE id = ?",
-            rows,
-        )
+            rest = (context, kept, record.spool.body, record.spool.size)
+            if self._fresh.pop(record.statement_id, None) is None:
+                updates.append((state, message, finished, *rest, record.statement_id))
+            else:
+                inserts.append((*_first(record), finished, state, message, *rest))
+        if updates:
+            self._storage.write_all(
+                "UPDATE statements SET state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "
+                "bytes = ? WHERE id = ?",
+                updates,
+            )
+        if inserts:
+            self._storage.write_all(_INSERT, inserts)
         for record, state, message in endings:
             self._size += record.spool.size
             record.state, record.message, record.finished = state, message, finished
@@ -155,10 +149,22 @@ class Ledger:
 
     def drop(self, records: Sequence[Record]) -> None:
         """Forget records that did not run and that nobody was told of."""
-        self._storage.write_all("DELETE FROM statements WHERE id = ?", [(item.statement_id,) for item in records])
+        written = [(item.statement_id,) for item in records if self._fresh.pop(item.statement_id, None) is None]
+        if written:
+            self._storage.write_all("DELETE FROM statements WHERE id = ?", written)
         self._number -= len(records)
         for record in records:
             self._held.pop(record.statement_id, None)
+
+    def _write_fresh(self) -> None:
+        """Write the records that run and are not written yet."""
+        rows = [
+            (*_first(item), 0.0, item.state, "", msgspec.json.encode(item.context), None, None, 0)
+            for item in self._fresh.values()
+        ]
+        self._fresh.clear()
+        if rows:
+            self._storage.write_all(_INSERT, rows)
 
     def find(self, statement_id: str) -> Record | None:
         found = self._held.get(statement_id)
@@ -172,6 +178,7 @@ class Ledger:
 
     def latest(self, organization: str, number: int) -> list[Record]:
         """The latest records of an organization, the newest first, but for what shells say when they leave."""
+        self._write_fresh()
         rows = self._storage.read(
             f"SELECT {_COLUMNS.replace('body', 'NULL')} FROM statements WHERE organization = ? "
             "AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' ORDER BY created DESC LIMIT ?",
@@ -203,6 +210,7 @@ class Ledger:
 
     def known(self, organization: str) -> set[str]:
         """The ids of an organization's statements."""
+        self._write_fresh()
         return {
             row[0] for row in self._storage.read("SELECT id FROM statements WHERE organization = ?", (organization,))
         }
@@ -231,7 +239,13 @@ class Ledger:
         return record
 
 
+def _first(record: Record) -> tuple[str, str, str, str, float]:
+    """What is known of a record before it runs."""
+    return record.statement_id, record.organization, record.owner, record.sql, record.created
+
+
 _COLUMNS = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes"
+_INSERT = f"INSERT INTO statements ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 async def settle(record: Record, seconds: float) -> None:

@@ -33,6 +33,8 @@ class Storage:
     """A SQLite database for any thread; every call is one transaction. Raises sqlite3.Error if it cannot be opened."""
 
     def __init__(self, path: Path | None = None) -> None:
+        self.durable = path is not None
+        """Whether it outlives the process."""
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(
             str(path) if path else ":memory:", timeout=10, isolation_level=None, check_same_thread=False

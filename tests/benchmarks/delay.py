@@ -20,7 +20,8 @@ def away(url: str, seconds: float) -> Iterator[str]:
     async def serve() -> None:
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             there, back = await asyncio.open_connection(parts.hostname, parts.port)
-            await asyncio.gather(_pass(reader, back, seconds), _pass(there, writer, seconds))
+            host = f"Host: 127.0.0.1:{found[0]}".encode(), f"Host: {parts.netloc}".encode()
+            await asyncio.gather(_pass(reader, back, seconds, *host), _pass(there, writer, seconds))
 
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
         found.append(server.sockets[0].getsockname()[1])
@@ -45,8 +46,10 @@ def away(url: str, seconds: float) -> Iterator[str]:
         thread.join(10)
 
 
-async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> None:
-    """Each piece goes on when its time has come, however many are on their way."""
+async def _pass(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float, said: bytes = b"", meant: bytes = b""
+) -> None:
+    """Each piece goes on when its time has come, however many are on their way; `said` becomes `meant` in it."""
     due: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
@@ -64,6 +67,6 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seco
     giving = asyncio.ensure_future(give())
     with contextlib.suppress(OSError):
         while data := await reader.read(1 << 16):
-            due.put_nowait((loop.time() + seconds, data))
+            due.put_nowait((loop.time() + seconds, data.replace(said, meant) if said else data))
     due.put_nowait((loop.time() + seconds, b""))
     await giving
