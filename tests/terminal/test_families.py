@@ -57,7 +57,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "select 1 as a;",
         "\\transcript",
         "\\replay t.jsonl",
-        "select 7 as seven \\n+ lucky",
+        "\\n+ lucky select 7 as seven",
         "\\n",
         "\\n lucky",
         "\\n- luck",
