@@ -46,6 +46,7 @@ CASES: dict[str, tuple[str, str]] = {
         "a\n1\n2\nfalse 00000 2\n",
     ),
     "gset": ("select 1 as a, 'x y' as b, null as c \\gset p_\n\\echo :p_a :p_b :{?p_c}", "1 x y FALSE\n"),
+    "gset of bytes": ("select 'ab'::blob as a \\gset\n\\echo :a", "\\x6162\n"),
     "gset is no command": (
         "select '\\! touch hacked' as a \\gset\n\\echo :a\nselect ':a' as b;",
         "\\! touch hacked\nb\n:a\n",

@@ -252,3 +252,12 @@ def test_named_queries(program: Program) -> None:
     assert "takes 0 arguments" in program("-q", "-c", "\\n one 1").err
     assert program("-q", "-c", "\\n- one").code == 0
     assert "no query 'one'" in program("-q", "-c", "\\n one").err
+
+
+def test_bytes_and_tuples_are_asked_as_what_they_are(program: Program) -> None:
+    script = (
+        "select 'ab'::blob as b, (1, 'x') as t \\g /dev/null\n"
+        "\\local select b, typeof(b) as k, t[2] as t, octet_length(b) as n from _\n"
+    )
+    done = program("-q", "--format", "csv", stdin=script)
+    assert done.out == "b,k,t,n\n\\x6162,BLOB,x,2\n"

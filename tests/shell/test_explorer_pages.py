@@ -58,3 +58,16 @@ def test_what_can_only_be_read_from_its_beginning_is_bounded_by_bytes(monkeypatc
 
     assert asyncio.run(look([300] * 20)) == (8, True)
     assert asyncio.run(look([3] * 20)) == (40, False)
+
+
+def test_bytes_are_seen_as_hexadecimal_digits_and_left_as_they_came() -> None:
+    async def look() -> tuple[object, object, object]:
+        batches = PartitionReader(_nothing, Batch(1, rows=[["YWI="], [None]]), 1, 1)
+        made = Pages(Result([Column("b", "VARBINARY")], batches, row_counts=[2], partition=_nothing))
+        await made.open()
+        return made.row(0), [row for _, row in made.local()], made.original(0)
+
+    async def _nothing(number: int) -> Batch:
+        raise AssertionError(f"partition {number} is here already")
+
+    assert asyncio.run(look()) == (["\\x6162"], [["\\x6162"], [None]], ["YWI="])
