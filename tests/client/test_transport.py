@@ -387,3 +387,13 @@ def test_of_a_long_body_only_the_beginning_is_shown() -> None:
     assert len(text) < 3_000
     assert "plane-secret" not in text
     assert "row-secret" not in text
+
+
+@pytest.mark.parametrize("rows", [1, 2_000])
+def test_the_statements_of_a_batch_are_shown_without_their_secrets(rows: int) -> None:
+    secret = "create secret s (password 'hunter2')"
+    others = ["insert into t values ('long enough to fill a page')"] * rows
+    body = json.dumps({"database": "d", "statements": [secret, *others]})
+    shown = redact.body(body.encode(), lambda sql: sql.replace("hunter2", "***"))
+    assert "hunter2" not in shown
+    assert "create secret" in shown

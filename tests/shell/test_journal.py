@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.context import SessionContext
-from sqlshell.shell.journal import Journal
+from sqlshell.shell.journal import TOGETHER, Journal
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -33,3 +33,38 @@ def test_several_threads(tmp_path: Path, kept: bool) -> None:
     assert len(entries) == 100
     assert {(entry.state, entry.rows) for entry in entries} == {("finished", 1)}
     journal.close()
+
+
+def test_changes_share_a_commit(tmp_path: Path) -> None:
+    place, other = tmp_path / "journal.db", Journal(tmp_path / "journal.db", "here", "", print)
+    journal = Journal(place, "here", "", print)
+    commits: list[str] = []
+
+    def traced(statement: str) -> None:
+        if statement == "COMMIT":
+            commits.append(statement)
+
+    journal.began("first", "select 0", SessionContext(), 0.0)
+    journal.flush()
+    assert journal._database is not None
+    journal._database.set_trace_callback(traced)
+    for number in range(100):
+        journal.began(f"id-{number}", f"select {number}", SessionContext(), 0.0)
+        journal.ended(f"id-{number}", "00000", "", 1)
+    assert (commits, len(other.recent(200))) == ([], 1)
+    journal.flush()
+    assert (commits, len(other.recent(200))) == (["COMMIT"], 101)
+    journal.began("last", "select 1", SessionContext(), 0.0)
+    journal.close()
+    assert [entry.id for entry in other.find("last")] == ["last"]
+    other.close()
+
+
+def test_what_waits_is_bounded(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db", "here", "", print)
+    for number in range(TOGETHER):
+        journal.began(f"id-{number}", "select 1", SessionContext(), 0.0)
+    other = Journal(tmp_path / "journal.db", "here", "", print)
+    assert len(other.recent(2 * TOGETHER)) == TOGETHER
+    journal.close()
+    other.close()
