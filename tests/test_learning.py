@@ -83,7 +83,10 @@ def test_the_tour_runs(program: Program) -> None:
     assert found.code == 0
     assert found.out.endswith("after\n1\n")
     assert "8/8" in found.err
-    assert "pricee" in found.err
+    # One step alone is a mistake, and it is the last.
+    assert found.err.count("error 42") == 1, found.err
+    assert "pricee" in found.err.partition("8/8")[2].partition("error 42")[2]
+    assert "failed" not in found.err
 
 
 def test_the_doctor(program: Program, served: Served) -> None:

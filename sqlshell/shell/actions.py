@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlshell.client.watch import Submission
-from sqlshell.errors import UsageError
+from sqlshell.errors import Interrupted, UsageError
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
 from sqlshell.shell.port import (
@@ -141,6 +141,16 @@ async def _local(shell: Shell, sql: str) -> None:
         shell.foreground = before
 
 
+async def _step(shell: Shell) -> str:
+    """What a person wants of the next step, in small letters; "" runs it, and where there is nobody to ask."""
+    if shell.hooks.ask is None or not shell.session.interactive:
+        return ""
+    try:
+        return (await shell.hooks.ask("Enter runs it, s skips it, q ends the tour: ")).strip().lower()
+    except Interrupted:
+        return "q"
+
+
 async def _awaited(consumer: Consumer, result: Result) -> Summary:
     return await consumer(result)
 
@@ -166,7 +176,10 @@ async def _elsewhere(shell: Shell, effect: Effect) -> None:
             before = shell.exit
             for text, script in steps:
                 shell.diagnostics.say(text)
-                if script and not await shell.run_script([script], "", stop=False):
+                answer = await _step(shell) if script else ""
+                if answer.startswith("q"):
+                    break
+                if script and not answer.startswith("s") and not await shell.run_script([script], "", stop=False):
                     break
             shell.exit = before
         case Edit(path):

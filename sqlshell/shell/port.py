@@ -86,7 +86,10 @@ class Many(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """Run scripts that the shell itself has, each after a text for the person; a failure in one ends nothing."""
+    """Run scripts that the shell itself has, each after a text for the person; a failure in one ends nothing.
+
+    A person at a prompt is asked before each, and may skip it or end them all.
+    """
 
     steps: Sequence[tuple[str, str]]
 

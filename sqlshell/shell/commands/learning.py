@@ -20,7 +20,11 @@ TOUR = (
         "select * from tour limit 1 \\gx",
     ),
     ("Programs like other formats, and files: \\format csv, or \\g rows.csv at the end.", MEANS),
-    ("Ctrl-C asks the service to end what runs. ;& leaves it running behind the prompt.", f"{MEANS}&"),
+    (
+        "Ctrl-C asks the service to end what runs. ;& leaves it running behind the prompt, in a session of its own,"
+        " which does not see temporary tables.",
+        "select count(*) as n, sum(i) as total from range(1000000) t(i);&",
+    ),
     ("\\wait waits for what is in the background.", "\\wait"),
     ("\\jobs lists what ran, here and in other shells; \\fetch shows a result again.", "\\jobs 3"),
     ("A mistake is shown where it is.", "select pricee from tour;"),
@@ -50,7 +54,9 @@ async def syntax_help(port: Port, args: Args) -> Say:
 
 @command("tutorial")
 async def tutorial(port: Port, args: Args) -> Run:
-    """A tour of five minutes, with data made on the spot in a temporary table."""
+    """A tour of five minutes, with data made on the spot.
+
+    At the prompt each step waits: Enter runs it, s skips it, q or Ctrl-C ends the tour. Its table is temporary."""
     steps = [
         (f"\n{number}/{len(TOUR)}  {text}\n> {script}".replace("\n  ", "\n>   "), f"{script}\n")
         for number, (text, script) in enumerate(TOUR, 1)

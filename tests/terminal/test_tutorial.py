@@ -1,0 +1,58 @@
+"""The tour at a terminal: it waits before each step, and unfinished text outlives it."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from tests.terminal.terminal import Terminal
+
+ASKED = "q ends the tour:"
+
+
+def _asked(number: int, text: str) -> bool:
+    return f"{number}/8" in text and text.rstrip().endswith(ASKED)
+
+
+def test_one_step_at_a_time(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", rows=60, columns=120)
+    terminal.prompt()
+    terminal.enter("select 41 + 1")
+    terminal.enter("\\tutorial")
+    shown = terminal.wait(ASKED)
+    assert "1/8" in shown
+    assert "2/8" not in shown
+    terminal.enter("")
+    shown = terminal.wait(lambda text: text.count(ASKED) == 2)
+    assert "2/8" in shown
+    assert "3/8" not in shown
+    assert "| item 1" not in shown
+    terminal.enter("s")
+    shown = terminal.wait(lambda text: text.count(ASKED) == 3)
+    assert "3/8" in shown
+    assert "| item 1" not in shown
+    terminal.enter("")
+    terminal.wait(lambda text: text.count(ASKED) == 4 and "RECORD 1" in text)
+    terminal.enter("q")
+    terminal.wait(lambda text: "select 41 + 1" in text.rpartition(ASKED)[2])
+    terminal.enter("as kept;")
+    terminal.wait("|     42 |")
+    terminal.enter("\\tutorial")
+    terminal.wait(lambda text: text.count(ASKED) == 5)
+    terminal.type("\x03")
+    terminal.prompt()
+    terminal.child.close(force=True)
+
+
+def test_the_whole_tour(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", rows=60, columns=120)
+    terminal.prompt()
+    terminal.enter("\\tutorial")
+    for number in range(1, 9):
+        terminal.wait(partial(_asked, number))
+        terminal.enter("")
+    terminal.wait("That is it.")
+    shown = terminal.prompt()
+    assert shown.count("error 42") == 1
+    assert "pricee" in shown
+    terminal.child.close(force=True)
