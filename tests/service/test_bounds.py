@@ -124,7 +124,7 @@ def test_a_file_of_the_engine_is_cut_by_rows_and_bytes(engine: DuckdbEngine, tmp
     assert engine.read(tmp_path / "result", *some) == parts[1:3]
 
 
-@pytest.mark.parametrize("columns", ["*", "wide.i, wide.s || 'x' as s", "wide.i, narrow.s"])
+@pytest.mark.parametrize("columns", ["*", f"{ROWS - 1} - i as i, s || 'x' as s", "wide.i, narrow.s"])
 def test_wide_tables_are_written_in_order(engine: DuckdbEngine, tmp_path: Path, columns: str) -> None:
     connection = engine.connect()
     text = "repeat(chr(97 + (range % 26)::int), 1500)"
@@ -132,6 +132,7 @@ def test_wide_tables_are_written_in_order(engine: DuckdbEngine, tmp_path: Path, 
         sql = f"create table {name} as select range as i, {value} as s from range({ROWS})"
         connection.run(sql, Options(), Filed(Path()))
     source = "wide join narrow using (i) order by i" if "narrow" in columns else "wide"
+    source += " order by wide.i desc" if " - i" in columns else ""
     outcome = connection.run(f"select {columns} from {source}", Options(), Filed(tmp_path / "result"))
     connection.close()
     assert outcome.filed is not None
