@@ -16,8 +16,11 @@ from sqlshell.interface.models import ContextEcho
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.records import Record
 
-KEPT = 64
-"""Batches that stay findable as such; the records of their statements stay longer."""
+KEPT = 2_000
+"""Statements of batches that stay findable as such; their records stay longer."""
+
+RESULTS = 4 << 20
+"""Bytes of results that one batch comes to at most, but for the last one."""
 
 
 class Ended(Struct, frozen=True):
@@ -35,7 +38,7 @@ class Batch(Struct, eq=False):
     """`records` are all statements until the batch is over, and then those that were begun.
 
     `stops` says whether a failure ends it; `over` is set when no more of it will run. `ended` is what a thread has to
-    tell, and `told` whether the event loop knows that there is something.
+    tell, and `told` whether the event loop knows that there is something. `size` is the bytes of the results.
     """
 
     records: list[Record]
@@ -43,19 +46,20 @@ class Batch(Struct, eq=False):
     over: asyncio.Event = field(default_factory=asyncio.Event)
     ended: deque[Ended] = field(default_factory=deque)
     told: bool = False
+    size: int = 0
 
     def ends_with(self, record: Record, state: str) -> bool:
         """Whether nothing runs behind a statement that came to `state`.
 
         So it is behind a failure, where that stops; behind what was ended, or met something that is not ready and is to
         be sent again; behind a result that is not small, for its reader may fail before it has read all; and behind an
-        endless SELECT.
+        endless SELECT; and when all results have become many bytes.
         """
         if record.feed is not None:
             return True
         if sqlstate.failed(state):
             return self.stops or state == sqlstate.CANCELLED or sqlstate.not_ready(state)
-        return record.spool.layout.form != "record"
+        return record.spool.layout.form != "record" or self.size > RESULTS
 
 
 class Batches:
@@ -66,9 +70,13 @@ class Batches:
 
     def keep(self, batch: Batch) -> None:
         self._known[batch.records[0].statement_id] = batch
-        over = [key for key, item in self._known.items() if item.over.is_set()]
-        for key in over[: len(over) - KEPT]:
-            del self._known[key]
+        number = sum(len(item.records) for item in self._known.values())
+        for key, item in list(self._known.items()):
+            if number <= KEPT:
+                break
+            if item.over.is_set():
+                number -= len(item.records)
+                del self._known[key]
 
     def find(self, statement_id: str) -> Batch | None:
         return self._known.get(statement_id)

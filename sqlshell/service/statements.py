@@ -38,7 +38,7 @@ from sqlshell.sql.scripts import split
 WORKERS = 256
 CLOSING_SECONDS = 5.0
 TICK_SECONDS = 5.0
-TOLD_SECONDS = 0.002
+TOLD_SECONDS = 0.01
 """How long the endings of a batch's statements are collected, to be written down together."""
 NOT_RUN = "not run: a statement before it in the same submission failed"
 
@@ -275,6 +275,7 @@ class Statements:
             except Exception as error:
                 state, message = _fault(error)
             record.seconds = time.perf_counter() - began
+            batch.size += record.spool.size
             committed = not session.connection.in_transaction
             batch.ended.append(Ended(record, state, message, outcome, session.echo(), committed))
             if not batch.told:

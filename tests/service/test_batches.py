@@ -106,6 +106,12 @@ def test_a_batch_ends_behind_a_large_result(client: Client) -> None:
     assert client.rows("select count(*) from w") == [["0"]]
 
 
+def test_a_batch_ends_when_its_results_are_many_bytes(client: Client) -> None:
+    found = run(client, ["select repeat('x', 30000) as x"] * 300)
+    assert 100 < len(found) < 200
+    assert {len(item["data"][0][0]) for item in found} == {30_000}
+
+
 def test_a_statement_that_is_ended_ends_its_batch(client: Client) -> None:
     answer = post(client, ["select 1", LONG, "create temp table behind (a int)"], onError="continue").json()
     assert answer["sqlState"] == "03000"
