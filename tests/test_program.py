@@ -319,7 +319,7 @@ def test_ctrl_c_while_stdin_is_waited_for(tmp_path: Path, served: Served) -> Non
     assert "Traceback" not in process.communicate()[1]
 
 
-def test_a_reader_that_leaves_is_no_error(tmp_path: Path, served: Served) -> None:
+def test_a_reader_that_leaves_is_told_by_the_exit_code_alone(tmp_path: Path, served: Served) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "sqlshell", "--format", "csv", "-c", "select range from range(5000000)"],
         stdin=subprocess.DEVNULL,
@@ -333,7 +333,7 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path, served: Served) -> Non
     assert process.stderr is not None
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait(60) == 0
+    assert process.wait(60) == 141
 
 
 def test_a_database_file_keeps_and_a_data_file_is_a_view(program: Program, tmp_path: Path) -> None:
