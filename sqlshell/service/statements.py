@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.batches import Batch, Batches, Ended
+from sqlshell.service.batches import Batch, Batches
 from sqlshell.service.body import BadRequest, Form
 from sqlshell.service.catalog import Caller
 from sqlshell.service.dialect import (
@@ -28,18 +28,16 @@ from sqlshell.service.engines.engine import Failure, Outcome
 from sqlshell.service.execution import Begun, Execution
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations import Organizations
-from sqlshell.service.pools import Pool
 from sqlshell.service.records import Ledger, Record, settle
 from sqlshell.service.results import Spool
 from sqlshell.service.sessions import Session, Sessions
+from sqlshell.service.stretches import Stretches, fault, is_engines
 from sqlshell.sql.scanner import Statement
 from sqlshell.sql.scripts import split
 
 WORKERS = 256
 CLOSING_SECONDS = 5.0
 TICK_SECONDS = 5.0
-TOLD_SECONDS = 0.01
-"""How long the endings of a batch's statements are collected, to be written down together."""
 NOT_RUN = "not run: a statement before it in the same submission failed"
 
 
@@ -58,6 +56,7 @@ class Statements:
         self._ticking: asyncio.Task[None] | None = None
         self.endings = Endings(organizations, self._sessions, ledger, options)
         self.batches = Batches()
+        self._stretches = Stretches(self.endings, self._work, self._begun, self._start)
 
     def start(self) -> None:
         """Look after what grows old, from now on. Does nothing the second time."""
@@ -227,10 +226,10 @@ class Statements:
                         at += 1
                         continue
                     pool = session.organization.pool(session.compute_pool)
-                    if record.running and not pool.size.timeout and _is_engines(record.sql):
+                    if record.running and not record.ending and not pool.size.timeout and is_engines(record.sql):
                         async with pool.admit():
-                            at = await self._thread(self._stretch, loop, session, request, batch, at, pool)
-                        self._take(batch, session)
+                            at = await self._thread(self._stretches.run, loop, session, request, batch, at, pool)
+                        self._stretches.take(batch, session)
                     else:
                         if record.running:
                             await self._guarded(record, session, self._one(session, False, request, record, Form()))
@@ -239,7 +238,7 @@ class Statements:
             # The pool is full.
             self.endings.finish(records[at], failure.sql_state, failure.message, session)
         finally:
-            self._take(batch, session)
+            self._stretches.take(batch, session)
             while at < len(records) and (records[at].started or not records[at].running):
                 self.endings.finish(records[at], sqlstate.CANCELLED, "the service stopped", session)
                 at += 1
@@ -247,58 +246,6 @@ class Statements:
             del records[at:]
             batch.over.set()
             self._sessions.release(session)
-
-    def _stretch(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        session: Session,
-        request: StatementRequest,
-        batch: Batch,
-        at: int,
-        pool: Pool,
-    ) -> int:
-        """In a thread: run statements of a batch from number `at` on, as long as they are the engine's and nobody else
-        waits for the place; the number of the next one."""
-        form = Form()
-        while at < len(batch.records) and _is_engines(batch.records[at].sql) and not session.ended:
-            record = batch.records[at]
-            if not self.endings.take(record, session.connection):
-                break
-            began = time.perf_counter()
-            outcome = None
-            try:
-                result = self._work(session, None, request, record, form)
-                if isinstance(result, tuple):
-                    loop.call_soon_threadsafe(self._begun, session, record, result)
-                    return at + 1
-                outcome, state, message = result, result.sql_state, result.message
-            except Exception as error:
-                state, message = _fault(error)
-            record.seconds = time.perf_counter() - began
-            batch.size += record.spool.size
-            committed = not session.connection.in_transaction
-            batch.ended.append(Ended(record, state, message, outcome, session.echo(), committed))
-            if not batch.told:
-                batch.told = True
-                loop.call_soon_threadsafe(loop.call_later, TOLD_SECONDS, self._take, batch, session)
-            at += 1
-            if pool.waiting or batch.ends_with(record, state):
-                break
-        return at
-
-    def _take(self, batch: Batch, session: Session) -> None:
-        """Write down what the thread of a batch has told."""
-        batch.told = False
-        endings, committed = [], False
-        while batch.ended:
-            item = batch.ended.popleft()
-            item.record.outcome, item.record.context = item.outcome, item.context
-            endings.append((item.record, item.state, item.message))
-            committed = committed or item.committed
-        if endings:
-            self.endings.finish_all(endings)
-        if committed:
-            self._start(session.organization.streams.changed())
 
     async def _run_aside(
         self, session: Session, own: bool, request: StatementRequest, record: Record, asked: Aside
@@ -317,7 +264,7 @@ class Statements:
             self.endings.finish(record, sqlstate.CANCELLED, "the service stopped", session)
             raise
         except Exception as error:
-            state, message = _fault(error)
+            state, message = fault(error)
             if record.timed_out and state == sqlstate.CANCELLED:
                 state, message = sqlstate.TIMEOUT, "the compute pool's time for a statement ran out"
             self.endings.finish(record, state, message, session)
@@ -398,20 +345,3 @@ class Statements:
 
     async def _thread(self, work: Any, *given: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *given))
-
-
-def _is_engines(sql: str) -> bool:
-    """Whether a statement is the engine's to run, and not one about the service's own objects."""
-    try:
-        return read(sql) is None
-    except Failure:
-        return False
-
-
-def _fault(error: Exception) -> tuple[str, str]:
-    """sqlState and message of what ended a statement."""
-    if isinstance(error, Failure):
-        return error.sql_state, error.message
-    if isinstance(error, OSError):
-        return sqlstate.LIMIT, f"the result cannot be kept: {error.strerror or error}"
-    return sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}"
