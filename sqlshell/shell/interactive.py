@@ -156,6 +156,7 @@ async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader, sendin
     with restored():
         while True:
             _title(shell)
+            prompt.editing_mode = EditingMode.VI if shell.session.options.vi else EditingMode.EMACS
             try:
                 with _uncollected():
                     text = await prompt.prompt_async(default=shell.buffer.recall())

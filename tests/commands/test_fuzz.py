@@ -72,6 +72,7 @@ async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bo
         services.callback(embedded.close)
         reached = Reached(EMBEDDED, embedded.token, embedded.dial)
         session = Session(context_of(place), target=label(place), embedded=True, interactive=interactive)
+        session.options.timing = interactive
         outlet = Outlet(session, diagnostics, lambda endless: StreamSink(screen))
         shell = Shell(
             service_of(place, reached, session, diagnostics),
