@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator
+from functools import partial
 
 from msgspec import Struct, field
 
@@ -60,7 +61,7 @@ class Streams:
         self._tables: dict[Relation, int] = {}
         self._heads: dict[tuple[Relation, int], tuple[int, int, asyncio.Future[int]]] = {}
         self._segments: OrderedDict[tuple[int, str, int], asyncio.Future[tuple[int, list[str]]]] = OrderedDict()
-        self._kept = 0
+        self._sizes: dict[tuple[int, str, int], int] = {}
         self._rows: dict[tuple[int, str], int] = {}
 
     def forget(self, relation: Relation) -> None:
@@ -147,18 +148,19 @@ class Streams:
         found = self._segments.get(key)
         if found is None:
             found = self._segments[key] = asyncio.ensure_future(self._read(query, position, end))
-            found.add_done_callback(self._count)
+            found.add_done_callback(partial(self._count, key))
         try:
             return await asyncio.shield(found)
         except Failure:
             self._segments.pop(key, None)
             raise
 
-    def _count(self, read: asyncio.Future[tuple[int, list[str]]]) -> None:
+    def _count(self, key: tuple[int, str, int], read: asyncio.Future[tuple[int, list[str]]]) -> None:
         """A segment has been read: the oldest go where there is too much."""
-        self._kept += _size(read)
-        while self._segments and (len(self._segments) > SHARED or self._kept > SHARED_SIZE):
-            self._kept -= _size(self._segments.popitem(last=False)[1])
+        if self._segments.get(key) is read and not read.cancelled() and read.exception() is None:
+            self._sizes[key] = sum(map(len, read.result()[1]))
+        while self._segments and (len(self._segments) > SHARED or sum(self._sizes.values()) > SHARED_SIZE):
+            self._sizes.pop(self._segments.popitem(last=False)[0], None)
 
     async def _read(self, query: Query, start: int, end: int) -> tuple[int, list[str]]:
         rows = await asyncio.to_thread(self._engine.rows, query.feed, start, end)
@@ -166,13 +168,6 @@ class Streams:
         # What comes next may be wider than what was read.
         self._rows[query.table, query.feed.sql] = max(1, min(SEGMENT, fitting, 4 * (end - start)))
         return end, rows
-
-
-def _size(read: asyncio.Future[tuple[int, list[str]]]) -> int:
-    """Characters of the rows; none where they are still read, or could not be."""
-    if not read.done() or read.cancelled() or read.exception() is not None:
-        return 0
-    return sum(map(len, read.result()[1]))
 
 
 def _now() -> float:
