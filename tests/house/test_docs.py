@@ -41,12 +41,3 @@ def test_help_has_every_flag_by_group() -> None:
     for group in GROUPS:
         assert f"{group}:" in done.stdout
     assert "Examples:" in done.stdout
-
-
-def test_no_file_is_long() -> None:
-    long = {
-        str(path.relative_to(ROOT)): lines
-        for path in ROOT.joinpath("sqlshell").rglob("*.py")
-        if (lines := len(path.read_text().splitlines())) > 350
-    }
-    assert not long

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from sqlshell.shell.commands import (
     display,
     files,
@@ -33,6 +35,6 @@ GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
 )
 """Titles, each with its commands."""
 
-BUILTIN: tuple[Command, ...] = tuple(item for _, commands in GROUPS for item in commands)
+BUILTIN: tuple[Command, ...] = tuple(replace(item, group=title) for title, commands in GROUPS for item in commands)
 
 __all__ = ["BUILTIN", "GROUPS", "Command", "table"]

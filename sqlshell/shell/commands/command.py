@@ -35,6 +35,8 @@ class Command(Struct, frozen=True):
     help: str
     body: Body
     aliases: tuple[str, ...] = ()
+    group: str = ""
+    """The title that `\\?` shows it under."""
 
     @property
     def summary(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import textwrap
@@ -31,11 +32,9 @@ async def show_help(port: Port, args: Args) -> Print:
         for text in [*item.help.split("\n"), *([f"Also {also}"] if also else [])]:
             lines += _wrapped(text, width, "  ") or [""]
         return Print("\n".join(lines) + "\n", own=True, paged=True)
-    from sqlshell.shell.commands import GROUPS
-
     first = "Statements end with ; and may go over several lines. \\? COMMAND explains a command, \\h a statement."
     lines = _wrapped(first, width, "")
-    for title, commands in GROUPS:
+    for title, commands in itertools.groupby(dict.fromkeys(port.commands.values()), lambda item: item.group):
         lines += ["", title]
         for item in commands:
             lines += _entry(item.name, item.usage, _SENTENCE.split(item.summary)[0], width)
