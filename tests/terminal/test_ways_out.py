@@ -20,12 +20,16 @@ SIZES = itertools.cycle([(30, 90), (24, 80)])
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory, served: Served) -> Iterator[Terminal]:
     tmp_path = tmp_path_factory.mktemp("ways-out")
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\necho editing\nread line\nexit 1\n")
+    editor.chmod(0o755)
     settings = tmp_path / ".config" / "sqlshell"
     settings.mkdir(parents=True)
     config = settings / "config.toml"
     config.write_text(f'[profiles.asking]\nurl = "{served.url}"\ntoken = "{served.token}"\nconfirm = ["DROP"]\n')
     config.chmod(0o600)
-    opened = Terminal(tmp_path, "-q", "--profile", "asking")
+    environment = {"EDITOR": str(editor)}
+    opened = Terminal(tmp_path, "-q", "--profile", "asking", env=environment)
     opened.prompt()
     opened.enter("create or replace table t as select range as a from range(100);")
     opened.wait("CREATE")
@@ -62,6 +66,7 @@ MODES = {
     "question": ("drop table t;\r", "Go on?", {"Ctrl-C", "Ctrl-D"}, "\r"),
     "prompt": ("\\prompt 'say: ' word\r", "say:", {"Ctrl-C", "Ctrl-D"}, "\r"),
     "watch": ("select 1 as w \\watch 1\r", "Ctrl-C ends it", {"Ctrl-C"}, INTERRUPT),
+    "editor": ("delete from t \\e\r", "editing", set(), f"\r{INTERRUPT}"),
 }
 
 
@@ -76,8 +81,9 @@ def test_ways_out(terminal: Terminal, mode: str) -> None:
         terminal.wait(seen)
         press(terminal, key)
         if key not in leaving or (key == "paste" and mode.startswith("search")):
-            terminal.type(leave)
-            terminal.screen_after(0.1)
+            for character in leave:
+                terminal.type(character)
+                terminal.screen_after(0.2)
         plain(terminal, f"{mode} {number}")
 
 
