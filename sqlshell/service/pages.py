@@ -34,16 +34,21 @@ class Pages:
     async def partition(self, record: Record, number: int, timezone: str) -> bytes:
         """The rows of a partition as text with commas between them. Raises Failure and OSError."""
         layout = record.spool.layout
-        if layout.form != "record":
+        if layout.form == "record":
+            return await self._zoned(record, record.spool.partition(number), timezone)
+        self._rest_later()
+        try:
+            if layout.form == "text":
+                rows = await asyncio.to_thread(record.spool.partition, number)
+            else:
+                rows = await self._from_engine(record, number)
+            return await self._zoned(record, rows, timezone)
+        finally:
+            # A long reading outlasts the rest that was planned when it began.
             self._rest_later()
-        if layout.form != "engine":
-            rows = (
-                await asyncio.to_thread(record.spool.partition, number)
-                if layout.form == "text"
-                else record.spool.partition(number)
-            )
-        else:
-            rows = await self._from_engine(record, number)
+
+    @staticmethod
+    async def _zoned(record: Record, rows: bytes, timezone: str) -> bytes:
         outcome = record.outcome
         if outcome is not None and outcome.zoned and timezone != "UTC":
             return await asyncio.to_thread(in_zone, rows, outcome.zoned, timezone)
