@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sqlshell.output.formats import FORMATS
 from sqlshell.shell.commands.display import NAMES
 from tests.conftest import Program
+from tests.terminal.terminal import Terminal
 
 SQL = "select 1234567.5::double as a, null as b, 'a long text' as c;"
 PLAIN = {
@@ -146,3 +149,17 @@ def test_quiet_holds_from_then_on(program: Program) -> None:
         done = program(stdin=f"\\pset quiet off\n{job}")
         assert "finished" in done.err
         assert "finished" not in program(stdin=f"{words}{job}").err
+
+
+def test_vi_keys_from_the_next_prompt_on(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q")
+    terminal.prompt()
+    terminal.enter("\\pset vi on")
+    terminal.wait("vi is on.")
+    terminal.type("zselect 41 + 1 as n;")
+    terminal.wait("as n;")
+    terminal.type("\x1b")
+    terminal.screen_after(0.8)
+    terminal.type("0x\r")
+    terminal.wait("|  42 |")
+    terminal.child.close(force=True)
