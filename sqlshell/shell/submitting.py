@@ -83,6 +83,7 @@ async def _one(shell: Shell, asked: Asked) -> None:
         shell.offline(submission, shell.session.context)
     elif asked.background:
         job = shell.background.start(submission, shell.session.context)
+        shell.session.last_job = job.number
         shell.announce(f"[{job.number}] runs in the background; \\jobs lists it")
     else:
         await _run(shell, submission, asked)
