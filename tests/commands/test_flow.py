@@ -243,3 +243,28 @@ def test_scripts_beside_scripts(program: Program, tmp_path: Path) -> None:
     (folder / "a.sql").write_text("\\ir b.sql\n")
     (folder / "b.sql").write_text("select 5 as a;\n")
     assert program("-q", "--format", "csv", "-f", "deep/a.sql").out == "a\n5\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("select 1 as a; selct; select 'third';", "warning: 1 statement not run"),
+        ("select 1 as a; selct; select 2;\n\\x\nselect 3", "warning: 2 statements and 1 command not run"),
+        ("select 1 as a; selct", ""),
+    ],
+)
+def test_what_a_failure_leaves_out_is_told(program: Program, tmp_path: Path, script: str, said: str) -> None:
+    (tmp_path / "a.sql").write_text(script)
+    ways = [program("-q", "--format", "csv", "-c", script), program("-q", "--format", "csv", "-f", "a.sql")]
+    for done in ways:
+        assert done.out == "a\n1\n"
+        assert [line for line in done.err.splitlines() if "not run" in line] == ([said] if said else [])
+    done = program("-q", "--format", "csv", stdin=script)
+    told = said.replace("warning: ", "warning: at least ")
+    assert [line for line in done.err.splitlines() if "not run" in line] == ([told] if said else [])
+
+
+def test_leaving_discards_what_is_unfinished(program: Program) -> None:
+    done = program("-q", "--format", "csv", stdin="select 1 as a \\q\nselect 2;")
+    assert (done.code, done.out) == (0, "")
+    assert "the unfinished statement before it was not run" in done.err
