@@ -23,6 +23,9 @@ from sqlshell.result import Result
 REFUSED = frozenset({400, 413, 415})
 """Answers by which a service says that it does not take these statements together; none of them ran."""
 
+LOOK_SECONDS = 0.02
+"""How long a batch that runs is left alone at least: a look-up takes time from its statements."""
+
 ENDING_SECONDS = 10.0
 """How long the end of a batch that nobody waits for any more is waited for."""
 
@@ -134,7 +137,7 @@ class Together:
             if self._running is not None:
                 watch.statement_id(self._running.statement_id)
                 watch.progress(self._running.share, self._running.message)
-            await asyncio.sleep(poll_wait(time.monotonic() - began))
+            await asyncio.sleep(max(LOOK_SECONDS, poll_wait(time.monotonic() - began)))
             await self._look(context)
         return self._taken.popleft()
 
