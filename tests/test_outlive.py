@@ -444,7 +444,8 @@ def test_insecure_is_warned_of_each_time(program: Program) -> None:
 
 def test_a_service_without_a_way_to_end_statements(program: Program, tmp_path: Path) -> None:
     refusal = done(data=None) | {"sqlState": "42601", "message": "TERMINATE is not known"}
-    with scripted((202, RUNNING), (200, RUNNING), (200, RUNNING), (200, refusal), (200, RUNNING)) as state:
+    with scripted((202, RUNNING), (200, RUNNING)) as state:
+        state.refusal = (200, refusal)
         process = subprocess.Popen(
             [sys.executable, "-m", "sqlshell", state.url, "-c", "insert into t values (1)"],
             stdin=subprocess.DEVNULL,

@@ -30,12 +30,13 @@ Script = list[tuple[int, Any]]
 
 
 class Scripted:
-    """A server that gives its answers in turn and remembers what it was asked."""
+    """A server that gives its answers in turn and remembers what it was asked; `refusal` answers every TERMINATE."""
 
     def __init__(self, answers: Script) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
         self.url = ""
+        self.refusal: tuple[int, Any] | None = None
 
 
 @contextmanager
@@ -49,7 +50,10 @@ def scripted(*answers: tuple[int, Any], extensions: str = "") -> Iterator[Script
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             state.asked.append((self.command, self.path, dict(self.headers), body))
-            status, given = state.answers.pop(0) if len(state.answers) > 1 else state.answers[0]
+            if state.refusal is not None and b"TERMINATE" in body:
+                status, given = state.refusal
+            else:
+                status, given = state.answers.pop(0) if len(state.answers) > 1 else state.answers[0]
             if given == "silence":
                 silent.wait(10)
                 given = "break"

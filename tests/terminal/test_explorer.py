@@ -114,7 +114,7 @@ def test_what_leaves_it(explorer: Terminal, tmp_path: Path) -> None:
     assert len(lines) == ROWS
     assert json.loads(lines[-1])["name"] == "name 24999"
     explorer.type("wrows.nonsense\r")
-    explorer.wait("chooses no format")
+    explorer.wait("is not that of a format")
     explorer.type("q")
     explorer.prompt()
     explorer.enter("select 1 as a \\g browse")

@@ -35,7 +35,7 @@ def test_a_statement_and_its_table(opened: Open) -> None:
     terminal = opened()
     first = terminal.prompt()
     assert "local service, transient" in first
-    assert "sqlshell>" in first
+    assert "memory.main>" in first
     terminal.enter("select 42 as answer;")
     shown = terminal.wait("1 row")
     assert "|   answer |" in shown
@@ -44,11 +44,6 @@ def test_a_statement_and_its_table(opened: Open) -> None:
     terminal.prompt()
     terminal.enter("\\q")
     assert terminal.end() == 0
-
-
-def test_the_prompt_is_there_before_anything_was_asked(opened: Open) -> None:
-    terminal = opened("-q")
-    assert "sqlshell>" in terminal.wait(lambda text: ">" in text)
 
 
 def test_a_statement_over_several_lines(opened: Open) -> None:
