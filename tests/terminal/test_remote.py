@@ -14,7 +14,7 @@ def test_a_token_is_asked_for_and_never_shown(tmp_path: Path, served: Served) ->
     terminal = Terminal(tmp_path, "-q", served.url)
     terminal.wait("token for http://127.0.0.1")
     terminal.enter(served.token)
-    terminal.wait("sqlshell>")
+    terminal.prompt()
     terminal.enter("select 42 as answer;")
     terminal.wait("|       42 |")
     terminal.enter("\\context")
