@@ -143,7 +143,7 @@ class Statements(Struct):
             return None
         from sqlshell.client.together import Together
 
-        return Together(self, asked, stop=stop)
+        return Together(self, asked, stop=stop, apart=not self.transport.inside)
 
     async def post_batch(
         self,

@@ -1,7 +1,8 @@
 """Statements sent together, to a service that announces the extension `batch`.
 
 The service runs them one after another and answers with what each came to; their results are still taken one by one.
-What did not run is sent again with what is left, so that whoever takes them need not know where a batch ended.
+What did not run is sent again with what is left, so that whoever takes them need not know where a batch ended. A batch
+is sent while the results of the one before are taken, where nothing can keep its statements from being run by then.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
+from itertools import islice
 from typing import Protocol
 
 from sqlshell.client.protocol import Done, Fail, Poll, poll_wait, read_batch
@@ -23,11 +25,21 @@ from sqlshell.result import Result
 REFUSED = frozenset({400, 413, 415})
 """Answers by which a service says that it does not take these statements together; none of them ran."""
 
+MOST = 500
+"""Statements of a batch."""
+
+SIZE = 64 << 10
+"""Characters of them, unless the first alone has more."""
+
 LOOK_SECONDS = 0.02
 """How long a batch that runs is left alone at least: a look-up takes time from its statements."""
 
 ENDING_SECONDS = 10.0
 """How long the end of a batch that nobody waits for any more is waited for."""
+
+
+_ROWS = b'"data":'
+"""In an answer that has its rows; it cannot stand inside a string of JSON."""
 
 
 class Sender(Protocol):
@@ -68,11 +80,16 @@ class _Alone(Exception):
 
 
 class Together:
-    """Sends the statements `asked`; run() gives the results of each, in order. `stop` says that a failure ends all."""
+    """Sends the statements `asked`; run() gives the results of each, in order.
 
-    def __init__(self, client: Sender, asked: Sequence[Submission], *, stop: bool) -> None:
+    `stop` says that a failure ends all, `apart` that the service is another process, which works while results are
+    taken here.
+    """
+
+    def __init__(self, client: Sender, asked: Sequence[Submission], *, stop: bool, apart: bool) -> None:
         self._client = client
         self._stop = stop
+        self._apart = apart
         self._left = deque(asked)
         self._taken: deque[Done | Fail] = deque()
         """What was answered about the next ones of those that are left."""
@@ -82,6 +99,11 @@ class Together:
         self._first = ""
         self._count = self._listed = 0
         """The statements of the last batch, and how many of them were answered about."""
+        self._fresh: list[Done | Fail] = []
+        """What the last answer told, until the next batch was thought of."""
+        self._closed = False
+        self._sending: asyncio.Task[None] | None = None
+        """Sends the next batch while results are taken."""
 
     @property
     def at_hand(self) -> bool:
@@ -117,13 +139,16 @@ class Together:
         Without patience the service is not asked.
         """
         try:
+            # What has not left yet is not sent any more.
+            self._closed = True
             async with asyncio.timeout(ENDING_SECONDS):
+                await self._sent_ahead(patient=patient)
                 while patient and not self._over:
                     if self._running is not None:
                         await self._client.terminate(self._running.statement_id, context)
                     await self._look(context)
                     await asyncio.sleep(0 if self._over else poll_wait(0))
-        except (TimeoutError, ShellError):
+        except (TimeoutError, ShellError, _Alone):
             pass
         self._over = True
         return [_behind(asked.sql, step) for asked, step in zip(self._left, self._taken, strict=False)]
@@ -131,6 +156,9 @@ class Together:
     async def _next(self, context: SessionContext, watch: Watch) -> Done | Fail:
         began = time.monotonic()
         while not self._taken:
+            if self._sending is not None:
+                await self._sent_ahead()
+                continue
             if self._over:
                 await self._submit(context)
                 continue
@@ -139,14 +167,60 @@ class Together:
                 watch.progress(self._running.share, self._running.message)
             await asyncio.sleep(max(LOOK_SECONDS, poll_wait(time.monotonic() - began)))
             await self._look(context)
+        fresh, self._fresh = self._fresh, []
+        if fresh and self._may_send_ahead(fresh, context):
+            self._sending = asyncio.ensure_future(self._send_ahead(context))
         return self._taken.popleft()
 
+    def _may_send_ahead(self, told: Sequence[Done | Fail], context: SessionContext) -> bool:
+        """Whether the next statements can be sent before the results at hand, which end with `told`, are taken.
+
+        They cannot behind a failure, in a context that the service has left, and behind a result of which not all is
+        here, for its reader may fail.
+        """
+        if not self._apart or not self._over or self._listed < self._count or len(self._next_ones()) < 2:
+            return False
+        for step in told:
+            metadata = step.head.metadata if isinstance(step, Done) else None
+            if metadata is None or metadata.dataplane_request is not None:
+                return False
+            if context.adopt(metadata.context) != context:
+                return False
+        last = told[-1]
+        return isinstance(last, Done) and (_ROWS in last.body or not _columns(last))
+
+    async def _send_ahead(self, context: SessionContext) -> None:
+        if not self._closed:
+            await self._submit(context)
+
+    async def _sent_ahead(self, *, patient: bool = True) -> None:
+        """Wait for the answer to what was sent ahead, or leave it. Raises as _submit()."""
+        sending, self._sending = self._sending, None
+        if sending is None:
+            return
+        try:
+            if patient:
+                await sending
+        finally:
+            sending.cancel()
+
+    def _next_ones(self) -> list[Submission]:
+        """The next statements that were not answered about, as many as a batch takes."""
+        found: list[Submission] = []
+        size = 0
+        for item in islice(self._left, len(self._taken), len(self._taken) + MOST):
+            size += len(item.sql)
+            if found and size > SIZE:
+                break
+            found.append(item)
+        return found
+
     async def _submit(self, context: SessionContext) -> None:
-        """Send all that are left. Raises _Alone where they cannot be sent together, or none of the last ones ran."""
+        """Send the next ones. Raises _Alone where they cannot be sent together, or none of the last ones ran."""
         ran = self._listed or not self._count
-        if len(self._left) < 2 or not ran or not self._client.batches:
+        left = self._next_ones()
+        if len(left) < 2 or not ran or not self._client.batches:
             raise _Alone
-        left = list(self._left)
         again = all(item.reads_only for item in left)
 
         def read(answer: Answer) -> bool:
@@ -183,7 +257,7 @@ class Together:
         except ShellError as error:
             # Nobody knows any more what becomes of them.
             self._over = True
-            may_have_run(error, len(self._left) - 1)
+            may_have_run(error, self._count - self._listed - 1)
             raise
 
     def _take(self, answer: Answer) -> ShellError | None:
@@ -194,8 +268,13 @@ class Together:
         self._first = self._first if self._listed else found.statement_id
         self._listed += len(found.ended)
         self._taken.extend(found.ended)
+        self._fresh = found.ended
         self._running, self._over = found.running, found.over
         return None
+
+
+def _columns(done: Done) -> bool:
+    return bool(done.head.metadata is not None and done.head.metadata.columns)
 
 
 def _behind(sql: str, step: Done | Fail) -> Behind:

@@ -19,7 +19,7 @@ from sqlshell.service.pools import Pool
 from sqlshell.service.records import Record
 from sqlshell.service.sessions import Session
 
-TOLD_SECONDS = 0.01
+TOLD_SECONDS = 0.05
 """How long the endings of a batch's statements are collected, to be written down together."""
 
 Work = Callable[[Session, Own | None, StatementRequest, Record, Form], Outcome | Begun]

@@ -20,10 +20,10 @@ from sqlshell.sql.kinds import reads_only
 from sqlshell.sql.scanner import copies_in
 from sqlshell.sql.scripts import split
 
-MOST = 500
-"""Statements that are sent together."""
+MOST = 2_000
+"""Statements that are sent in batches one after another."""
 
-SIZE = 64 << 10
+SIZE = 256 << 10
 """Characters of them."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
@@ -255,3 +256,62 @@ def test_what_ran_behind_is_told_when_nobody_waits_any_more() -> None:
 def test_statements_with_a_time_to_wait_are_sent_alone() -> None:
     client = Statements(None, None, wait_limit=5.0, batches=True)  # type: ignore[arg-type]
     assert client.together([Submission("a"), Submission("b")], stop=True) is None
+
+
+async def taken_first(state: Scripted, seconds: float = 5.0) -> tuple[int, list[Behind]]:
+    """How many requests there were when the first result of four in two batches was taken, and what ran behind it."""
+    transport = Transport(parse(state.url), "token")
+    client = Statements(transport, Results(transport))
+    context = SessionContext(database="d")
+    asked = [Submission(text) for text in ("a", "b", "c", "d", "e")]
+    try:
+        async for _ in client.run(asked[0], context):
+            pass
+        sent = client.together(asked[1:], stop=True)
+        assert sent is not None
+        async for _ in sent.run(asked[1], context):
+            pass
+        until = time.monotonic() + seconds
+        while len(state.asked) < 3 and time.monotonic() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        return len(state.asked), await sent.aclose(context)
+    finally:
+        await transport.aclose()
+
+
+def test_the_next_batch_is_sent_while_results_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlshell.client.together.MOST", 2)
+    answers = [(200, one(1)), batch(one(2), one(3)), batch(one(4), one(5, "42601"), state="42601")]
+    with scripted(*answers, extensions="batch") as state:
+        number, behind = asyncio.run(taken_first(state))
+    assert asked(state) == [("POST", "a"), ("POST", ["b", "c"]), ("POST", ["d", "e"])]
+    assert number == 3
+    assert [(item.sql, item.sql_state) for item in behind] == [("c", "00000"), ("d", "00000"), ("e", "42601")]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        one(3, "42601"),
+        one(3, metadata={"context": {"databaseName": "other"}}),
+        one(3, metadata={"columns": [{"name": "n"}], "partitionInfo": [{"rowCount": 5}]}, data=None),
+        one(3, metadata={"columns": [], "dataplaneRequest": {"requestType": "streaming"}}),
+    ],
+)
+def test_no_batch_is_sent_early_where_it_may_not_run(monkeypatch: pytest.MonkeyPatch, second: Answer) -> None:
+    """Behind a failure, in a context that changed, behind a large result and behind one without an end."""
+    monkeypatch.setattr("sqlshell.client.together.MOST", 2)
+    second = {name: value for name, value in second.items() if value is not None}
+    with scripted((200, one(1)), batch(one(2), second), extensions="batch") as state:
+        number, behind = asyncio.run(taken_first(state, 0.2))
+    assert number == 2
+    assert [item.sql for item in behind] == ["c"]
+
+
+def test_a_failed_batch_that_was_sent_early_is_told_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlshell.client.together.MOST", 2)
+    answers = [(200, one(1)), batch(one(2), one(3)), (0, "break")]
+    with scripted(*answers, extensions="batch") as state:
+        told, _, _ = asyncio.run(taken(state, ["a", "b", "c", "d", "e"]))
+    assert told[:3] == [[], [], []]
+    assert "the statement, and the 1 behind it that were sent with it, may have run" in str(told[3])
