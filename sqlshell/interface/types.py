@@ -7,6 +7,7 @@ A type arrives as text: `DECIMAL(10,2)`, `TIMESTAMP_LTZ(3)`, `ARRAY<INTEGER>`, m
 from __future__ import annotations
 
 import enum
+import functools
 import re
 
 
@@ -68,6 +69,7 @@ def base(type_name: str) -> str:
     return found.group(1).upper() if found else ""
 
 
+@functools.lru_cache(maxsize=256)
 def kind(type_name: str) -> Kind:
     """The kind of a type; types that nobody knows are text."""
     return KINDS.get(base(type_name), Kind.TEXT)

@@ -10,6 +10,8 @@ from sqlshell.result import Column
 def distinct_names(columns: Sequence[Column]) -> list[str]:
     """The columns' names; a name that was there before becomes `a_1`, `a_2`, past names that are taken already."""
     taken = {column.name for column in columns}
+    if len(taken) == len(columns):
+        return [column.name for column in columns]
     seen: set[str] = set()
     names: list[str] = []
     for column in columns:
@@ -24,5 +26,7 @@ def distinct_names(columns: Sequence[Column]) -> list[str]:
 
 def renamed(columns: Sequence[Column]) -> list[tuple[str, str]]:
     """The names that distinct_names() changed, as (old, new)."""
+    if len({column.name for column in columns}) == len(columns):
+        return []
     pairs = zip((column.name for column in columns), distinct_names(columns), strict=True)
     return [(old, new) for old, new in pairs if old != new]

@@ -89,7 +89,7 @@ async def plan(
         except UsageError:
             # It is told where the statement stands.
             break
-        only = reads_only(item.text)
+        only = (piped or reads) and reads_only(item.text)
         if piped and shown and not only:
             break
         shown = shown or only or "returning" in item.text.lower()

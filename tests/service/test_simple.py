@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sqlshell.service.engines import selected
 from sqlshell.service.engines.connection import DuckdbConnection
-from sqlshell.service.engines.engine import Options, Outcome
+from sqlshell.service.engines.engine import Failure, Options, Outcome
 from sqlshell.service.engines.render import literal
 
 CONNECTION = DuckdbConnection(duckdb.connect())
@@ -91,3 +91,33 @@ def test_a_query_is_described_without_being_run() -> None:
         for sql in ("select nextval('s')", "select n(), 1.5::double", "select n ()", "from v", "select * from v"):
             made.run(sql, Options(), kept)  # type: ignore[arg-type]
         assert [row[0] for row in kept.rows] == ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize("sql", ["select 1; select 2", "select 1;\n;drop table t;", "select 1;; select 2 ;"])
+def test_one_statement_is_one(sql: str) -> None:
+    with pytest.raises(Failure, match="not one statement but 2"):
+        ran(sql, in_python=True)
+
+
+@pytest.mark.parametrize("sql", ["select 1;", "select 1 ; ;\n", "select ';' as a"])
+def test_semicolons_that_separate_nothing(sql: str) -> None:
+    assert len(ran(sql, in_python=True)[1]) == 1
+
+
+def test_a_row_of_constants_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = DuckdbConnection(duckdb.connect())
+    monkeypatch.setattr(connection, "_connection", Unparsed(connection._connection))
+    kept = Kept()
+    connection.run("select 1 as a, 'b' as b;", Options(), kept)  # type: ignore[arg-type]
+    assert kept.rows == [["1", "b"]]
+
+
+class Unparsed:
+    """A connection that DuckDB's parser cannot be asked of alone."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> object:
+        assert name != "extract_statements"
+        return getattr(self._connection, name)

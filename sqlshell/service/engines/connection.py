@@ -83,7 +83,7 @@ class DuckdbConnection:
         if self.in_transaction:
             raise Failure("25001", "a transaction is open already: COMMIT or ROLLBACK comes first")
         for sql in statements:
-            kind = kind_of(self._allowed(sql, options), sql)
+            kind, _ = self._allowed(sql, options)
             if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
                 said = f"{first_word(sql).upper()} … works on something else than the present database"
                 raise Failure(sqlstate.UNSUPPORTED, f"{said}, and cannot be part of an atomic application")
@@ -201,26 +201,31 @@ class DuckdbConnection:
         found = self._connection.execute("SELECT current_setting('profiling_output')").fetchone()
         return str(found[0] or "") if found else ""
 
-    def _allowed(self, sql: str, options: Options) -> Any:
-        """The parsed statement, if it is one and may run."""
+    def _allowed(self, sql: str, options: Options) -> tuple[str, Any]:
+        """The type of a statement, and the statement parsed, if it is one and may run.
+
+        What is a SELECT of constants by its words is left as text: DuckDB would parse it twice.
+        """
         if self._gate is None:
             check_files(sql, self._profile)
         else:
             self._gate.before(sql)
-        parsed = self._connection.extract_statements(sql)
-        if len(parsed) != 1:
-            raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(parsed)}")
-        kind = kind_of(parsed[0], sql)
+        kind = "SELECT"
+        parsed: Any = sql
+        if not one_row(sql) or ";" in sql.rstrip("; \n"):
+            found = self._connection.extract_statements(sql)
+            if len(found) != 1:
+                raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(found)}")
+            kind, parsed = kind_of(found[0], sql), found[0]
         if self._gate is not None:
             self._gate.check(sql, kind)
         if options.rights < Rights.OBJECTS and (least := needed(sql, kind)) > options.rights:
             may = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[least]
             raise Failure(sqlstate.PRIVILEGE, f"the role may not do this: {first_word(sql).upper()} {may}")
-        return parsed[0]
+        return kind, parsed
 
     def _run(self, sql: str, options: Options, sink: Sink) -> Outcome:
-        parsed = self._allowed(sql, options)
-        kind = kind_of(parsed, sql)
+        kind, parsed = self._allowed(sql, options)
         if kind != "TRANSACTION":
             # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
             self._prepare(sql, options)
