@@ -39,7 +39,7 @@ from sqlshell.shell.prompt.completer import ShellCompleter
 from sqlshell.shell.prompt.continuation import Continuations
 from sqlshell.shell.prompt.highlight import LineLexer
 from sqlshell.shell.prompt.history import FileHistory
-from sqlshell.shell.prompt.keys import Sending, bindings
+from sqlshell.shell.prompt.keys import Sending, bindings, with_alt_enter
 from sqlshell.shell.prompt.paint import here, painter, previews, screen_depth
 from sqlshell.shell.prompt.terminal import restored
 from sqlshell.shell.prompt.themes import DEFAULT, load
@@ -315,7 +315,7 @@ def _prompt(
     )
     prompt.app.on_reset += lambda _: completer.stop_searching()
     looks.trying = lambda: _chosen_theme(prompt.default_buffer.text, shell)
-    _swallow_late_replies(prompt)
+    _read_keys(prompt)
     return prompt
 
 
@@ -333,12 +333,12 @@ def _type_ahead(prompt: PromptSession[str], typed: str) -> None:
     store_typeahead(prompt.input, keys)
 
 
-def _swallow_late_replies(prompt: PromptSession[str]) -> None:
-    """What the terminal answers about itself after it was waited for is not typed text."""
+def _read_keys(prompt: PromptSession[str]) -> None:
+    """What the terminal answers about itself after it was waited for is not typed text; Alt-Enter is one key."""
     parser = getattr(prompt.input, "vt100_parser", None)
     if parser is not None:
         feed = parser.feed
-        parser.feed = lambda data: feed(_REPLIES.sub("", data))
+        parser.feed = lambda data: feed(with_alt_enter(_REPLIES.sub("", data)))
 
 
 async def _ask(question: str, *, hidden: bool = False) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -92,4 +93,30 @@ def test_the_end_of_input_discards_what_is_unfinished(terminal: Terminal) -> Non
     terminal.wait("->")
     terminal.type(END)
     assert terminal.end() == 0
+    terminal.child.close(force=True)
+
+
+@pytest.mark.parametrize("vi", [False, True], ids=["emacs", "vi"])
+@pytest.mark.parametrize("pause", [0.05, 0.2, 0.8])
+def test_enter_after_escape_sends_nothing_unfinished(tmp_path: Path, served: Served, vi: bool, pause: float) -> None:
+    terminal = Terminal(tmp_path, "-q", served.url, env={"SQLSHELL_TOKEN": served.token})
+    terminal.prompt()
+    if vi:
+        terminal.type("\x1bOS")
+    terminal.type("select 6 * 7 as sent")
+    terminal.wait("as sent")
+    terminal.type("\x1b")
+    terminal.screen_after(pause)
+    terminal.type("\r")
+    assert "42" not in terminal.screen_after(1.0)
+    terminal.child.close(force=True)
+
+
+def test_alt_enter_sends_without_a_semicolon(tmp_path: Path, served: Served) -> None:
+    terminal = Terminal(tmp_path, "-q", served.url, env={"SQLSHELL_TOKEN": served.token})
+    terminal.prompt()
+    terminal.type("select 6 * 7 as sent")
+    terminal.wait("as sent")
+    terminal.type("\x1b\r")
+    terminal.wait("42")
     terminal.child.close(force=True)

@@ -10,12 +10,19 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 
 from sqlshell.shell.prompt.layout import formatted
 from sqlshell.shell.session import Options
 from sqlshell.sql.scripts import complete
 
 INDENT = "  "
+
+ALT_ENTER = Keys.F24
+"""A key that no keyboard has, in the place of the two that Alt-Enter arrives as: see with_alt_enter()."""
+
+_ALT_ENTER_TYPED = frozenset({"\x1b\r", "\x1b\n"})
+_ALT_ENTER_KEY = "\x1b[24;2~"
 
 
 class Search(Protocol):
@@ -109,7 +116,12 @@ def bindings(
         else:
             buffer.insert_text("\n" + _indent(buffer.document.current_line_before_cursor))
 
-    @keys.add("escape", "enter")
+    @keys.add("escape", "enter", filter=Condition(lambda: not options.vi) & ~searching)
+    def enter_after_escape(event: KeyPressEvent) -> None:
+        # Two keys one after the other are not Alt-Enter, however soon.
+        enter(event)
+
+    @keys.add(ALT_ENTER)
     def submit(event: KeyPressEvent) -> None:
         sending.chosen = True
         event.current_buffer.validate_and_handle()
@@ -154,6 +166,15 @@ def bindings(
             event.current_buffer.insert_text(_first_word(suggestion.text))
 
     return keys
+
+
+def with_alt_enter(typed: str) -> str:
+    """What arrived from the terminal in one piece, with Alt-Enter as a key of its own.
+
+    A terminal sends it as Escape and Enter at once; a person who presses Escape and then Enter sends two pieces, and
+    with other keys in one piece it was typed ahead, where nobody can tell the two apart.
+    """
+    return _ALT_ENTER_KEY if typed in _ALT_ENTER_TYPED else typed
 
 
 def _indent(line: str) -> str:
