@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from pathlib import Path
 from typing import BinaryIO
 
@@ -92,14 +93,10 @@ class FileSink:
         given = open_descriptor(self._place)
         if given is not None:
             return given
-        if self._place.is_dir() or self._name.endswith("/"):
-            raise OutputError(f"{self._name} is a folder", "name a file in it")
-        there = self._place.stat() if self._place.exists() else None
-        if there is not None and not self._place.is_file():
+        there = _found(self._name, self._place)
+        if there is not None and not stat.S_ISREG(there.st_mode):
             return self._place.open("wb", buffering=0)
         self._place = Path(os.path.realpath(self._place))
-        if there is not None and not os.access(self._place, os.W_OK):
-            raise OutputError(f"{self._name} may not be written", "its permissions forbid it")
         temporary = self._place.with_name(f".{self._place.name[:LONGEST_STEM]}.{os.urandom(4).hex()}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         file = os.fdopen(os.open(temporary, flags, 0o666), "wb", buffering=0)
@@ -120,6 +117,33 @@ class FileSink:
 
     def _failed(self, error: Exception) -> OutputError:
         return failed(self._name, error, "what was there before is kept" if self._temporary is not None else "")
+
+
+def check(path: str) -> None:
+    """Raise the OutputError that a FileSink would raise, as far as it can be told before a file is made."""
+    try:
+        place = Path(path).expanduser()
+        if descriptor(str(place)) is not None:
+            return
+        there = _found(path, place)
+        if there is None or stat.S_ISREG(there.st_mode):
+            folder = os.path.dirname(os.path.realpath(place))
+            if not os.access(folder, os.W_OK | os.X_OK):
+                os.stat(folder)
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except (OSError, RuntimeError, ValueError) as error:
+        raise _unopened(path, error) from error
+
+
+def _found(name: str, place: Path) -> os.stat_result | None:
+    """What stands at a place, None for nothing. Raises OSError, and OutputError for what may not be replaced."""
+    if place.is_dir() or name.endswith("/"):
+        raise OutputError(f"{name} is a folder", "name a file in it")
+    if not place.exists():
+        return None
+    if not os.access(place, os.W_OK):
+        raise OutputError(f"{name} may not be written", "its permissions forbid it")
+    return place.stat()
 
 
 def open_descriptor(path: Path) -> BinaryIO | None:

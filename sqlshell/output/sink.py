@@ -15,7 +15,7 @@ from sqlshell.errors import OutputError
 from sqlshell.output.command import Closed, Command
 from sqlshell.output.file import FileSink, failed, open_descriptor
 
-__all__ = ["Closed", "FileSink", "PipeSink", "Sink", "StreamSink"]
+__all__ = ["Closed", "FileSink", "PipeSink", "Sink", "StreamSink", "command_in"]
 
 
 class Sink(Protocol):
@@ -120,6 +120,14 @@ class LogSink(StreamSink):
         self._file.close()
 
 
+def command_in(output: str) -> str:
+    """The command of a `|command`. Raises OutputError where there is none."""
+    command = output[1:].strip()
+    if not command:
+        raise OutputError("there is no command behind |", "write \\o |command")
+    return command
+
+
 class PipeSink:
     """The standard input of a command of the person's shell. close() raises OutputError when the command fails."""
 
@@ -128,8 +136,6 @@ class PipeSink:
     terminal = False
 
     def __init__(self, command: str) -> None:
-        if not command:
-            raise OutputError("there is no command behind |", "write \\o |command")
         self._text = command
         self._command = Command(command)
 

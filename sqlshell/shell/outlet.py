@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
+from sqlshell.output import file
 from sqlshell.output.cells import printable
 from sqlshell.output.copy import copy, warn_of_names
 from sqlshell.output.formats import ENDINGS, Format, Role, Summary, Writer, WriterOptions, format_for_path, format_named
-from sqlshell.output.sink import Closed, FileSink, LogSink, PipeSink, Sink, StreamSink
+from sqlshell.output.sink import Closed, FileSink, LogSink, PipeSink, Sink, StreamSink, command_in
 from sqlshell.result import Batch, Column, Result, Rows
 from sqlshell.shell.session import Options, Session
 
@@ -60,10 +61,11 @@ class Outlet:
 
         `once` is for the next result alone, `too` writes a copy there and shows them as well.
         """
-        by_ending = self.by_ending(output)
         if once:
+            self.check(output)
             self._once = output
             return
+        by_ending = self.by_ending(output)
         if too:
             self._end_copy("tee")
             if output:
@@ -76,6 +78,14 @@ class Outlet:
         if output:
             self._redirected = _open(output)
             self._by_ending = by_ending
+
+    def check(self, output: str) -> None:
+        """Refuse what could take no result, before there is one. Raises UsageError and OutputError."""
+        self.by_ending(output)
+        if output and not output.startswith("|"):
+            file.check(output)
+        elif output:
+            command_in(output)
 
     def by_ending(self, output: str) -> Format | None:
         """The format that the ending of a file chooses; None for a `|command` and a file without an ending.
@@ -296,5 +306,5 @@ def _reversed(text: str, role: Role) -> str:
 
 def _open(output: str) -> Sink:
     if output.startswith("|"):
-        return PipeSink(output[1:].strip())
+        return PipeSink(command_in(output))
     return FileSink(output)

@@ -58,6 +58,24 @@ def test_what_is_wrong(program: Program, script: str, said: str) -> None:
     assert done.code in {1, 2}
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("\\g nope/x.csv", "its folder does not exist"),
+        ("\\g .", "is a folder"),
+        ("\\gx nope/x.csv", "its folder does not exist"),
+        ("\\g |", "no command behind |"),
+        ("\\chart to nope/x.svg", "its folder does not exist"),
+        ("\\once nope/x.csv", "its folder does not exist"),
+    ],
+)
+def test_where_a_result_cannot_go_is_told_before_its_statement_runs(program: Program, command: str, said: str) -> None:
+    script = f"create table t as select 1 as a;\ndelete from t\n{command}\n\\r\nselect count(*) as left_over from t;\n"
+    done = program("-q", "--on-error", "continue", "--format", "csv", stdin=script)
+    assert said in done.err
+    assert done.out == "left_over\n1\n"
+
+
 def test_sql_on_results(program: Program) -> None:
     script = "\n".join(
         [

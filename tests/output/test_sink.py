@@ -14,7 +14,7 @@ from sqlshell.errors import OutputError, ProtocolError
 from sqlshell.output.copy import copy
 from sqlshell.output.formats import Summary, WriterOptions, format_for_path, format_named
 from sqlshell.output.pager import ScreenSink
-from sqlshell.output.sink import Closed, FileSink, PipeSink, StreamSink
+from sqlshell.output.sink import Closed, FileSink, PipeSink, StreamSink, command_in
 from sqlshell.result import Batch, Column, Result
 
 
@@ -78,7 +78,7 @@ def test_a_command(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="3"):
         failing.close()
     with pytest.raises(OutputError):
-        PipeSink("")
+        command_in("|")
 
 
 def test_short_results_need_no_pager() -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 
 from sqlshell.errors import UsageError
+from sqlshell.output.file import check
 from sqlshell.output.formats import Summary, WriterOptions, format_named
 from sqlshell.output.sink import FileSink
 from sqlshell.result import Batch, Result
@@ -71,6 +72,7 @@ async def draw(port: Port, args: Args) -> Use:
         picture, words = words[-1], words[:-2]
         if not picture.lower().endswith(".svg"):
             raise UsageError(f"{picture} is no SVG file", "\\chart line day total to days.svg")
+        check(picture)
     made: list[Effect] = []
 
     async def take(result: Result) -> Summary:

@@ -33,9 +33,9 @@ async def go_expanded(port: Port, args: Args) -> Submit:
 
 
 def _output(port: Port, args: Args) -> str:
-    """Where the result goes. Raises UsageError before the statement runs, where no format can be told."""
+    """Where the result goes. Raises UsageError and OutputError before the statement runs, where it could not."""
     output = args[0] if args else ""
-    port.outlet.by_ending(output)
+    port.outlet.check(output)
     return output
 
 
