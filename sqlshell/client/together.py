@@ -34,6 +34,9 @@ SIZE = 64 << 10
 LOOK_SECONDS = 0.02
 """How long a batch that runs is left alone at least: a look-up takes time from its statements."""
 
+LEAVING_SECONDS = 0.002
+"""How long a batch that is sent ahead is given to leave, before results at hand keep the event loop busy."""
+
 ENDING_SECONDS = 10.0
 """How long the end of a batch that nobody waits for any more is waited for."""
 
@@ -170,6 +173,7 @@ class Together:
         fresh, self._fresh = self._fresh, []
         if fresh and self._may_send_ahead(fresh, context):
             self._sending = asyncio.ensure_future(self._send_ahead(context))
+            await asyncio.wait([self._sending], timeout=LEAVING_SECONDS)
         return self._taken.popleft()
 
     def _may_send_ahead(self, told: Sequence[Done | Fail], context: SessionContext) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from sqlshell.errors import OutputError
 from sqlshell.output.command import Closed
 from sqlshell.output.formats import Summary, Writer
+from sqlshell.output.names import renamed
 from sqlshell.output.sink import Sink
 from sqlshell.result import Batch, Partitions, Result
 
@@ -115,8 +116,6 @@ async def _finish(sink: Sink) -> None:
 
 def warn_of_names(result: Result, warn: Callable[[str], None]) -> None:
     """Tell of column names that a format for programs has to change."""
-    from sqlshell.output.names import renamed
-
     changed = renamed(result.columns)
     if changed:
         told = ", ".join(f"{old} is {new}" for old, new in changed[:5])

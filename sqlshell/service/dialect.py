@@ -140,7 +140,9 @@ def read(sql: str) -> Own | None:
 
     Raises Failure for one of the dialect that says something impossible.
     """
-    start = _COMMENTS.sub(lambda found: found[1] or " ", sql[:4000]).lstrip()
+    start = sql[:4000].lstrip()
+    if not start[:1].isalpha():
+        start = _COMMENTS.sub(lambda found: found[1] or " ", start).lstrip()
     first = _FIRST.match(start)
     if not first:
         return None

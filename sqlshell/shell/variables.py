@@ -79,9 +79,8 @@ class Variables(Mapping[str, str]):
         }
         if error is not None:
             told["LAST_ERROR_MESSAGE"] = error.message
-        for name, value in told.items():
-            self._values[name] = value
-            self._foreign.add(name)
+        self._values.update(told)
+        self._foreign.update(told)
 
 
 def switch(text: str, name: str) -> bool:

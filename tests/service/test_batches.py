@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import RFC_4122, UUID
 
 import httpx
 import pytest
 
+from sqlshell.service.records import _new_id
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
@@ -180,3 +182,11 @@ def test_what_was_answered_is_found_after_a_kill(tmp_path: Path) -> None:
         ("00000", [["1"]]),
     ]
     assert "statements" not in lost
+
+
+def test_ids_are_random_uuids() -> None:
+    found = {_new_id() for _ in range(2_000)}
+    assert len(found) == 2_000
+    assert all(str(UUID(item)) == item for item in found)
+    assert {(UUID(item).version, UUID(item).variant) for item in found} == {(4, RFC_4122)}
+    assert len({item[19] for item in found}) == 4
