@@ -97,7 +97,7 @@ def redactor_of(settings: Settings) -> Callable[[str], str]:
         raise UsageError(f"secret_names: {error.pattern!r} is no pattern: {error.msg}") from None
 
 
-def journal_of(place: Place, folder: Path, session: Session, diagnostics: Diagnostics) -> Journal:
+def journal_of(place: Place, folder: Path, known_as: str, diagnostics: Diagnostics) -> Journal:
     """Where statements are remembered: in a file for services that outlive this process."""
     if place.settings["secret_names"]:
         redactor_of(place.settings)
@@ -106,7 +106,7 @@ def journal_of(place: Place, folder: Path, session: Session, diagnostics: Diagno
         return redactor_of(place.settings)(sql)
 
     if not isinstance(place.where, Remote) or not place.settings["journal"]:
-        return Journal(None, session.target, "", diagnostics.warn, redact)
+        return Journal(None, known_as, "", diagnostics.warn, redact)
     return Journal(folder / "journal.db", place.where.target.name, place.profile, diagnostics.warn, redact)
 
 

@@ -12,16 +12,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlshell.assembly import journal_of, offline_of, policy_of, redactor_of, service_of
 from sqlshell.config import Config, Settings, state_folder
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.ending import Ending, end_by_signals, run_to_end, say_logs
-from sqlshell.errors import Exit, OutputError
+from sqlshell.errors import Exit, OutputError, ShellError
 from sqlshell.loops import expect_imports
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Closed, Sink, StreamSink
-from sqlshell.places import Local, Place, Remote, context_of, find_place, own_session, sources_of
+from sqlshell.places import Local, Place, Remote, context_of, find_place, names_profile, own_session, sources_of
 from sqlshell.reach import kept_name, label, local_results, reached_service
 from sqlshell.scratch import sweep
 from sqlshell.settings import BY_NAME
@@ -112,7 +113,7 @@ def _started(asked: Start, ending: Ending) -> int:
                 session,
                 outlet,
                 diagnostics,
-                journal_of(place, state_folder(asked.environ), session, diagnostics),
+                journal_of(place, state_folder(asked.environ), session.target, diagnostics),
                 _commands,
                 lambda: _themes(asked.config),
                 settings["attach"],
@@ -164,16 +165,37 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
     flags = {name: value for name, value in asked.flags.items() if name not in NOT_CARRIED}
 
     async def connect(text: str) -> None:
+        try:
+            await move(text)
+        except ShellError as error:
+            kept = f"the connection to {shell.session.target} is kept"
+            error.hint = f"{error.hint}; {kept}" if error.hint else kept
+            raise
+
+    async def move(text: str) -> None:
         session, diagnostics = shell.session, shell.diagnostics
         place = find_place(text, flags, asked.environ, asked.config, diagnostics.warn, asked.target)
-        reached = services.enter_context(reached_service(place, diagnostics))
-        service = service_of(place, reached, session, diagnostics)
-        session.context = session.began_with = context_of(place)
+        policy = policy_of(place)
+        if not names_profile(text, asked.config):
+            policy = replace(policy, read_only=shell.policy.read_only, confirm=shell.policy.confirm)
+        context, journal = context_of(place), journal_of(place, state_folder(asked.environ), label(place), diagnostics)
+        # Nothing of the shell changes before the other service has answered.
+        with contextlib.ExitStack() as opened:
+            reached = opened.enter_context(reached_service(place, diagnostics))
+            service = service_of(place, reached, session, diagnostics)
+            try:
+                if not place.settings["offline"]:
+                    await shell.interruptible(service.version(), "c")
+            except BaseException:
+                journal.close()
+                await service.aclose()
+                raise
+            services.push(opened.pop_all())
+        session.context = session.began_with = context
         session.sources, session.target = sources_of(place), label(place)
         session.embedded, session.options.color = isinstance(place.where, Local), place.settings["color"]
-        journal = journal_of(place, state_folder(asked.environ), session, diagnostics)
-        await shell.attach(service, journal, policy_of(place), kept_name(place))
-        shell.own_session = own_session(place, session.context)
+        await shell.attach(service, journal, policy, kept_name(place))
+        shell.own_session = own_session(place, context)
         shell.hooks.doctor = lambda: _examined(place, asked)
 
     return connect

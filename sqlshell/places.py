@@ -66,7 +66,7 @@ def find_place(
     from sqlshell.credentials import Given, token_for
 
     given = text if command_line is None else command_line
-    named = text if text and not is_url(text) and text in config.profiles else ""
+    named = text if names_profile(text, config) else ""
     settings = resolve(flags, environ, config, named)
 
     def remote(target: Target) -> Remote:
@@ -84,6 +84,11 @@ def find_place(
     if not settings["url"]:
         return Place(settings, Local())
     return Place(settings, remote(_parsed(settings)), settings.profile if settings.source("url") == "profile" else "")
+
+
+def names_profile(text: str, config: Config) -> bool:
+    """Whether a TARGET is a profile, and neither a URL nor a file."""
+    return bool(text) and not is_url(text) and text in config.profiles
 
 
 def context_of(place: Place) -> SessionContext:

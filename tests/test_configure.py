@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tests.conftest import Program, Served
@@ -144,3 +145,66 @@ def test_another_target_in_mid_script(program: Program, env: dict[str, str], ser
     refused = program("--format", "csv", stdin="\\c reading\ncreate table x (a int);\n", env=env)
     assert refused.code == 2
     assert "read only" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("start", "target"),
+    [
+        (("reading",), "other.duckdb"),
+        (("reading",), "DSN"),
+        (("--read-only", "same.duckdb"), "same.duckdb"),
+        (("careful",), "other.duckdb"),
+    ],
+)
+def test_a_policy_moves_along_to_what_is_no_profile(
+    program: Program, env: dict[str, str], served: Served, start: tuple[str, ...], target: str
+) -> None:
+    place = target.replace("DSN", served.url.replace("://", f"://:{served.token}@"))
+    script = f"\\c {place}\ndelete from kept_t;\ndrop table kept_t;\nselect 1 as a;\n"
+    found = program(*start, "--format", "csv", "--on-error", "continue", stdin=script, env=env)
+    assert found.code == 2, found.err
+    assert found.err.count("--yes gives it" if start == ("careful",) else "may write, and") == 2
+    assert found.out == "a\n1\n"
+
+
+def test_a_profile_brings_its_own_policy_and_a_flag_holds_everywhere(program: Program, env: dict[str, str]) -> None:
+    script = "\\c work\ncreate temp table policy_v (a int);\ndrop table policy_v;\n"
+    assert program("reading", stdin=script, env=env).code == 0
+    assert program("careful", stdin=script, env=env).code == 0
+    refused = program("reading", "--read-only", stdin=script, env=env)
+    assert refused.code == 2
+    assert "read only" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("http://127.0.0.1:1", "127.0.0.1:1"),
+        ("bad-token", "token"),
+        ("nowhere", "neither a URL"),
+        ("'/nonexistent folder/x.duckdb'", "folder"),
+        ("broken.duckdb", "broken.duckdb"),
+        ("locked.duckdb", "locked.duckdb"),
+        ("bad-zone", "time zone"),
+        ("bad-pattern", "pattern"),
+        ("bad-key", "unknown key"),
+    ],
+)
+def test_a_connection_is_kept_until_the_next_one_answers(
+    program: Program, env: dict[str, str], served: Served, tmp_path: Path, target: str, said: str
+) -> None:
+    (tmp_path / "broken.duckdb").write_text("this is no database" * 1000)
+    config = tmp_path / "config" / "config.toml"
+    with config.open("a") as more:
+        more.write(f'[profiles.bad-token]\nurl = "{served.url}"\ntoken = "wrong"\n')
+        more.write(f'[profiles.bad-zone]\nurl = "{served.url}"\ntoken = "{served.token}"\ntimezone = "Mars/Olympus"\n')
+        more.write(f'[profiles.bad-pattern]\nurl = "{served.url}"\ntoken = "{served.token}"\nsecret_names = ["("]\n')
+        more.write("[profiles.bad-key]\nnonsense = 1\n")
+    (tmp_path / "moving.sql").write_text(f"\\c {target}\n")
+    script = "create temp table mine as select 7 as a;\nbegin;\n\\i moving.sql\nfrom mine;\n\\context\n"
+    with duckdb.connect(tmp_path / "locked.duckdb"):
+        found = program("work", "--format", "csv", "--retries", "0", "--on-error", "continue", stdin=script, env=env)
+    assert said in found.err
+    assert f"the connection to work ({served.url}) is kept" in found.err
+    assert "now on" not in found.err
+    assert found.out == "a\n7\n", found.err

@@ -1,4 +1,4 @@
-"""What a profile allows: read_only refuses statements that write, confirm asks about some, before anything is sent.
+"""What may be sent: read_only refuses statements that write, confirm asks about some, before anything is sent.
 
 It keeps a person from a slip of the hand. What may be done is the service's to decide.
 """
@@ -43,7 +43,7 @@ class Policy(Struct, frozen=True):
             if writing is not None:
                 raise UsageError(
                     f"{writing.name} may write, and {self._where} is read only",
-                    "read_only = false in the profile, or another profile, allows it",
+                    "connect to a profile that is not read only, or start without --read-only",
                 )
         if not self.confirm or self.yes:
             return

@@ -109,7 +109,10 @@ def _part(text: str) -> str:
 
 @command("c", "[TARGET]", aliases=("connect", "!connect"))
 async def connect(port: Port, args: Args) -> Effect | None:
-    """Go on at another target: a profile, a URL or a file, as on the command line; alone, show where this is."""
+    """Go on at another target: a profile, a URL or a file, as on the command line; alone, show where this is.
+
+    A profile brings its own read_only and confirm; elsewhere the present ones stay. --read-only always holds.
+    The old connection is left once the new service has answered: where that fails, it is kept as it is."""
     if not args:
         return await show_context.body(port, Args())
     return Connect(args[0])
