@@ -21,7 +21,7 @@ from sqlshell.result import Batch, Column
 
 NESTED_CELLS = 40
 """A nested value that is no longer than this stays on its line."""
-_NUMBER: Final = re.compile(r"([+-]?)(\d+)(?:(\.)(\d*))?((?:[eE][+-]?\d+)?)")
+_NUMBER: Final = re.compile(r"([+-]?)(\d*)(?:(\.)(\d*))?((?:[eE][+-]?\d+)?)")
 _INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d(?::\d\d)?)(\.\d+)?(Z|[+-]\d\d(?::?\d\d)?)")
 
 Change = Callable[[str], str]

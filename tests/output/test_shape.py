@@ -47,6 +47,7 @@ def test_numbers_are_grouped(value: str, expected: str) -> None:
 
 def test_a_locale_s_separators() -> None:
     assert grouped("1234567.5", ".", ",") == "1.234.567,5"
+    assert grouped("-.5", ".", ",") == "-,5"
     assert grouped("1234567.5", "\u202f", ",") == "1\u202f234\u202f567,5"
 
 

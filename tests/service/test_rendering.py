@@ -146,7 +146,7 @@ def test_a_limited_result_shows_a_value_alike(table: tuple[Session, Shown]) -> N
     assert session.shown("SELECT * FROM t", Options(row_limit=1)) == shown
 
 
-SIMPLE = "i, i AS i, d, s, b, h, NULL AS n"
+SIMPLE = "i, i AS i, d, f, s, b, h, NULL AS n"
 
 
 @pytest.mark.parametrize(
@@ -162,10 +162,10 @@ def test_simple_values_are_alike_whoever_writes_them(
     session: Session, monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:
     session.run(
-        "CREATE TABLE v AS SELECT 1 AS i, 1.50::DECIMAL(9,2) AS d, 'é\"\\' || chr(10) || chr(0) AS s, true AS b, "
-        "170141183460469231731687303715884105727::HUGEINT AS h"
+        "CREATE TABLE v AS SELECT 1 AS i, 1.50::DECIMAL(9,2) AS d, -.5::DECIMAL(3,3) AS f, "
+        "'é\"\\' || chr(10) || chr(0) AS s, true AS b, 170141183460469231731687303715884105727::HUGEINT AS h"
     )
-    session.run("INSERT INTO v VALUES (NULL, -0.01, '', false, -1), (7, NULL, NULL, NULL, NULL)")
+    session.run("INSERT INTO v VALUES (NULL, -0.01, 0, '', false, -1), (7, NULL, NULL, NULL, NULL, NULL)")
     session.run(f"PREPARE q AS SELECT {SIMPLE} FROM v")
     session.run("BEGIN")
     quick = session.shown(sql)

@@ -46,14 +46,21 @@ integers = st.sampled_from(
 naturals = st.sampled_from([("UTINYINT", 8), ("UBIGINT", 64), ("UHUGEINT", 128)]).flatmap(
     lambda kind: st.integers(0, 2 ** kind[1] - 1).map(lambda value: f"{value}::{kind[0]}")
 )
-decimals = st.integers(0, 38).flatmap(
-    lambda scale: st.integers(-(10**38) + 1, 10**38 - 1).map(
-        lambda digits: f"'{Decimal(digits).scaleb(-scale, EXACT):f}'::DECIMAL(38,{scale})"
+sizes = st.integers(1, 38).flatmap(lambda width: st.tuples(st.just(width), st.sampled_from([0, width // 2, width])))
+decimals = sizes.flatmap(
+    lambda size: st.integers(-(10 ** size[0]) + 1, 10 ** size[0] - 1).map(
+        lambda digits: f"'{Decimal(digits).scaleb(-size[1], EXACT):f}'::DECIMAL({size[0]},{size[1]})"
     )
 )
+constants = st.sampled_from([".5", "-.5", "0.5", "-0.25", "00.10", ".0", "-.000", "1.50", "100.0"])
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")).map(literal)
 values = st.one_of(
-    integers, naturals, decimals, texts, st.sampled_from(["NULL", "true", "false", "NULL::INTEGER", "'[1]'::JSON"])
+    integers,
+    naturals,
+    decimals,
+    constants,
+    texts,
+    st.sampled_from(["NULL", "true", "false", "NULL::INTEGER", "'[1]'::JSON"]),
 )
 
 
@@ -72,6 +79,8 @@ def test_python_writes_what_duckdb_renders(items: list[str]) -> None:
         "values (1, 'a'), (2, NULL)",
         "from (select 1 as one)",
         "select i, 'row ' || i as t from range(900) r(i)",
+        "values (0.5::decimal(3,3)), (-0.5), (NULL)",
+        "select (i / 10)::decimal(1,1) as d from range(10) r(i)",
         "select 1.5::double, now() is null, interval 1 day, 'a'::enum('a', 'b')",
         "show tables",
         "describe select 1 as a",
@@ -80,6 +89,20 @@ def test_python_writes_what_duckdb_renders(items: list[str]) -> None:
 )
 def test_both_ways_give_the_same_columns_and_rows(sql: str) -> None:
     assert ran(sql, in_python=True) == ran(sql, in_python=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("0.5::decimal(3,3)", ".500"), ("-0.5::decimal(3,3)", "-.500"), (".0", ".0"), ("-.5", "-.5"), ("0.5", "0.5")],
+)
+def test_a_decimal_without_digits_before_its_point_is_written_as_duckdb_writes_it(value: str, text: str) -> None:
+    several = f"select {value} from range(2)"
+    stored = f"select * from (values ({value}), ({value}))"
+    beside = f"select {value}, 1.5::double"
+    assert {row[0] for sql in (f"select {value}", several, stored, beside) for row in ran(sql, in_python=True)[1]} == {
+        text
+    }
+    assert ran(f"select ({value})::varchar", in_python=True)[1] == [[text]]
 
 
 def test_a_query_is_described_without_being_run() -> None:

@@ -34,13 +34,17 @@ def _fixed(value: Any) -> str:
     return format(value, "f")
 
 
+def _fraction(value: Any) -> str:
+    """A decimal whose type has no digit before the point; nor does DuckDB write one."""
+    return format(value, "f").replace("0.", ".", 1)
+
+
 _INTEGERS = (
     *("tinyint", "smallint", "integer", "bigint", "hugeint"),
     *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
 )
 _WRITES: dict[str, Write] = {
     "boolean": _truth,
-    "decimal": _fixed,
     "varchar": str,
     "null": str,
     **dict.fromkeys(_INTEGERS, str),
@@ -61,8 +65,16 @@ def brief(sql: str) -> bool:
 
 def writers(kinds: Sequence[Any]) -> list[Write] | None:
     """What makes the strings of values of these DuckDBPyTypes; None where DuckDB itself has to."""
-    found = [_WRITES.get(type_id(kind)) for kind in kinds]
+    found = [_write(kind) for kind in kinds]
     return None if None in found else [write for write in found if write is not None]
+
+
+def _write(kind: Any) -> Write | None:
+    known = type_id(kind)
+    if known == "decimal":
+        size = dict(kind.children)
+        return _fraction if size["precision"] == size["scale"] else _fixed
+    return _WRITES.get(known)
 
 
 def line(row: Sequence[Any], writes: Sequence[Write]) -> str:
