@@ -142,8 +142,8 @@ def _started(asked: Start, ending: Ending) -> int:
                 # At a prompt, and where errors are passed over, one that failed says nothing of the others' results.
                 going = session.interactive or not shell.stops
                 if shell.exit == Exit.DONE or (going and shell.exit != Exit.INTERRUPTED):
-                    outlet.close()
-                    if asked.output and shell.exit != Exit.DONE and not session.interactive:
+                    written = outlet.close()
+                    if asked.output and written and shell.exit != Exit.DONE and not session.interactive:
                         diagnostics.warn(f"{asked.output} has the results of the statements that did not fail")
             finally:
                 outlet.abort()

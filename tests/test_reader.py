@@ -68,6 +68,36 @@ def test_results_of_what_did_not_fail_are_kept(program: Program, tmp_path: Path)
     assert tmp_path.joinpath("out.csv").read_text() == "a\n1\nc\n3\n"
 
 
+@pytest.mark.parametrize(
+    ("options", "script", "code"),
+    [
+        ("-o out.csv", "create table t (i int);", 0),
+        ("-o out.csv", "\\echo no result", 0),
+        ("-o out.csv --on-error continue", "selec; selec;", 1),
+        ("", "\\o out.csv\ncreate table t (i int);\n\\o\n", 0),
+        ("", "\\tee out.csv\ncreate table t (i int);\n\\tee\n", 0),
+    ],
+)
+def test_a_file_stays_as_it_was_without_a_result(
+    program: Program, tmp_path: Path, options: str, script: str, code: int
+) -> None:
+    tmp_path.joinpath("out.csv").write_text("before\n")
+    done = program("-q", *options.split(), stdin=script)
+    assert done.code == code
+    assert tmp_path.joinpath("out.csv").read_text() == "before\n"
+    told = [line for line in done.err.splitlines() if "out.csv" in line]
+    assert told == ["warning: out.csv was not written: no statement gave a result"]
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith("csv") or "out" in path.name] == ["out.csv"]
+
+
+def test_a_result_without_a_byte_is_one(program: Program, tmp_path: Path) -> None:
+    tmp_path.joinpath("out.jsonl").write_text("before\n")
+    done = program("-q", "-o", "out.jsonl", "-c", "select 1 where false")
+    assert (done.code, done.err, tmp_path.joinpath("out.jsonl").read_text()) == (0, "", "")
+    done = program("-q", stdin="select 1 where false \\g other.jsonl\n")
+    assert (done.code, done.err, tmp_path.joinpath("other.jsonl").read_text()) == (0, "", "")
+
+
 def test_rows_of_a_result_that_breaks_off_are_taken_back(tmp_path: Path) -> None:
     sink = FileSink(str(tmp_path / "out"))
     sink.write(b"whole\n")

@@ -30,10 +30,12 @@ class FileSink:
     terminal = False
 
     def __init__(self, path: str) -> None:
-        self._name = path
+        self.name = path
         self._temporary: Path | None = None
         self._broken = False
         self._whole = 0
+        self._used = False
+        self._marked = False
         try:
             self._place = Path(path).expanduser()
             self._file = self._open()
@@ -41,7 +43,13 @@ class FileSink:
             self._remove()
             raise _unopened(path, error) from error
 
+    @property
+    def unused(self) -> bool:
+        """Whether a file would be replaced though nothing was written for it."""
+        return self._temporary is not None and not self._used
+
     def write(self, data: bytes) -> None:
+        self._used = True
         try:
             left = memoryview(data)
             while left:
@@ -56,7 +64,8 @@ class FileSink:
         return None
 
     def mark(self) -> None:
-        """What was written so far stays, whatever becomes of the next result."""
+        """What was written so far stays, whatever becomes of the next result; a result may be no bytes at all."""
+        self._used = self._marked = True
         if self._temporary is not None:
             self._whole = self._file.tell()
 
@@ -67,6 +76,7 @@ class FileSink:
         try:
             self._file.seek(self._whole)
             self._file.truncate()
+            self._used = self._marked
         except OSError as error:
             raise self._failed(error) from error
 
@@ -93,7 +103,7 @@ class FileSink:
         given = open_descriptor(self._place)
         if given is not None:
             return given
-        there = _found(self._name, self._place)
+        there = _found(self.name, self._place)
         if there is not None and not stat.S_ISREG(there.st_mode):
             return self._place.open("wb", buffering=0)
         self._place = Path(os.path.realpath(self._place))
@@ -116,7 +126,7 @@ class FileSink:
             scratch().forget(self._temporary)
 
     def _failed(self, error: Exception) -> OutputError:
-        return failed(self._name, error, "what was there before is kept" if self._temporary is not None else "")
+        return failed(self.name, error, "what was there before is kept" if self._temporary is not None else "")
 
 
 def check(path: str) -> None:

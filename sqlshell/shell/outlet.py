@@ -139,10 +139,10 @@ class Outlet:
             elif result.endless is None and isinstance(sink, FileSink):
                 sink.rewind()
             raise
+        if isinstance(sink, FileSink):
+            sink.mark()
         if one_off:
             sink.close()
-        elif isinstance(sink, FileSink):
-            sink.mark()
         self._note_reader(sink, read=summary.complete)
         self.browse = getattr(sink, "browse", False)
         self._tell_shortened(shaped)
@@ -203,13 +203,21 @@ class Outlet:
         chunks = [*writer.begin(columns), *writer.write(batch), *writer.end(summary)]
         return b"".join(chunks).decode("utf-8", "replace")
 
-    def close(self) -> None:
-        """Finish what is redirected. Raises OutputError."""
+    def close(self) -> bool:
+        """Finish what is redirected; False where that is a file that no result was written to. Raises OutputError."""
         for name in list(self._copies):
             self._end_copy(name)
         sink, self._redirected = self._redirected, None
-        if sink is not None:
-            sink.close()
+        return sink is None or self._written(sink)
+
+    def _written(self, sink: Sink) -> bool:
+        """Finish a sink. A file that would have nothing in it stays as it was, which is False. Raises OutputError."""
+        if isinstance(sink, FileSink) and sink.unused:
+            sink.abort()
+            self._diagnostics.warn(f"{sink.name} was not written: no statement gave a result")
+            return False
+        sink.close()
+        return True
 
     def abort(self) -> None:
         """Leave a redirected file as it was before, unless rows of an endless result would be lost."""
@@ -283,7 +291,7 @@ class Outlet:
 
     def _end_copy(self, name: str) -> None:
         if name in self._copies:
-            self._copies.pop(name)[0].close()
+            self._written(self._copies.pop(name)[0])
 
     def _format(self, expanded: bool, by_ending: Format | None) -> Format:
         options = self._session.options
