@@ -49,10 +49,9 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
     """
     match effect:
         case Submit(expanded, output, background, consumer, then, reads):
-            statement = shell.buffer.send(name)
             if reads:
-                shell.buffer.last = statement or shell.buffer.last
-                _refuse_writing(shell.buffer.last.text, name)
+                _refuse_writing(shell.buffer.text, name)
+            statement = shell.buffer.send(name)
             if statement is None and shell.buffer.last_local:
                 show = consumer or partial(shell.outlet.show, expanded=expanded, output=output)
                 # The result itself: what it was made from has another name by now.

@@ -122,6 +122,7 @@ class Shell:
         What is unfinished stays, to go on with the next text, unless it is to be sent without a `;`.
         """
         stop = self.stops and "ON_ERROR_STOP" in self.variables
+        self.buffer.scanner.unfinished.broken = False
         going = await self.run_script([text + "\n"], "", stop=stop, typed=True, send=send)
         while going and self.buffer.edited:
             text, self.buffer.edited = self.buffer.edited, ""
@@ -173,7 +174,7 @@ class Shell:
             at_end = chunk is None
             if chunk is not None:
                 self.buffer.scanner.feed(chunk)
-            elif send or self.buffer.ended():
+            elif (send or self.buffer.ended()) and not (self.at_prompt and self.buffer.scanner.unfinished.broken):
                 self.buffer.scanner.close()
             while items := self.buffer.scanner.read():
                 for number, item in enumerate(items):
@@ -185,6 +186,7 @@ class Shell:
                         self._tell(error, name)
                         if isinstance(error, Unread):
                             return False
+                        self._break_off(item)
                         if isinstance(error, ENDS) or (self.stops if stop is None else stop):
                             ran = await self._look_back()
                             self._leave_out(items[number + 1 + ran :], arriving, name)
@@ -192,6 +194,21 @@ class Shell:
                     if not self._going:
                         return False
         return True
+
+    def _break_off(self, item: Item) -> None:
+        """What failed was a command: the statement that it would have sent goes back to a person, or is given up.
+
+        One that it would have left alone is not sent by the end of the script.
+        """
+        unfinished = self.buffer.scanner.unfinished
+        if not isinstance(item, CommandText) or not unfinished.started:
+            return
+        found = self.commands.get(item.name)
+        if self.at_prompt or found is None or not found.sends_with(item.args):
+            unfinished.broken = True
+        else:
+            self.buffer.scanner.take()
+            self.diagnostics.warn(f"the statement before \\{item.name} was not run")
 
     def _leave_out(self, items: Sequence[Item], arriving: Iterable[str], name: str) -> None:
         waits = name == "stdin"
@@ -282,7 +299,9 @@ class Shell:
 
     async def _item(self, item: Item) -> None:
         if isinstance(item, Statement):
-            if self.flow.active:
+            if self.flow.active and item.broken and not item.terminated:
+                self.diagnostics.warn("the unfinished statement was not run, because a command in it failed")
+            elif self.flow.active:
                 await submit(self, Asked(item, background=item.background))
             elif self.at_prompt:
                 self.diagnostics.say("passed over: \\endif or Ctrl-C ends the \\if")
@@ -331,6 +350,8 @@ class Shell:
         try:
             effect = await self.interruptible(found.run(self, args, item.name), item.name)
         except ShellError:
+            # Before what follows is passed over: \endif goes back to the statement as it is now.
+            self.buffer.scanner.unfinished.broken = self.buffer.scanner.unfinished.started
             if self.flow.depth == depth:
                 self.flow.refuse(found.name)
             raise

@@ -31,7 +31,7 @@ class Statement(Struct, frozen=True):
     `\\;`, `\\:` and `\\\\`, of which it has the second character. `line` (from 1) and `offset` (characters in the whole
     input) are those of the first token. `terminated` is False for what the end of the input ended, `background` is True
     for what ended in `;&`. The first `settled` characters have the values of their variables already; `own` says that
-    none of these values came from a service.
+    none of these values came from a service. `broken` says that a command within it failed.
     """
 
     text: str
@@ -41,6 +41,7 @@ class Statement(Struct, frozen=True):
     background: bool = False
     settled: int = 0
     own: bool = True
+    broken: bool = False
 
 
 class Command(Struct, frozen=True):

@@ -203,7 +203,8 @@ class Scanner:
     def _statement(self, rest: str, *, terminated: bool) -> Statement:
         text = "".join([*self.unfinished.parts, rest]).rstrip(patterns.BLANKS)
         now = self.unfinished
-        statement = Statement(text, now.line, now.offset, terminated, False, min(now.settled, len(text)), now.own)
+        settled = min(now.settled, len(text))
+        statement = Statement(text, now.line, now.offset, terminated, False, settled, now.own, now.broken)
         self._pieces.copies += now.body.copies_in and terminated
         self.unfinished = Unfinished()
         return statement

@@ -23,10 +23,24 @@ class Unfinished:
 
     `line` and `offset` are those of its first token. Its text is `parts`, and then what the scanner has from `taken`
     on. The first `settled` characters have the values of their variables; `own` says that none of these came from a
-    service. `escaped` is a text that is not as it was written, because a `\\;` lost its backslash.
+    service. `escaped` is a text that is not as it was written, because a `\\;` lost its backslash. `broken` says that a
+    command within it failed.
     """
 
-    __slots__ = ("body", "depth", "escaped", "joint", "line", "offset", "own", "parts", "settled", "started", "taken")
+    __slots__ = (
+        "body",
+        "broken",
+        "depth",
+        "escaped",
+        "joint",
+        "line",
+        "offset",
+        "own",
+        "parts",
+        "settled",
+        "started",
+        "taken",
+    )
 
     def __init__(self) -> None:
         self.started = False
@@ -38,6 +52,7 @@ class Unfinished:
         self.escaped = False
         self.settled = 0
         self.own = True
+        self.broken = False
         self.parts: list[str] = []
 
     @property

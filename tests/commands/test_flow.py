@@ -268,3 +268,56 @@ def test_leaving_discards_what_is_unfinished(program: Program) -> None:
     done = program("-q", "--format", "csv", stdin="select 1 as a \\q\nselect 2;")
     assert (done.code, done.out) == (0, "")
     assert "the unfinished statement before it was not run" in done.err
+
+
+FAILING = {
+    "a number that is none": "delete from d \\watch abc",
+    "too few times": "delete from d \\repeat 0",
+    "a word too many": "delete from d \\gset a b",
+    "a prefix too many": "delete from d \\gset :'x \\\\",
+    "no such format": "delete from d \\clip nonsense",
+    "no picture": "delete from d \\chart bar to a.png",
+    "nobody to look": "delete from d \\browse",
+    "it may write": "delete from d \\gdesc",
+    "no such command": "delete from d \\nonsense",
+    "no such file": "delete from d \\i nonsense.sql",
+    "no such variable": "delete from d \\if nonsense\nwhere false\n\\endif",
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_statement_whose_command_failed_never_runs_later(program: Program, tmp_path: Path, name: str) -> None:
+    script = f"create table d as select 1 as a;\n{FAILING[name]}"
+    (tmp_path / "s.sql").write_text(script)
+    ways = ["-f", "s.sql"] if len(name) % 2 else ["-c", script]
+    done = program("-q", "--on-error", "continue", "--format", "csv", *ways, "-c", "from d")
+    assert (done.code, done.out) == (2, "a\n1\n")
+    assert "was not run" in done.err
+
+
+def test_a_statement_whose_command_failed_does_not_join_the_next(program: Program) -> None:
+    script = "select 1 as a \\gset a b\nselect 5 as five;\nselect 6 as six \\watch abc\n"
+    done = program("-q", "--on-error", "continue", "--format", "csv", stdin=script)
+    assert done.out == "five\n5\n"
+    assert [line for line in done.err.splitlines() if "warning" in line] == [
+        "warning: the statement before \\gset was not run",
+        "warning: the statement before \\watch was not run",
+    ]
+
+
+def test_commands_that_are_off_send_nothing(program: Program) -> None:
+    script = "create table d as select 1 as a;\ndelete from d \\g\nselect 2 as b;\nfrom d;\ndelete from d \\x"
+    done = program("-q", "--no-commands", "--on-error", "continue", "--format", "csv", stdin=script)
+    assert done.out == "b\n2\na\n1\n"
+
+
+def test_a_statement_goes_on_behind_a_command_that_failed(program: Program) -> None:
+    done = program(
+        "-q",
+        "--on-error",
+        "continue",
+        "--format",
+        "csv",
+        stdin="select 1 as a\n\\nonsense\n, 2 as b;\n\\echo `false`\nselect 3 as c",
+    )
+    assert (done.code, done.out) == (2, "a,b\n1,2\nc\n3\n")

@@ -37,10 +37,16 @@ class Command(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     group: str = ""
     """The title that `\\?` shows it under."""
+    sends: bool = False
+    """Whether it sends the statement that is being written."""
 
     @property
     def summary(self) -> str:
         return self.help.partition("\n")[0]
+
+    def sends_with(self, text: str) -> bool:
+        """Whether it sends the statement that is being written when that is the rest of its line."""
+        return self.sends and not (text.strip() and self.usage == "[TEXT...]")
 
     async def run(self, port: Port, text: str, typed: str = "") -> Effect | None:
         """Run it with the rest of its line. Raises UsageError for arguments that the usage does not allow."""
@@ -49,11 +55,13 @@ class Command(Struct, frozen=True):
         return await self.body(port, args)
 
 
-def command(name: str, usage: str = "", aliases: tuple[str, ...] = ()) -> Callable[[Body], Command]:
+def command(
+    name: str, usage: str = "", aliases: tuple[str, ...] = (), *, sends: bool = False
+) -> Callable[[Body], Command]:
     """Make a command of a coroutine; registering it is up to whoever lists it."""
 
     def make(body: Body) -> Command:
-        return Command(name, usage, inspect.getdoc(body) or "", body, aliases)
+        return Command(name, usage, inspect.getdoc(body) or "", body, aliases, sends=sends)
 
     return make
 

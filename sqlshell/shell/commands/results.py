@@ -19,7 +19,7 @@ MOST_ROWS = 200_000
 """Rows that are copied or turned at most."""
 
 
-@command("clip", "[FORMAT]")
+@command("clip", "[FORMAT]", sends=True)
 async def clip(port: Port, args: Args) -> Use:
     """Copy a result to the clipboard, as TSV or FORMAT. The terminal does it (OSC 52), over ssh too."""
     form = format_named(args[0] if args else "tsv")
@@ -41,7 +41,7 @@ async def clip(port: Port, args: Args) -> Use:
     return Use(take, lambda: told[-1] if told else None)
 
 
-@command("crosstab", "[ROW] [COLUMN] [VALUE]", aliases=("crosstabview",))
+@command("crosstab", "[ROW] [COLUMN] [VALUE]", aliases=("crosstabview",), sends=True)
 async def turn(port: Port, args: Args) -> Use:
     """Show a result as a cross table. One column's values are rows, a second's columns, a third's cells.
 
@@ -61,7 +61,7 @@ async def turn(port: Port, args: Args) -> Use:
     return Use(take, lambda: turned[-1] if turned else None)
 
 
-@command("chart", "[WORD...]")
+@command("chart", "[WORD...]", sends=True)
 async def draw(port: Port, args: Args) -> Use:
     """Draw a result: \\chart [bar|line|scatter|hist|heat] [X] [Y...] [to FILE.svg]
 
@@ -99,7 +99,7 @@ async def draw(port: Port, args: Args) -> Use:
     return Use(take, lambda: Many(made))
 
 
-@command("browse", aliases=("explore",))
+@command("browse", aliases=("explore",), sends=True)
 async def browse(port: Port, args: Args) -> Use:
     """Walk through a result on the whole screen: search, sort, filter, copy, values in full; ? lists the keys.
 
@@ -111,7 +111,7 @@ async def browse(port: Port, args: Args) -> Use:
     return Use(port.hooks.browse)
 
 
-@command("local", "[TEXT...]")
+@command("local", "[TEXT...]", sends=True)
 async def local(port: Port, args: Args) -> LocalSql:
     """Run SQL of DuckDB on the last results, here: \\local select city, sum(n) from _ group by all
 

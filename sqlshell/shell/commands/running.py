@@ -16,7 +16,7 @@ LONGEST_VALUE = 1 << 20
 """Characters of a value that \\gset takes."""
 
 
-@command("g", "[FILE...]")
+@command("g", "[FILE...]", sends=True)
 async def go(port: Port, args: Args) -> Effect:
     """Run a statement, as ; does. With a name, its result goes to that file, or with | to a command.
 
@@ -26,7 +26,7 @@ async def go(port: Port, args: Args) -> Effect:
     return Submit(output=_output(port, args))
 
 
-@command("gx", "[FILE...]", aliases=("G",))
+@command("gx", "[FILE...]", aliases=("G",), sends=True)
 async def go_expanded(port: Port, args: Args) -> Submit:
     """Run a statement and show its rows as records."""
     return Submit(expanded=True, output=_output(port, args))
@@ -39,7 +39,7 @@ def _output(port: Port, args: Args) -> str:
     return output
 
 
-@command("bg")
+@command("bg", sends=True)
 async def go_background(port: Port, args: Args) -> Submit:
     """Run a statement in the background, as ;& does.
 
@@ -47,7 +47,7 @@ async def go_background(port: Port, args: Args) -> Submit:
     return Submit(background=True)
 
 
-@command("gset", "[PREFIX]")
+@command("gset", "[PREFIX]", sends=True)
 async def go_set(port: Port, args: Args) -> Submit:
     """Run a statement and keep its one row in variables. They are named PREFIX and the column's name.
 
@@ -73,7 +73,7 @@ async def go_set(port: Port, args: Args) -> Submit:
     return Submit(consumer=take)
 
 
-@command("gexec")
+@command("gexec", sends=True)
 async def go_execute(port: Port, args: Args) -> Submit:
     """Run a statement, then each value of its result. The values run as statements, row by row; NULLs are skipped.
 
@@ -90,7 +90,7 @@ async def go_execute(port: Port, args: Args) -> Submit:
     return Submit(consumer=take, then=lambda: Execute(texts))
 
 
-@command("gdesc")
+@command("gdesc", sends=True)
 async def go_describe(port: Port, args: Args) -> Submit:
     """Show the columns and types of a statement's result. Its rows are not shown.
 
@@ -112,7 +112,7 @@ async def go_describe(port: Port, args: Args) -> Submit:
     return Submit(consumer=take, then=then, reads=True)
 
 
-@command("watch", "[SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]")
+@command("watch", "[SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]", sends=True)
 async def watch(port: Port, args: Args) -> Again:
     """Run a statement every 2 SECONDS until Ctrl-C. Also until c TIMES, or fewer than m ROWS.
 
@@ -139,7 +139,7 @@ async def watch(port: Port, args: Args) -> Again:
     return Again(seconds, times, least)
 
 
-@command("repeat", "TIMES [SECONDS]")
+@command("repeat", "TIMES [SECONDS]", sends=True)
 async def repeat(port: Port, args: Args) -> Again:
     """Run a statement so many TIMES, SECONDS (0) apart. Each result is shown as if it was run alone."""
     try:
