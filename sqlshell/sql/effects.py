@@ -78,8 +78,8 @@ def _effects(part: list[Token]) -> Effects:
     first = said[0] if said else ""
     if first == "EXPLAIN":
         rest = _explained(part)
-        if "ANALYZE" not in said[1:6]:
-            return Effects(not reads(part), ("EXPLAIN",))
+        if not {"ANALYZE", "ANALYSE"} & {token.word for token in part[: len(part) - len(rest)]}:
+            return Effects(False, ("EXPLAIN",))
         # The statement runs: what asks about it asks about this.
         return Effects(True, (*(_effects(rest).names if rest else ()), "EXPLAIN", "EXPLAIN ANALYZE"))
     verb = verb_of(part)
@@ -95,6 +95,12 @@ def _effects(part: list[Token]) -> Effects:
     if verb == "COPY":
         out = "TO" in _outside(part)
         return Effects(True, ("COPY", "COPY TO" if out else "COPY FROM"))
+    if first == "CREATE" and said[1:3] == ["OR", "REPLACE"]:
+        # What stood under that name is gone, as after DROP.
+        verbs = ("DROP", "CREATE", "CREATE OR REPLACE")
+        return Effects(True, tuple(name for verb in verbs for name in _named(verb, said[1:])))
+    if first == "TRUNCATE":
+        return Effects(True, ("DELETE", "DELETE WITHOUT WHERE", *_named(first, said[1:])))
     if first in _OBJECTS:
         return Effects(True, _named(first, said[1:]))
     if reads(part):
@@ -110,7 +116,7 @@ def _explained(part: list[Token]) -> list[Token]:
     for number, token in enumerate(part[1:], 1):
         if token.kind == "sign" and token.text in "()":
             depth += 1 if token.text == "(" else -1
-        elif not depth and token.word not in {"ANALYZE", "VERBOSE"}:
+        elif not depth and token.word not in {"ANALYZE", "ANALYSE", "VERBOSE"}:
             return part[number:]
     return []
 

@@ -13,6 +13,7 @@ from sqlshell.sql.tokens import Token, tokens
 
 READS: Final = frozenset(
     {"SELECT", "VALUES", "FROM", "TABLE", "SHOW", "LIST", "DESCRIBE", "DESC", "PRINT", "SUMMARIZE"}
+    | {"PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"}
 )
 _WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "INTO"})
 _IN_WITH: Final = frozenset({"AS", "NOT", "MATERIALIZED", "SEARCH", "CYCLE", "USING"})
@@ -74,9 +75,16 @@ def _writes(given: list[Token]) -> bool:
             word in _WRITES
             and not (before is not None and before.text in {".", "AS", "as"})
             and follows not in {"(", "."}
+            and not (word == "INTO" and _names_columns(given, number))
         ):
             return True
     return False
+
+
+def _names_columns(given: list[Token], number: int) -> bool:
+    """Whether an INTO is that of UNPIVOT … INTO NAME a VALUE b."""
+    words = [token.word for token in given[number + 1 : number + 4]]
+    return len(words) == 3 and words[0] == "NAME" and words[1] != "FROM" and words[2] == "VALUE"
 
 
 def _after_with(given: list[Token]) -> str:

@@ -42,6 +42,25 @@ def test_what_becomes_of_a_statement(sql: str, kind: str, read_only: str, confir
     assert everything == ("allowed" if read_only == "allowed" else "asked")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "sql", "expected"),
+    [
+        ("DELETE WITHOUT WHERE", "truncate t", "asked"),
+        ("DELETE WITHOUT WHERE", "truncate table t", "asked"),
+        ("DELETE", "truncate t", "asked"),
+        ("DELETE WITHOUT WHERE", "create or replace table t as select 1", "allowed"),
+        ("DROP", "create or replace table t as select 1", "asked"),
+        ("DROP TABLE", "create or replace table t as select 1", "asked"),
+        ("DROP TABLE", "create or replace view v as select 1", "allowed"),
+        ("CREATE TABLE", "create or replace table t as select 1", "asked"),
+        ("DROP", "truncate t", "allowed"),
+        ("TRUNCATE", "delete from t", "allowed"),
+    ],
+)
+def test_what_takes_data_away_by_another_name_is_asked_about(pattern: str, sql: str, expected: str) -> None:
+    assert outcome(Policy(confirm=(pattern,)), sql) == expected
+
+
 def test_the_table_is_as_long_as_promised() -> None:
     assert len(list(rows())) >= 120
 

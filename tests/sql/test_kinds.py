@@ -47,6 +47,8 @@ from sqlshell.sql.tokens import tokens
         ("with a as (select 1) insert into t select * from a", "INSERT", False),
         ("with a as (delete from t returning *) select * from a", "SELECT", False),
         ("with a as (select 1) update t set b = 1", "UPDATE", False),
+        ("pivot t on a using count(*)", "PIVOT", True),
+        ("with p as (from t) unpivot p on a into name n value v", "UNPIVOT", True),
         ("insert into t select 1", "INSERT", False),
         ("create table t as select 1", "CREATE", False),
         ("copy t to 'x'", "COPY", False),
