@@ -209,3 +209,24 @@ def test_a_connection_is_kept_until_the_next_one_answers(
     assert f"the connection to work ({served.url}) is kept" in found.err
     assert "now on" not in found.err
     assert found.out == "a\n7\n", found.err
+
+
+@pytest.mark.parametrize(
+    ("part", "state", "back"),
+    [("database", "3D002", "local"), ("schema", "3D003", "main"), ("role", "3D001", "owner"), ("store", "3D006", "")],
+)
+def test_a_part_that_is_not_there_does_not_become_another(
+    program: Program, env: dict[str, str], part: str, state: str, back: str
+) -> None:
+    script = "select 1 as a;\n\\dt\nselect 2 as b;\ncreate table wrong_place (x int);\n\\context\n"
+    script += f"use {part} {back};\nselect 3 as c;\n" if back else f"\\context set {part} ''\nselect 3 as c;\n"
+    by_flag = program("work", f"--{part}", "nope", "--on-error", "continue", "--format", "csv", stdin=script, env=env)
+    asked = f"select 0 as a;\n\\context set {part} nope\n" + script
+    by_command = program("work", "--on-error", "continue", "--format", "csv", stdin=asked, env=env)
+    for found, said, source in ((by_flag, "c\n3\n", "flag"), (by_command, "a\n0\nc\n3\n", "\\context set")):
+        assert (found.code, found.out) == (1, said), found.err
+        assert found.err.count(state) == 4, found.err
+        assert f"\\context set {part} NAME" in found.err
+        assert [part, "nope", *source.split()] in [line.split() for line in found.err.splitlines()]
+    looked = program("work", "-c", "\\dt wrong_place", env=env)
+    assert "wrong_place" not in looked.out

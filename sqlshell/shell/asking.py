@@ -61,4 +61,5 @@ async def told(asker: Asker, *statements: str) -> tuple[list[Column], Rows]:
     for sql in statements[:-1]:
         with contextlib.suppress(StatementError):
             return await told(asker, sql)
-    return await asked(asker.service.statements, statements[-1], asker.session.context, asker.session.adopt)
+    with asker.session.asking():
+        return await asked(asker.service.statements, statements[-1], asker.session.context, asker.session.adopt)

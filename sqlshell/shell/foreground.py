@@ -110,7 +110,8 @@ class Foreground:
 
         at_hand = sent is not None and sent.at_hand
         try:
-            await self._wait(results, asked.sql, context, show or self._outlet.show, quiet=quiet, at_hand=at_hand)
+            with self._session.asking():
+                await self._wait(results, asked.sql, context, show or self._outlet.show, quiet=quiet, at_hand=at_hand)
         except StatementError as error:
             self._session.transaction.ended(asked.sql, error)
             raise

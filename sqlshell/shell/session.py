@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sqlshell.context import SessionContext
+from sqlshell.errors import StatementError
+from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.output.formats import Role
 from sqlshell.result import Endless
@@ -16,6 +20,17 @@ from sqlshell.shell.transaction import Transaction
 EMBEDDED_ROW_LIMIT = 10_000
 PROMPT_MAXWIDTH = 200
 """Cells of a value that a person at a prompt is shown."""
+
+
+_NOT_THERE = {
+    sqlstate.NO_ROLE: "role",
+    sqlstate.NO_DATABASE: "database",
+    sqlstate.NO_SCHEMA: "schema",
+    sqlstate.NO_ORGANIZATION: "organization",
+    sqlstate.NO_STORE: "store",
+    sqlstate.NO_COMPUTE_POOL: "compute_pool",
+}
+"""The part of the context that a failure says is not there."""
 
 
 def _ignore(*_: object) -> None:
@@ -125,3 +140,23 @@ class Session(Struct):
         before, self.context = dict(self.context.parts()), adopted
         self.changed |= {name for name, value in self.context.parts() if value != before[name] and before[name]}
         self.sources |= {name: "echo" for name, value in self.context.parts() if value != before[name]}
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """Around a statement: where it fails, the parts of the context that were set before it stay as they were.
+
+        The echo of a failure tells where the service's session is. A database that was asked for and is not there must
+        not become another one, in which the next statement would run.
+        """
+        before, sources = self.context, dict(self.sources)
+        try:
+            yield
+        except StatementError as error:
+            kept = {name: value for name, value in before.parts() if value}
+            self.context = replace(self.context, **kept)
+            self.sources |= {name: sources[name] for name in kept if name in sources}
+            self.changed -= kept.keys()
+            part = _NOT_THERE.get(error.where.sql_state, "")
+            if kept.get(part) and f"'{kept[part]}'" in error.message and not error.hint:
+                error.hint = f"USE {part.upper()} NAME, or \\context set {part} NAME, chooses another"
+            raise

@@ -13,7 +13,7 @@ from sqlshell.client.watch import Submission, Takes
 from sqlshell.errors import ShellError, StatementError, Unreadable, Where
 from sqlshell.interface import sqlstate
 from sqlshell.shell.port import Consumer
-from sqlshell.sql.kinds import reads_only
+from sqlshell.sql.kinds import leaves, reads_only
 from sqlshell.sql.scanner import Statement, copies_in
 from sqlshell.sql.scripts import split
 
@@ -93,7 +93,8 @@ async def _one(shell: Shell, asked: Asked) -> None:
 async def _run(shell: Shell, submission: Submission, asked: Asked, sent: Takes | None = None) -> None:
     """Wait for it, and keep what the next statements may ask about it; `sent` has it where it was sent with others."""
     failure: ShellError | None = None
-    context = shell.session.context
+    # What a USE leaves may be what is not there.
+    context = replace(shell.session.context, **dict.fromkeys(leaves(submission.sql), ""))
     shell.session.rows = None
     show = asked.consumer or partial(shell.outlet.show, expanded=asked.expanded, output=asked.output)
     show = shell.past.noting(show, shell.service.statements, shell.session, submission.row_limit)

@@ -6,6 +6,7 @@ ANALYZE, a common table expression with INSERT, UPDATE, DELETE or MERGE in it.
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import Final
 
@@ -18,6 +19,26 @@ READS: Final = frozenset(
 _WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "INTO"})
 _IN_WITH: Final = frozenset({"AS", "NOT", "MATERIALIZED", "SEARCH", "CYCLE", "USING"})
 _STEPS: Final = frozenset({"NEXTVAL", "SETVAL"})
+
+_MAY_USE: Final = re.compile(r"\s*(?:USE\b|--|/\*)", re.IGNORECASE)
+_LEAVES: Final = {
+    "ORGANIZATION": ("organization", "database", "schema", "store", "compute_pool"),
+    "ROLE": ("role",),
+    "DATABASE": ("database", "schema"),
+    "SCHEMA": ("schema",),
+    "STORE": ("store",),
+    "COMPUTE_POOL": ("compute_pool",),
+}
+
+
+def leaves(sql: str) -> tuple[str, ...]:
+    """The parts of the context that a USE replaces; without a kind it names a database, a schema, or both."""
+    if not _MAY_USE.match(sql):
+        return ()
+    said = [token.word for token in islice(tokens(sql), 3)]
+    if not said or said[0] != "USE":
+        return ()
+    return _LEAVES.get(said[1] if len(said) == 3 else "", _LEAVES["DATABASE"])
 
 
 def verb(sql: str) -> str:

@@ -73,7 +73,8 @@ PARTS = tuple(name for name, _ in SessionContext().parts())
 async def show_context(port: Port, args: Args) -> Say:
     """Show the service and the context, or set a part. Each stands with its source; reset undoes one or all.
 
-    \\context set schema sales; \\context reset schema; \\context reset. What the service echoes is still the truth."""
+    \\context set schema sales; \\context reset schema; \\context reset. The service's answers change it,
+    as after USE; a statement that failed changes no part that was set."""
     session = port.session
     if args and args[0] == "set":
         if len(args) < 3:
