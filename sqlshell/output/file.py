@@ -137,9 +137,9 @@ def check(path: str) -> None:
             return
         there = _found(path, place)
         if there is None or stat.S_ISREG(there.st_mode):
-            folder = os.path.dirname(os.path.realpath(place))
+            folder = Path(os.path.realpath(place)).parent
+            folder.stat()
             if not os.access(folder, os.W_OK | os.X_OK):
-                os.stat(folder)
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except (OSError, RuntimeError, ValueError) as error:
         raise _unopened(path, error) from error

@@ -26,8 +26,8 @@ _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 Runner = Callable[[str], str]
 
 
-def words(text: str, values: Mapping[str, str], run: Runner | None = None, *, names: bool = False) -> list[str]:
-    """The words of a command's line; in those that are `names` the double quotes stay, for they are part of a name.
+def words(text: str, values: Mapping[str, str], run: Runner | None = None, *, quotes: bool = False) -> list[str]:
+    """The words of a command's line; with `quotes` the double quotes stay, as part of a name or of SQL.
 
     Raises UsageError for a quote that is not closed and a command that fails.
     """
@@ -51,7 +51,7 @@ def words(text: str, values: Mapping[str, str], run: Runner | None = None, *, na
             current = None
             continue
         said = _said(part, values, run or output_of)
-        current = [*(current or []), f'"{said}"' if names and part["double"] is not None else said]
+        current = [*(current or []), f'"{said}"' if quotes and part["double"] is not None else said]
     return found if current is None else [*found, "".join(current)]
 
 

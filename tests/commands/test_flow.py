@@ -87,6 +87,18 @@ def test_every_way_of_running(program: Program, tmp_path: Path, way: str) -> Non
     assert (done.code, done.out) == (0, "a\n4\n")
 
 
+def test_double_quotes_stay_in_values_and_not_around_file_names(program: Program, tmp_path: Path) -> None:
+    tmp_path.joinpath("t.csv").write_text("A b\nX\n")
+    tmp_path.joinpath("my file.sql").write_text("select :c as low from t;\n")
+    script = (
+        '\\set c lower("A b")\n\\echo "a  b" :c\n\\qecho "q"\n\\warn "w  x"\n.print "p  p"\n\\i "my file.sql"\n'
+        '\\n+ kept select "A b" from t\n\\n kept\n'
+    )
+    done = program("t.csv", "-q", "--format", "csv", stdin=script)
+    assert done.out == '"a  b" lower("A b")\n"q"\np  p\nlow\nx\nA b\nX\n'
+    assert done.err == '"w  x"\nkept as kept\n'
+
+
 def test_a_script_may_ask(program: Program) -> None:
     assert program("-q", stdin="\\prompt a b c\n").code == 2
 

@@ -39,8 +39,9 @@ def manual() -> str:
         "`FILE...` may be `|command`. `PATTERN` is a name or a pattern as in psql: `*` and `?` stand for any "
         "characters and for one, `schema.name` and `database.schema.name` look elsewhere, and what is in "
         '`"double quotes"` is meant exactly. '
-        "Other arguments are read by psql's rules: 'single quotes' with C's escapes, "
-        '"double quotes", `` `command` ``, and `:x`, `:\'x\'`, `:"x"`, `:{?x}` for variables.',
+        "Other arguments are read by psql's rules: 'single quotes' with C's escapes, `` `command` ``, and `:x`, "
+        '`:\'x\'`, `:"x"`, `:{?x}` for variables. "Double quotes" hold blanks together; they are part of a `VALUE` '
+        "that may stand several times and of the text of `\\prompt`, as in psql, and of no other argument.",
     ]
     for title, commands in GROUPS:
         parts.append(f"## {title}")

@@ -1,19 +1,23 @@
 """A backslash command: a coroutine `(port, args) -> effect`, whose docstring is its help and whose usage is its parser.
 
 A usage is words: `FILE` is required, `[FILE]` may be left out, `[on|off]` is one of those words, `WORD...` is any
-number of words, `PATTERN` a name with its quotes or a pattern for names, `[TEXT...]` is the rest of the line as it
-stands, and so is a `|command` in the place of `FILE...`.
+number of words, `PATTERN` a name with its quotes or a pattern for names, `VALUE...` and `TEXT` are words with their
+double quotes, `[TEXT...]` is the rest of the line as it stands, and so is a `|command` in the place of `FILE...`.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final
 
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.port import Effect, Port
+
+KEEP_QUOTES: Final = frozenset({"PATTERN", "[PATTERN]", "[VALUE...]", "[TEXT]"})
+"""Words of usages whose double quotes are part of the value, as psql keeps them."""
 
 
 class Args(list[str]):
@@ -50,8 +54,9 @@ class Command(Struct, frozen=True):
 
     async def run(self, port: Port, text: str, typed: str = "") -> Effect | None:
         """Run it with the rest of its line. Raises UsageError for arguments that the usage does not allow."""
-        args = parse(self.name, self.usage, text, port.variables)
-        args.name = typed or self.name
+        name = typed or self.name
+        args = parse(self.name, self.usage, text, port.variables, foreign=name[0] in ".!" and len(name) > 1)
+        args.name = name
         return await self.body(port, args)
 
 
@@ -93,8 +98,11 @@ def _shown(name: str) -> str:
     return name if name[:1] in {".", "!"} and len(name) > 1 else f"\\{name}"
 
 
-def parse(name: str, usage: str, text: str, values: Mapping[str, str]) -> Args:
-    """The arguments in `text` by `usage`, with the values of variables. Raises UsageError that shows the usage."""
+def parse(name: str, usage: str, text: str, values: Mapping[str, str], *, foreign: bool = False) -> Args:
+    """The arguments in `text` by `usage`, with the values of variables. Raises UsageError that shows the usage.
+
+    Those of a `foreign` command, `.print` or `!print`, have no double quotes left.
+    """
     hint = f"usage: \\{name} {usage}".rstrip()
     wanted = usage.split()
     last = wanted[-1].strip("[]") if wanted else ""
@@ -105,7 +113,7 @@ def parse(name: str, usage: str, text: str, values: Mapping[str, str]) -> Args:
             raise UsageError(f"\\{name} needs {wanted[-1]}", hint)
         return Args([text] if text else [])
     try:
-        given = _words(text, values, names=last == "PATTERN")
+        given = _words(text, values, quotes=not foreign and not KEEP_QUOTES.isdisjoint(usage.split()))
     except UsageError as error:
         raise UsageError(f"\\{name}: {error.message}", error.hint or hint) from None
     if len(given) > len(wanted) and not (last.endswith("...") and last != "FILE..."):
@@ -124,9 +132,9 @@ def parse(name: str, usage: str, text: str, values: Mapping[str, str]) -> Args:
     return Args(given)
 
 
-def _words(text: str, values: Mapping[str, str], *, names: bool) -> list[str]:
+def _words(text: str, values: Mapping[str, str], *, quotes: bool) -> list[str]:
     if not any(char in text for char in "'\"`:"):
         return text.split()
     from sqlshell.shell.lexing import words
 
-    return words(text, values, names=names)
+    return words(text, values, quotes=quotes)

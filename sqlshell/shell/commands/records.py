@@ -30,7 +30,7 @@ async def named(port: Port, args: Args) -> Effect | None:
     return Execute([item.text for item in split(text, commands=False) if isinstance(item, Statement)], own=True)
 
 
-@command("n+", "NAME [WORD...]")
+@command("n+", "NAME [VALUE...]")
 async def keep(port: Port, args: Args) -> Effect | None:
     """Give a name to a statement: that being written, the last one, or the words after the name.
 

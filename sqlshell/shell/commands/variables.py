@@ -15,7 +15,9 @@ from sqlshell.shell.variables import switch
 async def set_variable(port: Port, args: Args) -> Print | None:
     """Show the variables, or give one its value: \\set limit 10, then select … limit :limit;
 
-    Several words are joined. :'name' is the value as a string, :"name" as a name, :{?name} says whether it is set."""
+    Several words are joined, and double quotes stay.
+
+    :'name' is the value as a string, :"name" as a name, :{?name} says whether it is set."""
     if not args:
         lines = [f"{name} = {_quoted(value)}" for name, value in sorted(port.variables.items())]
         return Print("".join(f"{line}\n" for line in lines))
@@ -73,19 +75,19 @@ async def end(port: Port, args: Args) -> None:
     port.flow.end()
 
 
-@command("echo", "[WORD...]", aliases=(".print", "!print"))
+@command("echo", "[VALUE...]", aliases=(".print", "!print"))
 async def echo(port: Port, args: Args) -> Print:
     """Print words, and values of variables, on stdout; -n first ends no line."""
     return Print(_line(args))
 
 
-@command("qecho", "[WORD...]")
+@command("qecho", "[VALUE...]")
 async def echo_to_output(port: Port, args: Args) -> Print:
     """As \\echo, but where results go: to the file of \\o."""
     return Print(_line(args), with_results=True)
 
 
-@command("warn", "[WORD...]")
+@command("warn", "[VALUE...]")
 async def warn(port: Port, args: Args) -> Say:
     """As \\echo, but on stderr."""
     return Say(_line(args).removesuffix("\n"))
