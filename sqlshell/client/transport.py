@@ -82,6 +82,7 @@ class Transport:
         self._renew = renew
         self._refused = refused or renew
         self._renewing = asyncio.Lock()
+        self._renewals = 0
         self._known = self.inside = dial is not None
         self.extensions: frozenset[str] = frozenset()
         """What the service said that it has beyond the interface (`Sqlshell-Extensions`)."""
@@ -184,10 +185,17 @@ class Transport:
         await self._client.aclose()
 
     async def _take_new(self, renew: Renew, used: str) -> bool:
-        """Have another token than the one that was used; False where there is none. Requests side by side ask once."""
+        """Have another token than the one that was used; False where there is none.
+
+        Requests side by side ask once, whether there was an answer or not.
+        """
+        before = self._renewals
         async with self._renewing:
-            if self._token == used:
-                token = _checked(await renew())
+            if self._token == used and self._renewals == before:
+                try:
+                    token = _checked(await renew())
+                finally:
+                    self._renewals += 1
                 self.trace.hide(token)
                 self._token = token or used
             return self._token != used

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from io import FileIO
 from typing import cast
 
@@ -13,6 +16,39 @@ from sqlshell.errors import OutputError
 
 STOP_SECONDS = 2.0
 """How long a command may take to end when it is asked to."""
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Lend the terminal to a program: Ctrl-C is that program's alone, and the modes that it leaves are put back.
+
+    To be used from the main thread. A handler that does nothing is not inherited, as an ignored signal would be.
+    """
+    wakeup, before = signal.set_wakeup_fd(-1), signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        with _modes_kept():
+            yield
+    finally:
+        # None is a handler that was not made in Python; it cannot be put back.
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+
+
+@contextlib.contextmanager
+def _modes_kept() -> Iterator[None]:
+    if os.name != "posix" or not sys.stdin.isatty():
+        yield
+        return
+    import termios
+
+    descriptor = sys.stdin.fileno()
+    modes = termios.tcgetattr(descriptor)
+    try:
+        yield
+    finally:
+        # What a signal ended before it could do so itself leaves them as they were for its keys.
+        with contextlib.suppress(OSError, termios.error):
+            termios.tcsetattr(descriptor, termios.TCSANOW, modes)
 
 
 class Closed(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from sqlshell.errors import OutputError
 from sqlshell.output.command import Closed
@@ -12,6 +12,9 @@ from sqlshell.output.formats import Summary, Writer
 from sqlshell.output.names import renamed
 from sqlshell.output.sink import Sink
 from sqlshell.result import Batch, Partitions, Result
+
+LARGE = 1 << 20
+"""Bytes that are written at once."""
 
 SETTLE_SECONDS = 0.1
 """How long a writer may hold rows back."""
@@ -97,16 +100,36 @@ class _Coming:
 
 
 async def _put(sink: Sink, chunks: Iterable[bytes], *, apart: bool = False) -> bytes:
-    """Write them; the last byte of them."""
-    data = b"".join(chunks)
-    if not data:
-        return b""
-    if sink.blocking or apart:
-        # A pager that nobody scrolls must not stop the event loop.
-        await asyncio.to_thread(sink.write, data)
-    else:
-        sink.write(data)
-    return data[-1:]
+    """Write them, small ones together; the last byte of them."""
+    last = b""
+    for data in _gathered(chunks):
+        if sink.blocking or apart:
+            # A pager that nobody scrolls must not stop the event loop.
+            await asyncio.to_thread(sink.write, data)
+        else:
+            sink.write(data)
+        last = data[-1:]
+    return last
+
+
+def _gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in larger chunks, none of them empty; a large chunk is not copied."""
+    held: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        if len(chunk) >= LARGE:
+            if held:
+                yield b"".join(held)
+                held, size = [], 0
+            yield chunk
+            continue
+        held.append(chunk)
+        size += len(chunk)
+        if size >= LARGE:
+            yield b"".join(held)
+            held, size = [], 0
+    if size:
+        yield b"".join(held)
 
 
 async def _finish(sink: Sink) -> None:

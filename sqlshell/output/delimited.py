@@ -7,7 +7,7 @@ goes through untouched, which most do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlshell.errors import UsageError
 from sqlshell.output.formats import Summary, WriterOptions
@@ -20,12 +20,20 @@ Values = Sequence[str | None]
 _QUOTED = re.compile('[",\r\n]')
 _ESCAPED = re.compile("[\\\\\t\r\n]")
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\r": "\\r", "\n": "\\n"}
+PIECE = 1 << 20
+"""Characters that are encoded at once."""
 COPY_END = "\\."
 """Alone on a line it ends PostgreSQL's COPY, unless it is quoted."""
 
 
 def encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+def encoded(text: str) -> Iterator[bytes]:
+    """A text that may be enormous, in pieces."""
+    for start in range(0, len(text), PIECE):
+        yield encode(text[start : start + PIECE])
 
 
 class CsvWriter:

@@ -6,16 +6,13 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import IO, Any, BinaryIO
+from typing import IO, BinaryIO
 
 from sqlshell.errors import OutputError
 from sqlshell.output.cells import cells
-from sqlshell.output.command import Closed, Command
+from sqlshell.output.command import Closed, Command, undisturbed
 from sqlshell.output.sink import StreamSink
 from sqlshell.scratch import scratch
 
@@ -27,6 +24,9 @@ BROWSE = "B"
 """The key in less that opens the result in the explorer: less ends with its code (less 582 and later)."""
 NOT_STARTED = frozenset({126, 127})
 """What a shell ends with when there is no such command."""
+
+_SIMPLE = re.compile(r"[\w./+-]+( [\w./+-]+)*")
+"""A command that the shell may put in its own place, so that what ends the shell ends the pager."""
 
 _PAINT = re.compile(rb"\x1b\[[0-9;]*m")
 PIPE_HOLDS = 1 << 20
@@ -47,7 +47,7 @@ class ScreenSink:
         self._held = b""
         self._unread = b""
         self._pager: Command | None = None
-        self._restore: Callable[[], None] | None = None
+        self._lent = contextlib.ExitStack()
         self._through = not self._command
         self._keys: IO[str] | None = None
         self.waited = 0.0
@@ -105,15 +105,15 @@ class ScreenSink:
 
     def _start(self, command: str) -> None:
         held, self._held = self._held, b""
+        self._lent.enter_context(undisturbed())
         try:
-            self._pager = Command(command, self._environment(command))
+            started = f"exec {command}" if _SIMPLE.fullmatch(command) else command
+            self._pager = Command(started, self._environment(command))
         except OutputError:
+            self._lent.close()
             self._through = True
             self._plain.write(held)
             return
-        # Ignored only now: the pager would inherit it.
-        before: Any = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self._restore = lambda: _handle(before)
         self._feed(held)
 
     def _feed(self, data: bytes) -> None:
@@ -162,14 +162,7 @@ class ScreenSink:
         self._pager = None
         if self._keys is not None:
             self._keys.close()
-        restore, self._restore = self._restore, None
-        if restore is not None:
-            restore()
-
-
-def _handle(before: Callable[[int, FrameType | None], object] | int | None) -> None:
-    # None is a handler that was not made in Python; it cannot be put back.
-    signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+        self._lent.close()
 
 
 def screen_lines(data: bytes, width: int, enough: int) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlshell.output.cells import lines_of, printable
 from sqlshell.output.columns import Align, Cells, justify, prepare
-from sqlshell.output.delimited import Values, encode
+from sqlshell.output.delimited import Values, encoded
 from sqlshell.output.formats import Role, Summary, WriterOptions
 from sqlshell.output.styles import Edge, Line, Style, style_named
 from sqlshell.result import Batch, Column, Rows
@@ -61,12 +62,12 @@ class TableWriter:
         if self._drawn:
             return []
         columns = self._prepared(sample)
-        return [*self._head(columns), *self._draw(columns)]
+        self._measure(columns)
+        return itertools.chain(self._head(), self._draw(columns))
 
     def end(self, summary: Summary) -> Iterable[bytes]:
-        chunks = list(self.settle())
-        below = self._line("linebelow", self._style.below)
-        return [*chunks, encode(below)] if below else chunks
+        yield from self.settle()
+        yield from encoded(self._line("linebelow", self._style.below))
 
     def _prepared(self, rows: Rows) -> list[Drawn]:
         return [(values, prepare(values, self._null)) for values in zip(*rows, strict=True)]
@@ -74,22 +75,24 @@ class TableWriter:
     def _rows(self, rows: Rows) -> Iterable[bytes]:
         return self._draw(self._prepared(rows)) if rows and self._names else []
 
-    def _head(self, columns: Sequence[Drawn]) -> Iterable[bytes]:
+    def _measure(self, columns: Sequence[Drawn]) -> None:
         self._drawn = True
         names = [Cells([name], False, [0]) for name in self._names]
         self._widths = [name.width + self._style.minimum if self._show_header else 0 for name in names]
         for number, (_, column) in enumerate(columns):
             self._widths[number] = max(self._widths[number], column.width)
-        text = self._line("lineabove", self._style.above)
-        if self._show_header:
-            names_lines = [lines_of(name) for name in self._names]
-            text += self._tall(names_lines, self._style.header, ["header"] * len(names)) + "\n"
-            text += self._line("linebelowheader", self._style.below_header)
-        return [encode(text)] if text else []
 
-    def _draw(self, columns: Sequence[Drawn]) -> Iterable[bytes]:
+    def _head(self) -> Iterator[bytes]:
+        yield from encoded(self._line("lineabove", self._style.above))
+        if self._show_header:
+            names = [lines_of(name) for name in self._names]
+            yield from encoded(self._tall(names, self._style.header, ["header"] * len(names)))
+            yield b"\n"
+            yield from encoded(self._line("linebelowheader", self._style.below_header))
+
+    def _draw(self, columns: Sequence[Drawn]) -> Iterator[bytes]:
         if not columns:
-            return []
+            return
         begin, separator, end = self._style.row
         pad = " " * self._style.padding
         justified = [
@@ -107,9 +110,11 @@ class TableWriter:
             roles: list[Role | None] = ["null" if values[number] is None else None for values, _ in columns]
             drawn[number] = self._tall(lines, self._style.row, roles)
         line = self._line("linebetweenrows", self._style.between)
-        first = line if self._any else ""
+        if self._any:
+            yield from encoded(line)
         self._any = True
-        return [encode(first + f"\n{line}".join(drawn) + "\n")]
+        yield from encoded(f"\n{line}".join(drawn))
+        yield b"\n"
 
     def _painted(self, column: int, values: Values, texts: list[str]) -> list[str]:
         paint = self._paint

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import shutil
-import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 from sqlshell.errors import UsageError
+from sqlshell.output.command import undisturbed
 from sqlshell.scratch import scratch
 
 
@@ -19,23 +17,12 @@ def edit_file(path: str) -> None:
     """Open a file and wait until the editor ends. Raises UsageError."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        with _undisturbed():
+        with undisturbed():
             done = subprocess.run([*shlex.split(editor), str(Path(path).expanduser())], check=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"the editor {editor!r} cannot be started: {error}", "EDITOR names one") from None
     if done.returncode:
         raise UsageError(f"the editor ended with code {done.returncode}", "what it left was not taken")
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Ctrl-C is the editor's alone: neither now nor later does it interrupt the shell."""
-    wakeup, before = signal.set_wakeup_fd(-1), signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
 
 
 def edited(text: str, path: str = "") -> str:

@@ -360,7 +360,8 @@ class Foreground:
 
     def _left(self, running: Running) -> Interrupted:
         """The person, or a script's patience, stopped waiting."""
-        self.left_at = time.monotonic()
+        if not self.patient:
+            self.left_at = time.monotonic()
         name = running.statement_id
         if not name:
             return Interrupted("interrupted before the service had answered", "it may have taken the statement")

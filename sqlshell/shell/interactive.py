@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 import hashlib
 import os
 import re
-import signal
 import sys
 import termios
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -39,6 +37,7 @@ from sqlshell.shell.prompt.completer import ShellCompleter
 from sqlshell.shell.prompt.continuation import Continuations
 from sqlshell.shell.prompt.highlight import LineLexer
 from sqlshell.shell.prompt.history import FileHistory
+from sqlshell.shell.prompt.interrupts import heard, typed_behind
 from sqlshell.shell.prompt.keys import Sending, bindings, with_alt_enter
 from sqlshell.shell.prompt.paint import here, painter, previews, screen_depth
 from sqlshell.shell.prompt.terminal import restored
@@ -153,13 +152,14 @@ async def interact(
 
 
 async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader, sending: Sending) -> Exit:
-    with restored():
+    with restored(), heard(prompt.app, shell.interrupt):
         while True:
             _title(shell)
             prompt.editing_mode = EditingMode.VI if shell.session.options.vi else EditingMode.EMACS
+            shell.interrupted = False
             try:
                 with _uncollected():
-                    text = await prompt.prompt_async(default=shell.buffer.recall())
+                    text = await prompt.prompt_async(default=shell.buffer.recall(), handle_sigint=False)
                     send, sending.chosen = sending.chosen, False
             except KeyboardInterrupt:
                 shell.forget_unfinished()
@@ -169,10 +169,12 @@ async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader, sendin
                 continue
             except EOFError:
                 return Exit.DONE
-            async with _interruptible(shell):
-                going = await shell.run(text, send=send and not complete(text, shell.buffer.scanner))
+            shell.interrupted |= typed_behind(prompt.input)
+            going = await shell.run(text, send=send and not complete(text, shell.buffer.scanner))
             if not going:
                 return Exit.DONE
+            if shell.interrupted:
+                shell.forget_unfinished()
             _notify(shell.session)
             loader.catalog.use(used_names(text))
             if defines(text):
@@ -351,27 +353,13 @@ async def _ask(question: str, *, hidden: bool = False) -> str:
     if sys.stdin.isatty():
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     try:
-        return await session.prompt_async(question, is_password=hidden)
+        answer = await session.prompt_async(question, is_password=hidden, handle_sigint=False)
+        if typed_behind(session.input):
+            raise KeyboardInterrupt
+        return answer
     except (EOFError, KeyboardInterrupt):
         raise Interrupted("there was no answer") from None
 
 
 def _told(prompt: PromptSession[str], shell: Shell, text: str) -> None:
     run_in_terminal(lambda: shell.diagnostics.say(text))
-
-
-@contextlib.asynccontextmanager
-async def _interruptible(shell: Shell) -> AsyncIterator[None]:
-    """While inside, Ctrl-C goes to the running statement."""
-    loop = asyncio.get_running_loop()
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        loop.add_signal_handler(signal.SIGINT, shell.interrupt)
-    except NotImplementedError:
-        yield
-        return
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
-        signal.signal(signal.SIGINT, before)

@@ -103,6 +103,8 @@ class Shell:
         """What was sent together with the statement that runs."""
         self.own_session = ""
         """The session at the service that this shell made, and ends when it leaves; "" for one that it joined."""
+        self.interrupted = False
+        """Whether Ctrl-C was pressed where nothing ran yet that it could end: the next statement is not begun."""
         self._going = True
         self._command_task: asyncio.Task[Any] | None = None
 
@@ -243,7 +245,10 @@ class Shell:
         """Ctrl-C: first asks the service to end the statement, then leaves it. False if nothing is left to do."""
         if self._command_task is not None:
             return self._command_task.cancel()
-        return self.foreground.interrupt()
+        if self.foreground.busy:
+            return self.foreground.interrupt()
+        self.interrupted = True
+        return False
 
     def progressed(self, share: float | None, message: str) -> None:
         """Show how far a command has come."""
@@ -298,6 +303,9 @@ class Shell:
         await self.service.aclose()
 
     async def _item(self, item: Item) -> None:
+        if self.interrupted:
+            self.interrupted = False
+            raise Interrupted("interrupted before it was run")
         if isinstance(item, Statement):
             if self.flow.active and item.broken and not item.terminated:
                 self.diagnostics.warn("the unfinished statement was not run, because a command in it failed")

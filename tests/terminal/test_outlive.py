@@ -74,7 +74,7 @@ def test_the_background_leaves_the_prompt_free(terminal: Terminal) -> None:
 
 def test_ctrl_c_cancels_and_says_what_the_service_said(terminal: Terminal) -> None:
     terminal.enter(f"{LONG};")
-    terminal.wait(" s")
+    terminal.wait(lambda text: re.search("[\u2800-\u28ff] [0-9]", text) is not None)
     terminal.type("\x03")
     shown = terminal.wait("57000 (cancelled)")
     assert "asking the service to end it" in shown
@@ -89,7 +89,7 @@ def test_ctrl_c_three_times(tmp_path: Path) -> None:
         terminal = Terminal(tmp_path, "-q", state.url, env={"SQLSHELL_TOKEN": "tok"})
         terminal.prompt()
         terminal.enter("insert into t values (1);")
-        terminal.wait(" s")
+        terminal.wait(lambda text: re.search("[\u2800-\u28ff] [0-9]", text) is not None)
         state.answers[:] = [(200, RUNNING)]
         real = state.answers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from tests.terminal.terminal import Terminal
 INTERRUPT, END, BELL, ESCAPE = "\x03", "\x04", "\x07", "\x1b"
 PASTE = "\x1b[200~drop table t;\x1b[201~"
 KEYS = {"Ctrl-C": INTERRUPT, "Ctrl-D": END, "Ctrl-G": BELL, "Escape": ESCAPE, "resize": "", "paste": PASTE}
+
+LONG = "select count(*) from range(100000000000) a, range(1000) b;"
+MOMENTS = (0.0, 0.002, 0.004, 0.006, 0.01, 0.02, 0.04)
+"""Seconds between Enter and Ctrl-C: while the prompt gives the terminal back, and while what was entered begins."""
 
 SIZES = itertools.cycle([(30, 90), (24, 80)])
 
@@ -67,8 +72,13 @@ MODES = {
     "question": ("drop table t;\r", "Go on?", {"Ctrl-C", "Ctrl-D"}, "\r"),
     "prompt": ("\\prompt 'say: ' word\r", "say:", {"Ctrl-C", "Ctrl-D"}, "\r"),
     "watch": ("select 1 as w \\watch 1\r", "Ctrl-C ends it", {"Ctrl-C"}, INTERRUPT),
+    "pager": ("select a, 'page' as p from t;\r", "\n:", set(), "q"),
+    "explorer": ("select a from t \\browse\r", "? lists the keys", {"Ctrl-C", "Ctrl-D", "Escape"}, "q"),
     "editor": ("delete from t \\e\r", "editing", set(), f"\r{INTERRUPT}"),
 }
+
+OF_LESS = {"Escape": "xq", "paste": f"{INTERRUPT}q"}
+"""What leaves less behind a key that begins a command of its own."""
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -82,10 +92,87 @@ def test_ways_out(terminal: Terminal, mode: str) -> None:
         terminal.wait(seen)
         press(terminal, key)
         if key not in leaving or (key == "paste" and mode.startswith("search")):
-            for character in leave:
+            for character in OF_LESS.get(key, leave) if mode == "pager" else leave:
                 terminal.type(character)
                 terminal.screen_after(0.2)
         plain(terminal, f"{mode} {number}")
+
+
+@pytest.fixture
+def at_once(terminal: Terminal) -> Iterator[Terminal]:
+    """A terminal whose person needs no time between two keys."""
+    before, terminal.child.delaybeforesend = terminal.child.delaybeforesend, None
+    yield terminal
+    terminal.child.delaybeforesend = before
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_ctrl_c_behind_enter_ends_what_was_entered(at_once: Terminal, moment: float) -> None:
+    at_once.type("\x0c")
+    at_once.type(LONG)
+    at_once.wait("range(1000) b;")
+    press_behind_enter(at_once, moment)
+    at_once.prompt()
+    plain(at_once, f"{moment} s")
+
+
+@pytest.mark.parametrize("moment", MOMENTS[::2])
+def test_ctrl_c_behind_enter_while_the_pager_starts(at_once: Terminal, moment: float) -> None:
+    at_once.type("\x0c")
+    at_once.type("select a, 'page' as p from t;")
+    at_once.wait("from t;")
+    press_behind_enter(at_once, moment)
+    at_once.screen_after(0.5)
+    # It leaves less where that has begun, and is typed at the prompt where it has not; Ctrl-C forgets it there.
+    at_once.type("q")
+    at_once.screen_after(0.2)
+    at_once.type(INTERRUPT)
+    at_once.prompt()
+    plain(at_once, f"{moment} s")
+
+
+@pytest.mark.parametrize("keys", ("y\r", f"y\r{INTERRUPT}", INTERRUPT))
+def test_ctrl_c_ends_what_runs_behind_a_question(at_once: Terminal, keys: str) -> None:
+    at_once.type("\x0c")
+    at_once.type(f"\\prompt 'say: ' word \\\\ {LONG}\r")
+    at_once.wait("\nsay:")
+    at_once.screen_after(0.2)
+    at_once.type(keys)
+    if keys == "y\r":
+        at_once.wait(" ms ░")
+        at_once.type(INTERRUPT)
+        at_once.wait("57000")
+    at_once.prompt()
+    plain(at_once, f"{len(keys)} keys")
+
+
+def press_behind_enter(terminal: Terminal, moment: float) -> None:
+    if not moment:
+        terminal.type(f"\r{INTERRUPT}")
+        return
+    terminal.type("\r")
+    time.sleep(moment)
+    terminal.type(INTERRUPT)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_ways_out_of_hidden_input(tmp_path: Path, served: Served, key: str) -> None:
+    terminal = Terminal(tmp_path, "-q", served.url, env={"SQLSHELL_TOKEN": "no-such-token"})
+    terminal.prompt()
+    terminal.enter("select 'was' || ' run' as x;")
+    terminal.wait("token for")
+    press(terminal, key)
+    if key not in {"Ctrl-C", "Ctrl-D"}:
+        terminal.type(INTERRUPT)
+    terminal.prompt()
+    terminal.type("select 'plain' || ' text' as x;\r")
+    terminal.wait("token for")
+    terminal.screen_after(0.2)
+    terminal.type(f"{served.token}\r")
+    shown = terminal.wait("plain text")
+    assert "drop table" not in shown
+    assert served.token not in shown
+    terminal.child.close(force=True)
 
 
 def test_the_end_of_input_discards_what_is_unfinished(terminal: Terminal) -> None:

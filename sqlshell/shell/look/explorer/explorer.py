@@ -66,7 +66,7 @@ class Explorer:
 
         self.app.key_bindings = merge_key_bindings([keys, self._bindings()])
         try:
-            await self.app.run_async()
+            await self.app.run_async(handle_sigint=False)
         finally:
             self.stop()
 
