@@ -164,6 +164,14 @@ def names_of(text: str) -> Names:
     return tuple(part[1:-1].replace('""', '"') if part.startswith('"') else part.lower() for part in found)
 
 
+def written(names: Names) -> str:
+    """A dotted name as names_of() reads it, in quotes where it needs them."""
+    return ".".join(
+        part if re.fullmatch(r"[a-z_][\w$-]*", part) and part.islower() else '"' + part.replace('"', '""') + '"'
+        for part in names
+    )
+
+
 def bare(sql: str) -> str:
     """A statement without its comments and with its strings empty."""
     return _COMMENTS.sub(lambda found: "''" if (found[1] or "").startswith("'") else found[1] or " ", sql).lstrip()

@@ -17,6 +17,7 @@ from sqlshell.service.dialect import (
     Describe,
     Drop,
     List,
+    Names,
     Own,
     Print,
     StartPool,
@@ -24,6 +25,7 @@ from sqlshell.service.dialect import (
     bare,
     read,
     targets,
+    written,
 )
 from sqlshell.service.engines.engine import Connection, Failure, Feed, Options, Outcome, Relation
 from sqlshell.service.objects import Discard, Objects, quoted
@@ -38,6 +40,8 @@ APPEND_ONLY = (
     r"create\s+or\s+replace\s+(?:table|view)"
 )
 MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?!\w)"
+DROPPED = r"drop\s+(?:table|view)(?:\s+if\s+exists)?"
+EXPLAINED = r"\s*explain(?!\w)(?:\s+analyze(?!\w)|\s*\([^()]*\))*"
 ON_CONFLICT_UPDATE = r"(?<!\w)on\s+conflict(?!\w).*(?<!\w)do\s+update(?!\w)"
 ENDLESS = "a statement that reads a stream would never end: this is not a streaming engine"
 
@@ -108,14 +112,23 @@ class Execution:
         feed = connection.feed(sql, named, options)
         if feed is not None:
             return feed
-        plain = bare(sql)
-        first = re.match(r"\s*(select|with|from|explain|describe|show|summarize)(?!\w)", plain, re.I)
+        # EXPLAIN ANALYZE does what it explains.
+        plain = re.sub(f"^{EXPLAINED}", "", bare(sql), count=1, flags=re.I)
+        first = re.match(r"\s*(select|with|from|describe|show|summarize)(?!\w)", plain, re.I)
+        known = {_folded(relation) for relation in named}
+
+        def names_stream(names: Names) -> bool:
+            return _folded(connection.resolve(names)) in known
+
         if first is None or first[1].lower() == "with":
             updates = re.search(ON_CONFLICT_UPDATE, plain, re.I | re.S)
             changing = APPEND_ONLY + (r"|insert\s+into" if updates else "")
-            if any(connection.resolve(names) in named for names in targets(plain, changing)):
+            if any(map(names_stream, targets(plain, changing))):
                 raise Failure(sqlstate.UNSUPPORTED, "a stream is append-only: INSERT INTO is all that changes it")
-        if first is None and any(connection.resolve(names) in named for names in targets(sql, "from|join")):
+            if dropped := next(filter(names_stream, targets(plain, DROPPED)), None):
+                said = f"{'.'.join(dropped)} is a stream: use DROP STREAM {written(dropped)}"
+                raise Failure(sqlstate.UNSUPPORTED, said)
+        if first is None and any(map(names_stream, targets(plain, "from|join"))):
             raise Failure(sqlstate.UNSUPPORTED, ENDLESS)
         return None
 
@@ -126,7 +139,7 @@ class Execution:
             feed = session.connection.feed(f"SELECT * FROM {quoted(relation)}", [relation], options)
             assert feed is not None
             return feed, 0 if asked.from_beginning else organization.engine.head(relation)
-        store, entity = stores.split_name(asked.names, asked.store or session.store)
+        store, entity = stores.split_name(asked.names, asked.store or session.store, organization.store_names)
         stores.mount(organization, store, [entity])
         return session.connection.run(f"SELECT * FROM {quoted((store, 'main', entity))}", options, record.spool)
 
@@ -144,3 +157,7 @@ class Execution:
         # Nobody sees the rows of an application's SELECTs, so that one row of each is enough.
         session.connection.run_all(asked.statements, replace(options, row_limit=0), Discard())
         return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
+
+
+def _folded(relation: Relation) -> tuple[str, ...]:
+    return tuple(part.lower() for part in relation)

@@ -86,9 +86,11 @@ def describe(asked: Describe, session: Session, options: Options, sink: Sink) ->
                 raise missing("stream" if asked.kind == "stream" else "relation", name)
             return session.connection.run(organization.engine.columns(relation), options, sink, trusted=True)
         case "entity":
-            store, entity = stores.split_name(asked.names, asked.store or session.store)
-            stores.mount(organization, store, [entity])
-            relation = (store, "main", entity)
+            relation = session.connection.resolve(asked.names)
+            if asked.store or relation not in organization.streams.known:
+                named = stores.split_name(asked.names, asked.store or session.store, organization.store_names)
+                stores.mount(organization, named[0], [named[1]])
+                relation = (named[0], "main", named[1])
             return session.connection.run(organization.engine.columns(relation), options, sink, trusted=True)
         case "database":
             if not any(row[0] == name for row in databases(organization)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -83,13 +83,16 @@ def mount_named(organization: Organization, sql: str) -> None:
             organization.engine.mount(store, named, organization.folder("copies"))
 
 
-def split_name(names: Sequence[str], store: str) -> tuple[str, str]:
-    """Store and entity of a dotted name: `store.entity`, or `entity` in the present store.
+def split_name(names: Sequence[str], store: str, stores: Collection[str]) -> tuple[str, str]:
+    """Store and entity of a dotted name: `store.entity`, or `entity` in the present store, "" for none.
 
-    A file's name is often written unquoted, so that its dot looks like one between names.
+    A file's name is often written unquoted, so that its dot looks like one between names. Raises Failure for what is
+    in none of `stores`.
     """
     if store and len(names) <= 2:
         return store, ".".join(names)
-    if len(names) < 2:
-        raise Failure(sqlstate.NO_STORE, f"which store? {names[-1]} IN STORE name, or USE STORE name first")
+    if len(names) < 2 or names[0] not in stores:
+        said = f"there is no stream or entity {'.'.join(names)!r}"
+        hint = "" if len(names) > 1 else ": an entity of a store is named STORE.ENTITY, or ENTITY IN STORE name"
+        raise Failure(sqlstate.NO_RELATION, said + hint)
     return names[0], ".".join(names[1:])

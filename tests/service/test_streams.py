@@ -205,7 +205,9 @@ def test_rows_that_came_while_nobody_read(house: House) -> None:
     client.http.close()
 
 
-@pytest.mark.parametrize("way", ["drop stream {0}", "begin; drop table {0}; commit", "drop schema {1} cascade"])
+@pytest.mark.parametrize(
+    "way", ["drop stream {0}", "begin; drop schema {1} cascade; commit", "drop schema {1} cascade"]
+)
 def test_a_stream_that_is_made_again_is_another(client: Client, way: str) -> None:
     client.rows("create schema if not exists anew")
     name = "anew.again"
@@ -251,11 +253,59 @@ def test_a_reader_that_comes_again_goes_on_behind_the_last_row(client: Client) -
         "/* why */ with x as (select 1) delete from fixed",
         "insert into fixed values (1) on conflict do update set i = 5",
         "create or replace table fixed (i int)",
+        'delete from "Fixed"',
+        "explain analyze update fixed set i = 2",
+        "/* why */ explain (analyze, format json) delete from fixed",
+        "explain analyze create or replace table fixed as select 1 as i",
+        "explain analyze create table other as select * from fixed",
     ],
 )
 def test_nothing_changes_a_row_of_a_stream(client: Client, sql: str) -> None:
     client.rows("create stream if not exists fixed (i int primary key)")
     assert client.state(sql) == "0A000"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "drop table fixed",
+        "drop table if exists fixed",
+        "drop table Fixed cascade",
+        "-- why\ndrop /* so */ table main.fixed",
+        "begin application a drop table fixed; end application",
+    ],
+)
+def test_a_stream_is_dropped_as_a_stream(client: Client, sql: str) -> None:
+    client.rows("create stream if not exists fixed (i int primary key)")
+    answer = client.run(sql)
+    assert answer["sqlState"] == "0A000"
+    assert "is a stream: use DROP STREAM" in answer["message"]
+    assert ["fixed"] in [row[:1] for row in client.rows("list streams")]
+
+
+def test_a_table_beside_a_stream_of_its_name_is_dropped(client: Client) -> None:
+    client.rows("create stream if not exists fixed (i int primary key)")
+    client.rows("create schema if not exists beside")
+    client.rows("create table beside.fixed (i int)")
+    client.rows("drop table beside.fixed")
+
+
+def test_explain_of_what_reads_a_stream_explains(client: Client) -> None:
+    client.rows("create stream if not exists fixed (i int primary key)")
+    assert client.rows("explain select * from fixed")
+
+
+@pytest.mark.parametrize("verb", ["print", "describe"])
+def test_an_entity_that_is_not_there(client: Client, verb: str) -> None:
+    for name in ("nowhere", "a.b", "a.b.c"):
+        answer = client.run(f"{verb} entity {name}")
+        assert answer["sqlState"] == "3D020"
+        assert answer["message"].startswith(f"there is no stream or entity '{name}'")
+
+
+def test_a_stream_is_described_as_an_entity_too(client: Client) -> None:
+    client.rows("create stream if not exists fixed (i int primary key)")
+    assert client.rows("describe entity fixed") == client.rows("describe stream fixed")
 
 
 def test_words_in_strings_change_nothing(client: Client) -> None:
