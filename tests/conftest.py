@@ -87,7 +87,7 @@ def serve(
     _STARTED.append(process)
     assert process.stdout is not None
     line = process.stdout.readline()
-    assert line.startswith("listening on http://"), line
+    assert line.startswith("listening on "), line
     return Served(line.removeprefix("listening on ").strip(), token, process)
 
 

@@ -101,7 +101,9 @@ class Terminal:
         except (pexpect.TIMEOUT, pexpect.EOF):
             return
         self.written += data
-        for _ in range(data.count(b"\x1b[6n")):
-            # A terminal says where its cursor is; the toolbar is drawn only then.
+        first, *others = data.split(b"\x1b[6n")
+        self._stream.feed(first)
+        for part in others:
+            # A terminal says where its cursor is by then; the toolbar is drawn only when it did.
             self.child.send(f"\x1b[{self._screen.cursor.y + 1};{self._screen.cursor.x + 1}R")
-        self._stream.feed(data)
+            self._stream.feed(part)
