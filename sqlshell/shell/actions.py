@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from sqlshell.client.watch import Submission
 from sqlshell.errors import Interrupted, UsageError
 from sqlshell.output.formats import Summary
@@ -48,7 +50,10 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
     Submit, Use, Again and LocalSql without a text send the statement that is being written; all others leave it.
     """
     match effect:
-        case Submit(expanded, output, background, consumer, then, reads):
+        case Submit(options=options) if options:
+            with shell.session.options_for(options):
+                await perform(shell, replace(effect, options={}), name)
+        case Submit(expanded, output, background, consumer, then, reads=reads):
             if reads:
                 _refuse_writing(shell.buffer.text, name)
             statement = shell.buffer.send(name)

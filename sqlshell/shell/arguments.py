@@ -11,7 +11,7 @@ from typing import Final
 from sqlshell.client.resources import TYPES
 from sqlshell.errors import ShellError
 from sqlshell.output.formats import FORMATS
-from sqlshell.shell.commands.command import Command
+from sqlshell.shell.commands.command import OPTIONS, Command
 from sqlshell.shell.port import Port
 from sqlshell.shell.queries import Queries
 from sqlshell.shell.session import Options
@@ -67,7 +67,7 @@ def commands_named(commands: Mapping[str, Command], typed: str) -> list[Suggesti
 
 def _word(command: Command, before: Sequence[str]) -> str:
     """The word of the usage that the argument behind `before` is; "" where none may follow."""
-    words = command.usage.split()
+    words = [word for word in command.usage.split() if word != OPTIONS]
     if len(before) < len(words):
         return words[len(before)].strip("[]").removesuffix("...")
     last = words[-1].strip("[]") if words else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sqlshell.client.service import Service
 from sqlshell.diagnostics import Diagnostics
@@ -45,6 +45,8 @@ class Submit(Struct, frozen=True):
     background: bool = False
     consumer: Consumer | None = None
     then: Callable[[], Effect | None] | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Options of the session that this result is shown with."""
     reads: bool = False
     """Whether a statement that may write is refused."""
 

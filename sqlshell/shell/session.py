@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -130,6 +130,21 @@ class Session(Struct):
     """The rows of the last statement's last result."""
     elapsed: float | None = None
     """Seconds from submission to the last row of the last statement."""
+
+    @contextlib.contextmanager
+    def options_for(self, given: Mapping[str, object]) -> Iterator[None]:
+        """Have these options in the place of the session's own for a while."""
+        before = {name: getattr(self.options, name) for name in given}
+        chosen = self.options.format_chosen
+        try:
+            for name, value in given.items():
+                setattr(self.options, name, value)
+            self.options.format_chosen = chosen or "format" in given
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(self.options, name, value)
+            self.options.format_chosen = chosen
 
     def adopt(self, echo: ContextEcho | None) -> None:
         """The service's echo is the truth; what it changed is known to come from it."""

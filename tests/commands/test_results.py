@@ -76,6 +76,33 @@ def test_where_a_result_cannot_go_is_told_before_its_statement_runs(program: Pro
     assert done.out == "left_over\n1\n"
 
 
+def test_options_of_one_result(program: Program, tmp_path: Path) -> None:
+    script = (
+        "select 1 as a, null as b \\g (format=csv null=-)\nselect 2 as a \\gx (format=tsv tuples-only=on) 'b c.csv'\n"
+        "select 3 as a \\g (format=jsonl) |cat\n\\echo on\n\\pset format\n"
+    )
+    done = program("-q", stdin=script)
+    assert (done.err, done.code) == ("Option format is table.\n", 0)
+    assert done.out == 'a,b\n1,-\n{"a":3}\non\n'
+    assert tmp_path.joinpath("b c.csv").read_text() == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("(format=nope)", "'nope'"),
+        ("(fromat=csv)", "did you mean format?"),
+        ("(format)", "needs a value"),
+        ("(format=csv", "bracket is not closed"),
+    ],
+)
+def test_options_that_are_none_are_told_before_the_statement_runs(program: Program, options: str, said: str) -> None:
+    script = f"create table t as select 1 as a;\ndelete from t\n\\g {options}\n\\r\nselect count(*) as n from t;\n"
+    done = program("-q", "--on-error", "continue", "--format", "csv", stdin=script)
+    assert said in done.err
+    assert done.out == "n\n1\n"
+
+
 def test_sql_on_results(program: Program) -> None:
     script = "\n".join(
         [

@@ -8,13 +8,18 @@ double quotes, `[TEXT...]` is the rest of the line as it stands, and so is a `|c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.port import Effect, Port
+
+OPTIONS: Final = "[(NAME=VALUE...)]"
+"""The word of a usage for options in brackets, which stand first."""
+_BRACKETS: Final = re.compile(r"""\(((?:[^()'"]++|'(?:[^'\\]++|\\.|'')*+'|"[^"]*+")*+)\)""", re.DOTALL)
 
 KEEP_QUOTES: Final = frozenset({"PATTERN", "[PATTERN]", "[VALUE...]", "[TEXT]"})
 """Words of usages whose double quotes are part of the value, as psql keeps them."""
@@ -24,6 +29,8 @@ class Args(list[str]):
     """The arguments; `name` is the name or alias that was typed, `plus` whether it ended in +."""
 
     name: str = ""
+    options: Sequence[str] = ()
+    """What stood in brackets before them, `NAME=VALUE` each."""
 
     @property
     def plus(self) -> bool:
@@ -107,11 +114,16 @@ def parse(name: str, usage: str, text: str, values: Mapping[str, str], *, foreig
     wanted = usage.split()
     last = wanted[-1].strip("[]") if wanted else ""
     text = text.strip()
+    options: list[str] = []
+    if wanted[:1] == [OPTIONS]:
+        wanted = wanted[1:]
+        if text.startswith("("):
+            options, text = _options(text, values, hint)
     whole = last == "TEXT..." or (last == "FILE..." and text.startswith("|"))
     if whole and len(wanted) == 1:
         if not text and not wanted[-1].startswith("["):
             raise UsageError(f"\\{name} needs {wanted[-1]}", hint)
-        return Args([text] if text else [])
+        return _args([text] if text else [], options)
     try:
         given = _words(text, values, quotes=not foreign and not KEEP_QUOTES.isdisjoint(usage.split()))
     except UsageError as error:
@@ -129,7 +141,21 @@ def parse(name: str, usage: str, text: str, values: Mapping[str, str], *, foreig
         choices = word.strip("[]").split("|")
         if len(choices) > 1 and said not in choices:
             raise UsageError(f"\\{name}: {said!r} is none of {', '.join(choices)}", hint)
-    return Args(given)
+    return _args(given, options)
+
+
+def _args(given: list[str], options: Sequence[str]) -> Args:
+    args = Args(given)
+    args.options = options
+    return args
+
+
+def _options(text: str, values: Mapping[str, str], hint: str) -> tuple[list[str], str]:
+    """The words in the brackets that a text begins with, and what is behind them."""
+    found = _BRACKETS.match(text)
+    if found is None:
+        raise UsageError(f"a bracket is not closed: {text[:40]}", hint)
+    return _words(found[1], values, quotes=False), text[found.end() :].strip()
 
 
 def _words(text: str, values: Mapping[str, str], *, quotes: bool) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from sqlshell.errors import UsageError
 from sqlshell.output.formats import FORMATS, format_named
 from sqlshell.shell.commands.command import Args, command
@@ -88,21 +90,40 @@ async def pset(port: Port, args: Args) -> Say:
                 f"  {name.ljust(names)}  {shown[name].ljust(values)}  {_allowed(port, name)}".rstrip() for name in NAMES
             )
         )
-    asked = args[0].lower().replace("-", "_")
+    name, inverted = _option(args[0])
+    if len(args) > 1:
+        value = _read(port, name, args[1])
+        setattr(options, name, not value if inverted else value)
+    value = getattr(options, name)
+    return Say(f"Option {'tuples_only' if inverted else name} is {_shown(not value if inverted else value)}.")
+
+
+def options_in(port: Port, words: Sequence[str]) -> Mapping[str, object]:
+    """The options that words such as `format=csv` set. Raises UsageError."""
+    found: dict[str, object] = {}
+    for word in words:
+        given, equals, text = word.partition("=")
+        name, inverted = _option(given)
+        if not equals:
+            raise UsageError(f"the option {given} needs a value", f"({given}=VALUE)")
+        value = _read(port, name, text)
+        found[name] = not value if inverted else value
+    return found
+
+
+def _option(given: str) -> tuple[str, bool]:
+    """The name of an option, and whether it was named by its opposite. Raises UsageError."""
+    asked = given.lower().replace("-", "_")
     if asked in {"tuples_only", "t"}:
-        if len(args) > 1:
-            options.header = not _read(port, "header", args[1])
-        return Say(f"tuples_only is {_shown(not options.header)}.")
+        return "header", True
     name = {"columns": "maxwidth", "x": "expanded"}.get(asked, asked)
     if name not in NAMES:
         import difflib
 
         near = difflib.get_close_matches(name, NAMES, 1)
         hint = f"did you mean {near[0]}?" if near else "\\pset lists the options"
-        raise UsageError(f"there is no option {args[0]!r}", hint)
-    if len(args) > 1:
-        setattr(options, name, _read(port, name, args[1]))
-    return Say(f"{name} is {_shown(getattr(options, name))}.")
+        raise UsageError(f"there is no option {given!r}", hint)
+    return name, False
 
 
 NAMES = tuple(name for name in Options.__struct_fields__ if name != "format_chosen")

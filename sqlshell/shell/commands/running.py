@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlshell.errors import UsageError
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result, Rows
-from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.commands.command import OPTIONS, Args, command
+from sqlshell.shell.commands.display import options_in
 from sqlshell.shell.port import Again, Effect, Execute, Port, Print, Reset, Say, Show, Submit, Use
 from sqlshell.shell.rows import collect, table_of
 from sqlshell.shell.scripts import write_text
@@ -16,27 +17,31 @@ LONGEST_VALUE = 1 << 20
 """Characters of a value that \\gset takes."""
 
 
-@command("g", "[FILE...]", sends=True)
+@command("g", f"{OPTIONS} [FILE...]", sends=True)
 async def go(port: Port, args: Args) -> Effect:
     """Run a statement, as ; does. With a name, its result goes to that file, or with | to a command.
+
+    Options of \\pset in brackets hold for this result alone: \\g (format=csv null=-) FILE
 
     \\g browse opens it as \\browse does."""
     if args == ["browse"] and port.hooks.browse is not None:
         return Use(port.hooks.browse)
-    return Submit(output=_output(port, args))
+    return _submitted(port, args)
 
 
-@command("gx", "[FILE...]", aliases=("G",), sends=True)
+@command("gx", f"{OPTIONS} [FILE...]", aliases=("G",), sends=True)
 async def go_expanded(port: Port, args: Args) -> Submit:
-    """Run a statement and show its rows as records."""
-    return Submit(expanded=True, output=_output(port, args))
+    """Run a statement and show its rows as records. Otherwise as \\g."""
+    return _submitted(port, args, expanded=True)
 
 
-def _output(port: Port, args: Args) -> str:
-    """Where the result goes. Raises UsageError and OutputError before the statement runs, where it could not."""
+def _submitted(port: Port, args: Args, *, expanded: bool = False) -> Submit:
+    """Raises UsageError and OutputError before the statement runs, where its result could not be shown so."""
     output = args[0] if args else ""
-    port.outlet.check(output)
-    return output
+    options = options_in(port, args.options)
+    with port.session.options_for(options):
+        port.outlet.check(output)
+    return Submit(expanded, output, options=options)
 
 
 @command("bg", sends=True)
