@@ -71,9 +71,24 @@ class Grouped(click.Command):
             formatter.write_dl([(name, f"{text} (sqlshell {name} --help)") for name, text in SUBCOMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        order = self.make_parser(ctx).parse_args(list(args))[2]
+        parser = self.make_parser(ctx)
+        if self.name == "sqlshell":
+            # The options of a subcommand are not known here, and are not what is wrong.
+            parser.ignore_unknown_options = True
+        found, rest, order = parser.parse_args(list(args))
+        if self.name == "sqlshell":
+            _refuse_subcommand([word for word in (found.get("target"), *rest) if isinstance(word, str)])
         ctx.meta["scripts"] = [item.name for item in order if item.name in {"command", "file"}]
         return super().parse_args(ctx, args)
+
+
+def _refuse_subcommand(words: Sequence[str]) -> None:
+    """Raises UsageError where the first word that is no option is a subcommand."""
+    first = next((word for word in words if word[:1] != "-"), "")
+    if first in SUBCOMMANDS:
+        raise UsageError(
+            f"the subcommand {first} comes first: sqlshell {first} …", f"sqlshell {first} --help shows its options"
+        )
 
 
 def shell_command() -> click.Command:
@@ -227,8 +242,6 @@ def _shell(
         return 0
     if list_themes:
         return _list_themes()
-    if target in SUBCOMMANDS:
-        raise UsageError(f"{target} stands first: sqlshell {target} [options]")
     texts, files = iter(command), iter(file)
     kinds = click.get_current_context().meta["scripts"]
     scripts = [(kind, next(texts if kind == "command" else files)) for kind in kinds]

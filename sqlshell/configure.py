@@ -87,10 +87,10 @@ def _check(config: Config, environ: Mapping[str, str], path: Path) -> int:
             if settings[key] and not Path(settings[key]).expanduser().is_file():
                 wrong.append(f"{path}: [profiles.{name}] {key}: there is no file {settings[key]}")
         if settings["url"]:
-            from sqlshell.client.target import parse
+            from sqlshell.places import located
 
             try:
-                parse(settings["url"])
+                located(settings["url"])
             except UsageError as error:
                 wrong.append(f"{path}: [profiles.{name}] url: {error.message}")
         if config.profiles[name].get("token") and path.stat().st_mode & 0o077:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +80,14 @@ def find_place(
             warn("a token on the command line can be read by others on this machine: use SQLSHELL_URL or a profile")
         return Place(settings, remote(target))
     if text and not named:
-        return Place(settings, _file(text, config))
+        return Place(settings, _file(text, config.profiles))
     if not settings["url"]:
+        if named:
+            warn(f"profile {named} has no url: this is the local service, and nothing is kept")
         return Place(settings, Local())
-    return Place(settings, remote(_parsed(settings)), settings.profile if settings.source("url") == "profile" else "")
+    found = _url_of(settings)
+    profile = settings.profile if settings.source("url") == "profile" else ""
+    return Place(settings, found if isinstance(found, Local) else remote(found), profile)
 
 
 def names_profile(text: str, config: Config) -> bool:
@@ -174,17 +178,23 @@ def machine_timezone(environ: Mapping[str, str]) -> str:
     return "UTC" if not zone or zone == "local" else str(zone)
 
 
-def _parsed(settings: Settings) -> Target:
+def located(url: str) -> Target | Local:
+    """What the setting `url` means: a service, or a database or data file. Raises UsageError."""
+    return parse(url) if is_url(url) else _file(url)
+
+
+def _url_of(settings: Settings) -> Target | Local:
     source = {"environment": "SQLSHELL_URL", "profile": f"profile {settings.profile}"}.get(
         settings.source("url"), "url"
     )
     try:
-        return parse(settings["url"])
+        return located(settings["url"])
     except UsageError as error:
         raise UsageError(f"{source}: {error.message}", error.hint) from None
 
 
-def _file(text: str, config: Config) -> Local:
+def _file(text: str, profiles: Iterable[str] | None = None) -> Local:
+    """The file of a TARGET, or of a url (which names no profile: None). Raises UsageError."""
     path = Path(text).expanduser()
     bare = path.name.lower()
     for ending in PACKED_ENDINGS:
@@ -202,8 +212,8 @@ def _file(text: str, config: Config) -> Local:
         return Local(database=path)
     if bare.endswith(DATA_ENDINGS) or text.startswith(LOOKS_LIKE_PATH) or os.sep in text:
         raise UsageError(f"there is no file {text}", f"a new database's name ends in {', '.join(DATABASE_ENDINGS)}")
-    known = ", ".join(sorted(config.profiles)) or "none"
-    raise UsageError(
-        f"{text!r} is neither a URL, nor a profile, nor a file",
-        f"profiles: {known}; a new database's name ends in {', '.join(DATABASE_ENDINGS)}",
-    )
+    ending = f"a new database's name ends in {', '.join(DATABASE_ENDINGS)}"
+    if profiles is None:
+        raise UsageError(f"{text!r} is neither a URL nor a file", f"write it as https://host/v2; {ending}")
+    known = ", ".join(sorted(profiles)) or "none"
+    raise UsageError(f"{text!r} is neither a URL, nor a profile, nor a file", f"profiles: {known}; {ending}")

@@ -34,11 +34,12 @@ def kept_name(place: Place) -> str:
 
 def label(place: Place) -> str:
     if isinstance(place.where, Remote):
-        name, address = place.profile, place.where.target.name
-        return f"{name} ({address})" if name else address
-    if place.where.database is not None:
-        return str(place.where.database)
-    return ", ".join(str(path) for path in place.where.views.values()) or "local, transient"
+        address = place.where.target.name
+    elif place.where.database is not None:
+        address = str(place.where.database)
+    else:
+        address = ", ".join(str(path) for path in place.where.views.values()) or "local, transient"
+    return f"{place.profile} ({address})" if place.profile else address
 
 
 @contextlib.contextmanager

@@ -51,7 +51,7 @@ CONNECTION, CONTEXT, OUTPUT, SCRIPTS, OTHER = "Connection", "Context", "Output",
 GROUPS = (CONNECTION, CONTEXT, SCRIPTS, OUTPUT, OTHER)
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("url", "the service's base URL, or a DSN", CONNECTION),
+    Setting("url", "the service's base URL, a DSN, or a database or data file", CONNECTION),
     Setting("token", "the bearer token", CONNECTION),
     Setting("token_file", "file that holds the bearer token", CONNECTION, flags=("--token-file",), metavar="FILE"),
     Setting("profile", "profile of config.toml", CONNECTION, flags=("--profile",), metavar="NAME", profile=False),

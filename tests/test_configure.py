@@ -61,6 +61,8 @@ def test_profiles_are_listed_shown_and_checked(program: Program, env: dict[str, 
         ("[profiles.a]\nurl = 5", "is not text"),
         ("[profiles.a]\nretries = 'x'", "not a whole number"),
         ("[profiles.a]\nurl = 'ftp://x'", "http or https"),
+        ("[profiles.a]\nurl = 'nonsense'", "neither a URL nor a file"),
+        ("[profiles.a]\nurl = '/nonexistent/a.duckdb'", "no folder"),
         ("[profiles.a]\ntoken_file = 'nowhere'", "there is no file"),
         ("[profiles.a]\nconfirm = [1]", "not a list of texts"),
         ("[profiles.a]\nnonsense = 1", "unknown key"),
@@ -230,3 +232,25 @@ def test_a_part_that_is_not_there_does_not_become_another(
         assert [part, "nope", *source.split()] in [line.split() for line in found.err.splitlines()]
     looked = program("work", "-c", "\\dt wrong_place", env=env)
     assert "wrong_place" not in looked.out
+
+
+def test_a_profile_names_a_file(program: Program, env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "sales.csv").write_text("a,b\n1,2\n")
+    with (tmp_path / "config" / "config.toml").open("a") as more:
+        more.write('[profiles.file]\nurl = "~/own.duckdb"\n[profiles.data]\nurl = "sales.csv"\nread_only = true\n')
+        more.write('[profiles.bare]\nformat = "csv"\n[profiles.wrong]\nurl = "nonsense"\n')
+    assert program("file", "-c", "create table t as select 7 as a", env=env).code == 0
+    assert (tmp_path / "own.duckdb").is_file()
+    script = "\\c file\nfrom t;\n\\c data\nfrom sales;\ncreate table u (a int);\n"
+    found = program("--format", "csv", stdin=script, env=env)
+    assert found.out == "a\n7\na,b\n1,2\n"
+    assert "now on file (" in found.err
+    assert "CREATE TABLE may write, and data is read only" in found.err
+    named = program("-c", "from t", "--format", "csv", env=env | {"SQLSHELL_URL": str(tmp_path / "own.duckdb")})
+    assert named.out == "a\n7\n"
+    bare = program("bare", "-c", "select 1 as a", env=env)
+    assert (bare.code, bare.out) == (0, "a\n1\n")
+    assert "profile bare has no url" in bare.err
+    wrong = program("wrong", "-c", "select 1", env=env)
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "profile wrong: 'nonsense' is neither a URL nor a file" in wrong.err
