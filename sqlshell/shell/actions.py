@@ -53,10 +53,11 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
         case Submit(options=options) if options:
             with shell.session.options_for(options):
                 await perform(shell, replace(effect, options={}), name)
-        case Submit(expanded, output, background, consumer, then, reads=reads):
+        case Submit(expanded, output, background, consumer, then, reads=reads, needs_rows=needs_rows):
             if reads:
                 _refuse_writing(shell.buffer.text, name)
             statement = shell.buffer.send(name)
+            taker = consumer = _Taker(consumer) if consumer is not None else None
             if statement is None and shell.buffer.last_local:
                 show = consumer or partial(shell.outlet.show, expanded=expanded, output=output)
                 # The result itself: what it was made from has another name by now.
@@ -65,6 +66,8 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
             else:
                 given = statement or shell.buffer.last
                 await submit(shell, Asked(given, consumer, expanded, output, background, final=statement is None))
+            if needs_rows and taker is not None:
+                _refuse_nothing(shell, taker, name)
             await _then(shell, then, name)
         case Execute(texts, own):
             for text in texts:
@@ -72,7 +75,9 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
         case Use(consumer, then, result_name):
             statement = shell.buffer.scanner.take()
             if statement is not None:
-                await submit(shell, Asked(statement, consumer))
+                taker = _Taker(consumer)
+                await submit(shell, Asked(statement, taker))
+                _refuse_nothing(shell, taker, name)
             else:
                 if shell.past.entry(result_name).limit is not None:
                     shell.diagnostics.say(
@@ -115,6 +120,24 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
             shell.leave()
         case _:
             await _elsewhere(shell, effect)
+
+
+class _Taker:
+    """Hands results to a consumer, and knows whether there was one."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self.took = False
+
+    async def __call__(self, result: Result) -> Summary:
+        self.took = True
+        return await self._consumer(result)
+
+
+def _refuse_nothing(shell: Shell, taker: _Taker, name: str) -> None:
+    # With --offline no statement runs.
+    if not taker.took and shell.offline is None:
+        raise UsageError(f"\\{name}: the statement ran, but did not return a result set")
 
 
 async def _then(shell: Shell, then: Callable[[], Effect | None] | None, name: str) -> None:

@@ -47,6 +47,8 @@ class Submit(Struct, frozen=True):
     then: Callable[[], Effect | None] | None = None
     options: Mapping[str, object] = field(default_factory=dict)
     """Options of the session that this result is shown with."""
+    needs_rows: bool = False
+    """Whether it is an error that the statement returns no result set."""
     reads: bool = False
     """Whether a statement that may write is refused."""
 

@@ -76,6 +76,15 @@ def test_where_a_result_cannot_go_is_told_before_its_statement_runs(program: Pro
     assert done.out == "left_over\n1\n"
 
 
+@pytest.mark.parametrize("command", ["\\chart foo bar", "\\crosstab a b c", "\\clip", "\\gset"])
+def test_a_statement_without_rows_gives_a_command_nothing(program: Program, command: str) -> None:
+    script = f"create table t as select 1 as a;\ndelete from t {command}\nselect count(*) as n from t;\n"
+    done = program("-q", "--on-error", "continue", "--format", "csv", stdin=script)
+    name = command.split(maxsplit=1)[0]
+    assert done.err == f"stdin:2: error: {name}: the statement ran, but did not return a result set\n"
+    assert (done.out, done.code) == ("n\n0\n", 2)
+
+
 def test_options_of_one_result(program: Program, tmp_path: Path) -> None:
     script = (
         "select 1 as a, null as b \\g (format=csv null=-)\nselect 2 as a \\gx (format=tsv tuples-only=on) 'b c.csv'\n"

@@ -75,7 +75,7 @@ async def go_set(port: Port, args: Args) -> Submit:
                 port.variables.set(prefix + column.name, value, foreign=True)
         return summary
 
-    return Submit(consumer=take)
+    return Submit(consumer=take, needs_rows=True)
 
 
 @command("gexec", sends=True)
