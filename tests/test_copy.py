@@ -48,6 +48,33 @@ def test_data_behind_a_variable_are_not_guessed_at(program: Program) -> None:
     assert "stdin:3: error: a variable makes this COPY" in done.err
 
 
+@pytest.mark.parametrize(
+    "reading",
+    [
+        "copy t from '/dev/stdin'",
+        "COPY t (i) /* from */ FROM 'link'",
+        "insert into t from read_csv('/proc/self/fd/0', header = false)",
+        "insert into t select * from read_text(['/dev/../dev/fd/0'])",
+        'insert into t from "/dev/stdin"',
+    ],
+)
+def test_data_of_a_script_on_stdin_are_not_guessed_at(program: Program, tmp_path: Path, reading: str) -> None:
+    tmp_path.joinpath("link").symlink_to("/dev/stdin")
+    script = f"create table t (i int);\ninsert into t values (7);\n{reading};\n1;drop table t;\n\\.\nselect 'ran';\n"
+    options = ("-q", "--format", "csv", "--on-error", "continue")
+    done = program(*options, "-f", "-", "-c", "from t", stdin=script)
+    assert (done.code, done.out) == (2, "i\n7\n")
+    assert done.err.count("error") == 1
+    assert "stdin:3: error 0A000 (not supported): the statement reads stdin" in done.err
+    assert "not run" not in done.err
+
+
+def test_a_path_of_stdin_is_a_value_like_others(program: Program) -> None:
+    script = "create table t (s text); insert into t values ('/dev/stdin'); select count(*) as n from t;"
+    done = program("-q", "--format", "csv", stdin=script)
+    assert (done.code, done.out) == (0, "n\n1\n")
+
+
 def test_unknown_commands_have_no_data_that_runs(program: Program) -> None:
     script = "create table t (i int);\n\\copy t from stdin\n1;drop table t;\n\\.\nfrom t;"
     done = program("-q", "--format", "csv", "--on-error", "continue", stdin=script)
@@ -148,7 +175,7 @@ READING = (
 def test_nothing_reads_the_descriptors(program: Program, tmp_path: Path) -> None:
     tmp_path.joinpath("link.csv").symlink_to("/dev/stdin")
     script = f"create table x (a int); {';'.join(READING)}; select 2 as b;"
-    done = program("-q", "--format", "csv", "--on-error", "continue", stdin=script)
+    done = program("-q", "--format", "csv", "--on-error", "continue", "-c", script, stdin="")
     assert (done.code, done.out) == (1, "b\n2\n")
     assert done.err.count("error 0A000") == len(READING)
 

@@ -14,6 +14,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.policy import Policy
+from sqlshell.shell.transfers import reads_stdin
 from sqlshell.shell.variables import Variables
 from sqlshell.sql.items import Item, Statement
 from sqlshell.sql.kinds import reads_only
@@ -104,7 +105,7 @@ async def plan(
 def _plain(item: Statement, variables: Variables) -> bool:
     """Whether a statement is what its text says, and one."""
     text = item.text
-    if item.background or item.settled or "@" in text or copies_in(text):
+    if item.background or item.settled or "@" in text or copies_in(text) or reads_stdin(text):
         return False
     if ":" in text and variables.fill(text)[0] != text:
         return False

@@ -38,7 +38,7 @@ from sqlshell.shell.scripts import arrival, left_out, next_to, read_script
 from sqlshell.shell.session import Running, Session
 from sqlshell.shell.submitting import Asked, submit
 from sqlshell.shell.transaction import Transaction
-from sqlshell.shell.transfers import Attachments
+from sqlshell.shell.transfers import Attachments, is_stdin
 from sqlshell.shell.variables import Variables
 from sqlshell.sql.scanner import Command as CommandText
 from sqlshell.sql.scanner import Item, Statement
@@ -191,7 +191,11 @@ class Shell:
                         self._break_off(item)
                         if isinstance(error, ENDS) or (self.stops if stop is None else stop):
                             ran = await self._look_back()
-                            self._leave_out(items[number + 1 + ran :], arriving, name)
+                            if isinstance(error, Unreadable):
+                                # What is left may be data.
+                                self.buffer.clear()
+                            else:
+                                self._leave_out(items[number + 1 + ran :], arriving, name)
                             return self._going and not (isinstance(error, Interrupted) and not self.session.interactive)
                     if not self._going:
                         return False
@@ -370,6 +374,11 @@ class Shell:
             from sqlshell.shell.actions import perform
 
             await perform(self, effect, item.name)
+
+    @property
+    def reads_stdin(self) -> bool:
+        """Whether stdin is where a script that is being run comes from."""
+        return any(name in {"stdin", "-"} or (name and is_stdin(name)) for name in self.including)
 
     @property
     def at_prompt(self) -> bool:

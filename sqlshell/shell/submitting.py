@@ -13,6 +13,7 @@ from sqlshell.client.watch import Submission, Takes
 from sqlshell.errors import ShellError, StatementError, Unreadable, Where
 from sqlshell.interface import sqlstate
 from sqlshell.shell.port import Consumer
+from sqlshell.shell.transfers import reads_stdin
 from sqlshell.sql.kinds import leaves, reads_only
 from sqlshell.sql.scanner import Statement, copies_in
 from sqlshell.sql.scripts import split
@@ -65,6 +66,12 @@ async def _one(shell: Shell, asked: Asked) -> None:
         raise StatementError(
             "COPY … FROM STDIN is not supported; its data lines were skipped, not run",
             "write the rows as INSERT statements, or have the service read a file: COPY … FROM 'file.csv'",
+            Where(sqlstate.UNSUPPORTED),
+        )
+    if shell.reads_stdin and reads_stdin(sql):
+        raise Unreadable(
+            "the statement reads stdin, where this script comes from: its data cannot be told from statements",
+            "put the data into a file and name that; the script ends here",
             Where(sqlstate.UNSUPPORTED),
         )
     limit = None

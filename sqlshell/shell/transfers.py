@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sqlshell.client.upload import Attachment, attachment
+from sqlshell.descriptors import descriptor
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
-from sqlshell.sql.files import mentioned, named_files
+from sqlshell.sql.files import mentioned, named_files, read_files
 
 
 class Attachments:
@@ -67,6 +68,17 @@ class Attachments:
             raise UsageError(
                 f"{left} was attached, and no statement names it", "a statement names it as 'file' = 'NAME'"
             )
+
+
+def reads_stdin(sql: str) -> bool:
+    """Whether a statement reads a file that is this program's stdin, whatever path or link it names it by."""
+    return any(map(is_stdin, read_files(sql)))
+
+
+def is_stdin(path: str) -> bool:
+    """Whether a path leads to this program's stdin."""
+    found = descriptor(path)
+    return found is not None and found.own and found.number == 0
 
 
 def place_for(name: str, output: str) -> Path:

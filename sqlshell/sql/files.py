@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import PurePath
+from typing import Final
 
 from msgspec import Struct
 
 from sqlshell.sql.tokens import tokens
+
+_READER: Final = re.compile(r"read_\w+|\w+_scan|sniff_csv", re.I)
+_MAY_READ: Final = re.compile(r"from|read_|_scan|sniff_csv", re.I)
 
 
 class WithFiles(Struct, frozen=True):
@@ -35,6 +42,21 @@ def named_files(sql: str) -> WithFiles:
         made += [sql[done : value.start], f"'{name}'"]
         done = value.end
     return WithFiles("".join([*made, sql[done:]]), tuple(dict.fromkeys(paths)))
+
+
+def read_files(sql: str) -> Iterator[str]:
+    """The paths that a statement reads: those of `FROM 'path'`, as in COPY, and of `read_csv('path')` and its like."""
+    if not _MAY_READ.search(sql):
+        return
+    given = list(tokens(sql))
+    reader = False
+    for before, token in pairwise(given):
+        if token.text == "(" and _READER.fullmatch(before.word):
+            reader = True
+        elif token.text == ")":
+            reader = False
+        elif token.kind in {"string", "name"} and (reader or before.word == "FROM"):
+            yield token.value
 
 
 def mentioned(sql: str, name: str) -> bool:
