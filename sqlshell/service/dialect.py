@@ -22,6 +22,15 @@ _KINDS = (
     "DATABASE|STORE|COMPUTE_POOL|FUNCTION_SOURCE|DESCRIPTOR_SOURCE|ORGANIZATION|ROLE|API_TOKEN|STREAM|RELATION|"
     "CHANGELOG|ENTITY|SECRET|SCHEMA_REGISTRY|USER|METRICS INTEGRATION|SECURITY INTEGRATION"
 )
+WRITES = (
+    r"insert\s+(?:or\s+\w+\s+)?into|replace\s+into|update(?:\s+or\s+\w+)?|delete\s+from|truncate(?:\s+table)?|"
+    r"merge\s+into|(?:alter|drop|comment\s+on)\s+\w+(?:\s+if\s+exists)?|"
+    r"create\s+(?:or\s+replace\s+)?(?:recursive\s+)?(?:table|view|schema|sequence|type|macro|function)"
+    rf"(?:\s+if\s+not\s+exists)?|copy(?=\s+{_DOTTED}\s*(?:\([^()]*\)\s*)?from(?!\w))"
+)
+READS = r"from|join|using|table|describe|desc|summarize|pivot|unpivot"
+"""Verbs for targets(): what is behind one is changed, or read."""
+
 _COMMENTS = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")|--[^\n]*|/\*.*?\*/""", re.S)
 
 

@@ -43,6 +43,9 @@ MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?
 DROPPED = r"drop\s+(?:table|view)(?:\s+if\s+exists)?"
 EXPLAINED = r"\s*explain(?!\w)(?:\s+analyze(?!\w)|\s*\([^()]*\))*"
 ON_CONFLICT_UPDATE = r"(?<!\w)on\s+conflict(?!\w).*(?<!\w)do\s+update(?!\w)"
+NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.PRIVILEGE, "58030"})
+"""What the engine says of a relation that is not there; one whose name looks like a file's is taken for a file."""
+
 ENDLESS = "a statement that reads a stream would never end: this is not a streaming engine"
 
 Begun = tuple[Feed, int]
@@ -95,13 +98,21 @@ class Execution:
         low = sql.lower()
         if system.NAME in low:
             system.publish(organization, self._ledger.latest(organization.id, 1000))
-        if organization.store_names and any(name.lower() in low for name in organization.store_names):
+        in_store = session.connection.database in organization.store_names
+        reads_store = in_store or any(name.lower() in low for name in organization.store_names)
+        if reads_store:
+            stores.check_read_only(organization, session.connection, sql)
             stores.mount_named(organization, sql)
         if named := [item for item in organization.streams.known if item[2].lower() in low]:
             feed = self._over_streams(session.connection, sql, named, options)
             if feed is not None:
                 return feed, organization.engine.head(feed.stream)
-        outcome = session.connection.run(sql, options, record.spool)
+        try:
+            outcome = session.connection.run(sql, options, record.spool)
+        except Failure as failure:
+            if reads_store and failure.sql_state in NOT_FOUND:
+                stores.check_entities(organization, session.connection, sql)
+            raise
         if organization.streams.known and re.match(MAY_DROP, bare(sql[:4000]), re.I):
             organization.check_streams()
         return outcome

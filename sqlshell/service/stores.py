@@ -9,7 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.dialect import READS, WRITES, targets, written
+from sqlshell.service.engines.engine import Connection, Failure
 from sqlshell.service.organizations import Organization, Organizations
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz",
@@ -81,6 +82,27 @@ def mount_named(organization: Organization, sql: str) -> None:
                 continue
             named = {name: path for name, path in known.items() if name.lower().replace('"', '""') in text}
             organization.engine.mount(store, named, organization.folder("copies"))
+
+
+def check_read_only(organization: Organization, connection: Connection, sql: str) -> None:
+    """Raises Failure for a statement that would change a store, whose entities are files outside."""
+    for names in targets(sql, WRITES):
+        store = connection.resolve(names)[0].lower()
+        if store in {name.lower() for name in organization.store_names}:
+            raise Failure(sqlstate.UNSUPPORTED, f"store {store!r} is read only: its entities are files outside")
+
+
+def check_entities(organization: Organization, connection: Connection, sql: str) -> None:
+    """Raises Failure for an entity that a statement reads from a store and that is not there."""
+    for names in targets(sql, READS):
+        store, _, entity = connection.resolve(names)
+        if store in organization.store_names:
+            known, dotted = entities(organization, store), ".".join(names[1:])
+            if entity not in known and dotted in known:
+                raise Failure(sqlstate.NO_RELATION, f"the name of an entity is quoted: {written((store, dotted))}")
+            if entity not in known:
+                said = f"entity '{store}.{entity}' does not exist: LIST ENTITIES IN STORE {written((store,))} shows all"
+                raise Failure(sqlstate.NO_RELATION, said)
 
 
 def split_name(names: Sequence[str], store: str, stores: Collection[str]) -> tuple[str, str]:

@@ -286,12 +286,12 @@ def test_stores_are_read_and_nothing_beside_them(gated: Served, place: Path) -> 
         assert [row[0] for row in client.rows("list entities in store gr")] == ["a b.csv", "rows.jsonl"]
         assert client.rows('select * from gr."a b.csv"') == [["1", "two"]]
         assert client.rows('print entity gr."rows.jsonl"') == [['{"n":[1]}']]
-        assert client.state('select * from gr."link.csv"') in {"3D020", "42501"}
+        assert client.state('select * from gr."link.csv"') == "3D020"
         assert client.state('select * from gr."../secret.csv"')[:2] != "00"
         (granted / "a b.csv").write_text("x,y\n1,two\n2,three\n")
         assert client.rows('select count(*) from gr."a b.csv"') == [["2"]]
         assert client.rows('create table copied as from gr."a b.csv"') == []
-        assert client.state('insert into gr."a b.csv" values (1, 2)') != "00000"
+        assert client.state('insert into gr."a b.csv" values (1, 2)') == "0A000"
         for uri in (place / "data", place / "data" / "organizations", place, "relative", "/no/such/folder"):
             assert client.state(f"create store bad with ('uri' = '{uri}')") in {"42501", "22023"}, uri
         assert client.state("create store bad with ('type' = 's3', 'uri' = 's3://x')") == "0A000"
