@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sqlshell.client.watch import Submission
-from sqlshell.errors import Interrupted, UsageError
+from sqlshell.errors import Interrupted, ShellError, UsageError
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
 from sqlshell.shell.port import (
@@ -70,8 +70,17 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
                 _refuse_nothing(shell, taker, name)
             await _then(shell, then, name)
         case Execute(texts, own):
-            for text in texts:
-                await submit(shell, Asked(Statement(text, 0, 0, True, own=own), final=not own))
+            for number, text in enumerate(texts, 1):
+                try:
+                    await submit(shell, Asked(Statement(text, 0, 0, True, own=own), final=not own))
+                except ShellError as error:
+                    left = len(texts) - number
+                    if not shell.ends(error):
+                        shell.tell(error)
+                        continue
+                    if left:
+                        shell.diagnostics.warn(f"\\{name}: {left:,} statement{'' if left == 1 else 's'} not run")
+                    raise
         case Use(consumer, then, result_name):
             statement = shell.buffer.scanner.take()
             if statement is not None:

@@ -41,10 +41,12 @@ def run_batch(
         expect_imports(asyncio.get_running_loop())
         async with opened() as shell:
             running.append((asyncio.get_running_loop(), shell))
-            for kind, text in scripts:
+            for number, (kind, text) in enumerate(scripts, 1):
                 chunks = [text] if kind == "command" else read_script(text)
                 name = "" if kind == "command" else "stdin" if text == "-" else text
                 if not await shell.run_script(chunks, name) or (shell.stops and shell.exit != Exit.DONE):
+                    if shell.exit != Exit.UNREAD and number < len(scripts):
+                        shell.diagnostics.warn(f"{_options(scripts[number:])} not run")
                     break
             await shell.finish()
             return shell.exit
@@ -54,3 +56,10 @@ def run_batch(
         return run_to_end(work())
     finally:
         signal.signal(signal.SIGINT, ending)
+
+
+def _options(scripts: Sequence[tuple[str, str]]) -> str:
+    """How many of them there are, by the options that gave them."""
+    kinds = [kind for kind, _ in scripts]
+    counts = [(kinds.count(kind), option) for kind, option in (("command", "-c"), ("file", "-f"))]
+    return " and ".join(f"{count:,} further {option}" for count, option in counts if count)

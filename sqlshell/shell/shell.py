@@ -105,7 +105,8 @@ class Shell:
         """The session at the service that this shell made, and ends when it leaves; "" for one that it joined."""
         self.interrupted = False
         """Whether Ctrl-C was pressed where nothing ran yet that it could end: the next statement is not begun."""
-        self._going = True
+        self._stop: bool | None = None
+        self._left = False
         self._command_task: asyncio.Task[Any] | None = None
 
     @functools.cached_property
@@ -138,28 +139,41 @@ class Shell:
     ) -> bool:
         """Run a script that arrives in chunks of text; `name` places its errors. False when the shell is to end.
 
+        A \\q ends the script alone, unless a person `typed` it.
+
         With `stop`, or where on_error says so (None), a failure ends the script; a lost connection and an interruption
         always do. Errors are told, and the first one's code stays in `exit`. The end of the script sends its last
         statement too. A `typed` one goes on where the last one ended, and sends only what it is to `send`.
         """
-        depth, before, line = self.flow.depth, self.buffer.scanner, self.line
+        depth, before, line, stopping = self.flow.depth, self.buffer.scanner, self.line, self._stop
         if not typed:
             self.buffer.clear()
         self.including.append(name)
+        self._stop = stop
         try:
-            return await self._run_script(chunks, name, stop=stop, send=send)
+            going = await self._run_script(chunks, name, send=send)
+            if self._left:
+                return not typed
+            if going is None and not typed:
+                self._end_of_conditions(depth)
+            return going is not False
         finally:
             await self._look_back()
             self.including.pop()
-            self.line = line
+            self.line, self._stop, self._left = line, stopping, False
             if not typed:
                 self.buffer.scanner = before
-                try:
+                with contextlib.suppress(UsageError):
                     self.flow.close(depth)
-                except UsageError as error:
-                    self._tell(error, name)
 
-    async def _run_script(self, chunks: Iterable[str], name: str, *, stop: bool | None, send: bool) -> bool:
+    def _end_of_conditions(self, depth: int) -> None:
+        try:
+            self.flow.close(depth)
+        except UsageError as error:
+            self.tell(error)
+
+    async def _run_script(self, chunks: Iterable[str], name: str, *, send: bool) -> bool | None:
+        """None at the script's end; before it, whether the shell goes on."""
         arriving = iter(chunks)
         at_end = False
         while not at_end:
@@ -171,8 +185,8 @@ class Shell:
                 else:
                     chunk = next(arriving, None)
             except ShellError as error:
-                self._tell(error, name)
-                return self._going
+                self.tell(error)
+                return True
             at_end = chunk is None
             if chunk is not None:
                 self.buffer.scanner.feed(chunk)
@@ -182,24 +196,24 @@ class Shell:
                 for number, item in enumerate(items):
                     self.line = item.line
                     try:
-                        await self._look_ahead(items, number, stop=self.stops if stop is None else stop)
+                        await self._look_ahead(items, number, stop=self.stopping)
                         await self._survived(item)
                     except ShellError as error:
-                        self._tell(error, name)
+                        self.tell(error)
                         if isinstance(error, Unread):
                             return False
                         self._break_off(item)
-                        if isinstance(error, ENDS) or (self.stops if stop is None else stop):
+                        if self.ends(error):
                             ran = await self._look_back()
                             if isinstance(error, Unreadable):
                                 # What is left may be data.
                                 self.buffer.clear()
                             else:
                                 self._leave_out(items[number + 1 + ran :], arriving, name)
-                            return self._going and not (isinstance(error, Interrupted) and not self.session.interactive)
-                    if not self._going:
-                        return False
-        return True
+                            return self.session.interactive or not isinstance(error, Interrupted)
+                    if self._left:
+                        return True
+        return None
 
     def _break_off(self, item: Item) -> None:
         """What failed was a command: the statement that it would have sent goes back to a person, or is given up.
@@ -245,6 +259,15 @@ class Shell:
         """Whether a failure ends a script, as it is set now."""
         return self.session.options.on_error == "stop"
 
+    @property
+    def stopping(self) -> bool:
+        """Whether a failure ends what is being run now."""
+        return self.stops if self._stop is None else self._stop
+
+    def ends(self, error: ShellError) -> bool:
+        """Whether an error ends what is being run now."""
+        return isinstance(error, ENDS) or self.stopping
+
     def interrupt(self) -> bool:
         """Ctrl-C: first asks the service to end the statement, then leaves it. False if nothing is left to do."""
         if self._command_task is not None:
@@ -275,7 +298,7 @@ class Shell:
             try:
                 self.attachments.unnamed()
             except UsageError as error:
-                self._tell(error, "")
+                self.tell(error)
 
     async def attach(self, service: Service, journal: Journal, policy: Policy, name: str) -> None:
         """Go on with another service; `name` is what history and catalogs know it by."""
@@ -409,8 +432,8 @@ class Shell:
         self.session.skipping = False
 
     def leave(self) -> None:
-        """Have the shell end after this."""
-        self._going = False
+        """End the script that is being run; what a person typed ends the shell."""
+        self._left = True
 
     async def include(self, path: str, *, beside: bool = False) -> None:
         """Run a script; `beside` looks for it in the folder of the script that this stands in. Raises Told."""
@@ -439,7 +462,9 @@ class Shell:
         else:
             self.diagnostics.note(text)
 
-    def _tell(self, error: ShellError, name: str) -> None:
+    def tell(self, error: ShellError) -> None:
+        """Tell of a failure in what is being run; the first one's code stays in `exit`."""
+        name = self.including[-1] if self.including else ""
         if self.exit == Exit.DONE:
             self.exit = error.exit
         if isinstance(error, Told):

@@ -333,3 +333,47 @@ def test_a_statement_goes_on_behind_a_command_that_failed(program: Program) -> N
         stdin="select 1 as a\n\\nonsense\n, 2 as b;\n\\echo `false`\nselect 3 as c",
     )
     assert (done.code, done.out) == (2, "a,b\n1,2\nc\n3\n")
+
+
+@pytest.mark.parametrize("on_error", ["stop", "continue"])
+def test_leaving_ends_the_script_that_says_so(program: Program, tmp_path: Path, on_error: str) -> None:
+    (tmp_path / "q.sql").write_text("select 1 as a;\n\\if true\n\\q\n\\endif\nselect 2 as b;\n")
+    (tmp_path / "caller.sql").write_text("\\i q.sql\nselect 3 as c;\n\\i q.sql\n\\q\nselect 4 as d;\n")
+    options = ["-q", "--format", "csv", "--on-error", on_error]
+    for ways, out in (
+        (["-c", "\\i q.sql", "-c", "select 5 as e"], "a\n1\ne\n5\n"),
+        (["-f", "q.sql", "-c", "\\q", "-c", "select 5 as e"], "a\n1\ne\n5\n"),
+        (["-f", "caller.sql", "-f", "q.sql"], "a\n1\nc\n3\na\n1\na\n1\n"),
+    ):
+        done = program(*options, *ways)
+        assert (done.code, done.out, done.err) == (0, out, "")
+
+
+GEXEC = "select unnest(['select 1 as a', 'selct', 'select 2 as b', 'selct 2', 'select 3 as c']) \\gexec\nselect 4 as d;"
+
+
+def test_the_statements_that_gexec_runs_fail_one_by_one(program: Program) -> None:
+    done = program("-q", "--format", "csv", "--on-error", "continue", stdin=GEXEC)
+    assert (done.code, done.out) == (1, "a\n1\nb\n2\nc\n3\nd\n4\n")
+    assert done.err.count("selct") >= 2
+    done = program("-q", "--format", "csv", "-c", GEXEC)
+    assert (done.code, done.out) == (1, "a\n1\n")
+    assert "warning: \\gexec: 3 statements not run" in done.err
+
+
+def test_a_failure_within_a_condition_is_one_failure(program: Program) -> None:
+    done = program("-q", "-c", "\\if true\nselct;\n\\endif")
+    assert (done.code, len(re.findall("^error", done.err, re.M))) == (1, 1)
+    assert "ends within" not in done.err
+    done = program("-q", "-c", "\\if true\nselect 1;")
+    assert (done.code, len(re.findall("^error", done.err, re.M))) == (2, 1)
+    assert "ends within" in done.err
+
+
+def test_the_scripts_behind_a_failure_are_told(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("select 1;")
+    done = program("-q", "-c", "select 1 as a", "-c", "selec 2", "-c", "select 3", "-f", "a.sql", "-f", "a.sql")
+    assert done.code == 1
+    assert "warning: 1 further -c and 2 further -f not run" in done.err
+    assert "not run" not in program("-q", "-c", "select 1 as a", "-c", "selec 2").err
+    assert "not run" not in program("-q", "--on-error", "continue", "-c", "selec 2", "-c", "select 3").err

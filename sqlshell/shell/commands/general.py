@@ -62,7 +62,7 @@ def _wrapped(text: str, width: int, indent: str) -> list[str]:
 
 @command("q", aliases=("quit", "exit", ".quit", ".exit", "!quit", "!exit"))
 async def leave(port: Port, args: Args) -> Quit:
-    """Leave the shell."""
+    """Leave the shell. In a script it ends that script alone, and what runs the script goes on."""
     return Quit()
 
 
