@@ -26,7 +26,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.places import Place, Remote
 from sqlshell.shell.journal import Journal
-from sqlshell.shell.policy import Policy
+from sqlshell.shell.policy import Policy, check_patterns
 from sqlshell.shell.session import Session
 
 
@@ -132,8 +132,9 @@ def offline_of(place: Place, settings: Settings) -> Callable[[Submission, Sessio
 
 
 def policy_of(place: Place) -> Policy:
-    """What may be sent, and what is asked about."""
+    """What may be sent, and what is asked about. Raises UsageError for a policy that would protect nothing."""
     settings = place.settings
+    check_patterns(settings["confirm"], f"profile {settings.profile}, confirm")
     name = settings.profile or (place.where.target.host if isinstance(place.where, Remote) else "local")
     return Policy(bool(settings["read_only"]), settings["confirm"], name, bool(settings["yes"]))
 

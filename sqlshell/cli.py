@@ -124,12 +124,13 @@ def subcommand(name: str) -> click.Command:
         return click.Command(
             "sqlshell config",
             params=[
-                click.Argument(["action"], metavar="list|show|check|init|edit"),
+                click.Argument(["action"], metavar="list|show|settings|check|init|edit"),
                 click.Argument(["profile"], required=False),
             ],
             callback=_config,
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-            help="Profiles of config.toml: list them; show every setting and where it comes from; check them all; "
+            help="Profiles of config.toml: list them; show the value of every setting and where it comes from; "
+            "list what may be set; check them all; "
             "write a file to begin with; open it in $EDITOR.",
         )
     target = click.Argument(["target"], required=False)

@@ -100,16 +100,15 @@ def _table(config: Config, profile: str) -> Mapping[str, Any]:
     place = f"{config.path}: [profiles.{profile}]"
     if not isinstance(given, dict):
         raise UsageError(f"{place} is not a table", f'write [profiles.{profile}], and below it such as url = "…"')
-    table: dict[str, Any] = {}
-    for key, value in given.items():
-        setting = BY_KEY.get(key)
+    for key in given:
         if key in OF_ONE_RUN:
             raise UsageError(f"{place}: {key!r} cannot stand in a profile", "it belongs to one run: give it as a flag")
-        if setting is None:
-            near = _nearest(key, [name for name in BY_KEY if name not in OF_ONE_RUN])
-            raise UsageError(f"{place} has an unknown key {key!r}{near}", "sqlshell --help lists the settings")
-        table[setting.name] = value
-    return table
+    known = [name for name in BY_KEY if name not in OF_ONE_RUN]
+    unknown = [f"{key!r}{_nearest(key, known)}" for key in given if key not in BY_KEY]
+    if unknown:
+        says = "has an unknown key" if len(unknown) == 1 else "has unknown keys:"
+        raise UsageError(f"{place} {says} {', '.join(unknown)}", "sqlshell config settings lists them all")
+    return {BY_KEY[key].name: value for key, value in given.items()}
 
 
 def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config, profile: str = "") -> Settings:
@@ -205,4 +204,4 @@ def _nearest(word: str, known: Sequence[str]) -> str:
     import difflib
 
     near = difflib.get_close_matches(word, known, 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return f" (did you mean {near[0]!r}?)" if near else ""

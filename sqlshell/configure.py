@@ -7,18 +7,20 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from sqlshell.client.target import Target, without_token
 from sqlshell.config import Config, Settings, config_folder, read_config, resolve
 from sqlshell.errors import UsageError
 from sqlshell.settings import SETTINGS
 from sqlshell.shell.editor import edit_file
 
 SECRET = frozenset({"token"})
-ACTIONS = ("list", "show", "check", "init", "edit")
+TAKES = {"flag": "on|off", "integer": "number", "count": "number", "seconds": "time", "many": "list of texts"}
+"""The kinds of settings as people write them."""
+ACTIONS = ("list", "show", "settings", "check", "init", "edit")
 
 TEMPLATE = """\
 # Profiles of sqlshell: `sqlshell NAME` uses one, the one named default is used without a name.
-# Every setting of `sqlshell --help` may stand here, with _ for -, but for what belongs to one run (--attach, -o);
-# so may every option of \\pset, such as timing, wide or tuples_only.
+# `sqlshell config settings` lists what may stand here.
 
 # [profiles.work]
 # url = "https://host/v2"
@@ -43,10 +45,12 @@ def configure(action: str, name: str, environ: Mapping[str, str]) -> int:
         case "list":
             config = read_config(folder)
             for profile, table in sorted(config.profiles.items()):
-                url = table.get("url", "") if isinstance(table, Mapping) else ""
-                sys.stdout.write(f"{profile}\t{url}\n")
+                url = str(table.get("url", "")) if isinstance(table, Mapping) else ""
+                sys.stdout.write(f"{profile}\t{without_token(url)}\n")
         case "show":
             _show(resolve({}, environ, read_config(folder), name))
+        case "settings":
+            _list_settings()
         case "check":
             return _check(read_config(folder), environ, path)
         case "init":
@@ -64,8 +68,16 @@ def _show(settings: Settings) -> None:
     width = max(len(setting.name) for setting in SETTINGS)
     for setting in SETTINGS:
         value = settings.values[setting.name]
-        shown = "***" if setting.name in SECRET and value.value else _text(value.value)
+        shown = "***" if setting.name in SECRET and value.value else without_token(_text(value.value))
         sys.stdout.write(f"{setting.name.ljust(width)}  {shown or '-'}  ({value.source})\n")
+
+
+def _list_settings() -> None:
+    """Each setting that a profile may hold, with what it takes."""
+    for setting in sorted(SETTINGS, key=lambda item: item.name):
+        if setting.profile:
+            takes = "|".join(setting.choices) or TAKES.get(setting.kind, setting.kind)
+            sys.stdout.write(f"{setting.name.ljust(19)} {takes.ljust(18)} {setting.help}\n")
 
 
 def _text(value: object) -> str:
@@ -76,24 +88,35 @@ def _text(value: object) -> str:
 
 def _check(config: Config, environ: Mapping[str, str], path: Path) -> int:
     """Every profile's values read as their kinds, and the files that they name looked for."""
+    # The tables of formats and styles are for this alone.
+    from sqlshell.checking import wrong_values
+
+    def told(error: UsageError) -> str:
+        return f"{error.message}; {error.hint}" if error.hint else error.message
+
     wrong = []
     for name in config.profiles:
         try:
             settings = resolve({}, {}, config, name)
         except UsageError as error:
-            wrong.append(error.message)
+            wrong.append(told(error))
             continue
         for key in ("token_file", "ca_file", "client_cert", "client_key"):
             if settings[key] and not Path(settings[key]).expanduser().is_file():
                 wrong.append(f"{path}: [profiles.{name}] {key}: there is no file {settings[key]}")
+        held = bool(settings["token"])
         if settings["url"]:
             from sqlshell.places import located
 
             try:
-                located(settings["url"])
+                where = located(settings["url"])
+                held = held or (isinstance(where, Target) and bool(where.token))
             except UsageError as error:
                 wrong.append(f"{path}: [profiles.{name}] url: {error.message}")
-        if config.profiles[name].get("token") and path.stat().st_mode & 0o077:
+        wrong += [
+            f"{path}: [profiles.{name}] {told(error)}" for error in wrong_values(settings, path.parent / "themes")
+        ]
+        if held and path.stat().st_mode & 0o077:
             wrong.append(f"{path}: [profiles.{name}] has a token, and others can read the file: chmod 600 {path}")
     for line in wrong:
         sys.stderr.write(f"{line}\n")

@@ -22,7 +22,7 @@ from sqlshell import __version__
 from sqlshell.assembly import network_of
 from sqlshell.client.options import Network
 from sqlshell.client.proxies import proxy_for
-from sqlshell.client.target import Target
+from sqlshell.client.target import Target, without_token
 from sqlshell.client.transport import Transport
 from sqlshell.config import Config, config_folder, read_config, state_folder
 from sqlshell.credentials import run_token_command
@@ -109,11 +109,7 @@ def _settings(place: Place) -> Iterator[Found]:
     for setting in SETTINGS:
         value = place.settings.values[setting.name]
         if value.source != "default":
-            shown = (
-                "***"
-                if (setting.name in {"token", "url"} and "@" in str(value.value)) or setting.name == "token"
-                else value.value
-            )
+            shown = "***" if setting.name == "token" else without_token(str(value.value))
             yield Found(setting.name, f"{shown} ({value.source})")
 
 

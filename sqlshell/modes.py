@@ -32,7 +32,7 @@ from sqlshell.shell.journal import Entry, Journal
 from sqlshell.shell.outlet import Outlet
 from sqlshell.shell.session import PROMPT_MAXWIDTH, Options, Session
 from sqlshell.shell.shell import Shell
-from sqlshell.shell.templates import checked
+from sqlshell.shell.templates import TEMPLATES, checked, checked_color
 
 if TYPE_CHECKING:
     from sqlshell.shell.commands import Command
@@ -228,7 +228,9 @@ def _options(settings: Settings, output: str, *, prompt: bool) -> Options:
     for name in Options.__struct_fields__:
         if name in BY_NAME and name != "pager" and settings.source(name) != "default":
             setattr(options, name, settings[name])
-    for name in ("prompt", "rprompt", "toolbar", "title"):
+    if prompt and settings["color"]:
+        checked_color(settings["color"])
+    for name in TEMPLATES:
         setattr(options, name, checked(name, settings[name]))
     if settings.source("tuples_only") != "default":
         options.header = not settings["tuples_only"]

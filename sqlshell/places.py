@@ -113,12 +113,12 @@ def context_of(place: Place) -> SessionContext:
         schema=part("schema"),
         store=part("store"),
         compute_pool=part("compute_pool"),
-        timezone=_known_zone(part("timezone")) or machine_timezone(os.environ),
+        timezone=known_zone(part("timezone")) or machine_timezone(os.environ),
         session_id=part("session_id") or fresh_session_id(),
     )
 
 
-def _known_zone(name: str) -> str:
+def known_zone(name: str) -> str:
     """The name of a time zone. Raises UsageError for one that is none, where this machine knows of any."""
     if not name:
         return ""

@@ -67,6 +67,18 @@ def test_profiles_are_listed_shown_and_checked(program: Program, env: dict[str, 
         ("[profiles.a]\nconfirm = [1]", "not a list of texts"),
         ("[profiles.a]\nnonsense = 1", "unknown key"),
         ("[profiles.a", "config.toml"),
+        ("[profiles.a]\nfirst_one = 1\nsecond_one = 2", "'second_one'"),
+        ("[profiles.a]\nconfirm = 'typename'", "did you mean type-name?"),
+        ("[profiles.a]\nconfirm = ['DROP', 'BOGUS']", "'BOGUS' is not a kind of statement"),
+        ("[profiles.a]\nconfirm = 'DROP, DELETE'", "'DROP, DELETE' is not a kind of statement"),
+        ("[profiles.a]\nformat = 'nope'", "there is no format 'nope'"),
+        ("[profiles.a]\ntheme = 'nope'", "there is no theme 'nope'"),
+        ("[profiles.a]\ntable_style = 'nope'", "there is no table style 'nope'"),
+        ("[profiles.a]\ntimezone = 'Mars'", "there is no time zone 'Mars'"),
+        ("[profiles.a]\ncolor = 'zz'", "'zz' is not a colour"),
+        ("[profiles.a]\ntoolbar = '{nope}'", "toolbar: there is no {nope}"),
+        ("[profiles.a]\nsecret_names = ['(']", "secret_names"),
+        ("[profiles.a]\nurl = 'http://:hidden@host/v2'", "others can read the file"),
     ],
 )
 def test_what_is_wrong_is_named(program: Program, tmp_path: Path, text: str, said: str) -> None:
@@ -254,3 +266,32 @@ def test_a_profile_names_a_file(program: Program, env: dict[str, str], tmp_path:
     wrong = program("wrong", "-c", "select 1", env=env)
     assert (wrong.code, wrong.out) == (2, "")
     assert "profile wrong: 'nonsense' is neither a URL nor a file" in wrong.err
+
+
+@pytest.mark.parametrize("confirm", ["'typename'", "['BOGUS']", "['DROP', 'INSERT INTO']", "''"])
+def test_a_mistyped_policy_lets_nothing_run(program: Program, tmp_path: Path, confirm: str) -> None:
+    (tmp_path / "config.toml").write_text(f"[profiles.p]\nconfirm = {confirm}\n[profiles.q]\n")
+    env = {"SQLSHELL_CONFIG_DIR": str(tmp_path)}
+    found = program("--profile", "p", "-c", "create table t (i int)", "-c", "select 1 as a", env=env)
+    assert (found.code, found.out) == (2, "")
+    assert "profile p, confirm: " in found.err
+    moved = program("--profile", "q", "--on-error", "continue", stdin="\\c p\nselect 1 as a;\n", env=env)
+    assert moved.code == 2
+    assert "profile p, confirm: " in moved.err
+
+
+def test_the_token_of_a_dsn_is_never_printed(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[profiles.d]\nurl = 'http://:hid/den@127.0.0.1:1/v2?databaseName=x'\n")
+    for argv in (("config", "list"), ("config", "show", "d"), ("config", "check"), ("doctor", "d")):
+        found = program(*argv, env={"SQLSHELL_CONFIG_DIR": str(tmp_path)})
+        assert "hid" not in found.out + found.err
+        assert "den" not in found.out + found.err
+
+
+def test_the_settings_of_a_profile_are_listed(program: Program) -> None:
+    listed = program("config", "settings").out
+    for name in ("confirm", "color", "prompt", "toolbar", "notify", "answer_limit", "private_data_plane"):
+        assert f"\n{name} " in listed
+    assert "\nattach " not in listed
+    for name in ("secret_names", "tuples_only", "token_command"):
+        assert f"\n{name} " in listed

@@ -6,6 +6,7 @@ A DSN is `https://:TOKEN@host/v2?sessionID=&timezone=&organizationID=&roleName=&
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -25,6 +26,13 @@ DSN_PARTS = {
     "computePoolName": "compute_pool",
 }
 DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_TOKEN = re.compile(r"^([a-z][a-z0-9+.-]*://).*@", re.IGNORECASE | re.DOTALL)
+
+
+def without_token(url: str) -> str:
+    """A DSN with stars in the place of its token; any other text as it is."""
+    return _TOKEN.sub(r"\1***@", url)
 
 
 class Target(Struct, frozen=True):

@@ -23,6 +23,21 @@ Ask = Callable[[str], Awaitable[str]]
 """Puts a question to the person: the answer, "" for none."""
 
 
+def check_patterns(patterns: Sequence[str], place: str) -> None:
+    """Raises UsageError for a pattern that no statement could meet, which would protect nothing."""
+    if not patterns or TYPE_NAME in patterns:
+        return
+    import difflib
+
+    from sqlshell.sql.effects import means, nearest_pattern
+
+    for pattern in patterns:
+        if not means(pattern):
+            near = difflib.get_close_matches(pattern.lower(), [TYPE_NAME], 1) or [nearest_pattern(pattern)]
+            hint = f"did you mean {near[0]}?" if near[0] else f'{PATTERNS}, or "{TYPE_NAME}" alone'
+            raise UsageError(f"{place}: {pattern!r} is not a kind of statement", hint)
+
+
 class Policy(Struct, frozen=True):
     """`name` is what is typed for confirm = "type-name": the profile's, or the target's. `yes` answers everything."""
 

@@ -26,6 +26,9 @@ NAMES = (
 )
 """What may stand in braces."""
 
+TEMPLATES = ("prompt", "rprompt", "toolbar", "title")
+"""The settings that are templates."""
+
 _LOOK = r"(?:(?:bg:)?#[0-9a-fA-F]{6}|bold|italic|underline|reverse)"
 _STYLE = re.compile(rf"\{{(/|{_LOOK}(?: {_LOOK})*)\}}")
 """A style in braces, `{#ff8800 bold}`: it holds until the next one, `{/}` ends it."""
@@ -39,6 +42,17 @@ def checked(setting: str, template: str) -> str:
             styles = "styles are {bold}, {#ff8800}, {bg:#003355 italic}, {/} ends one"
             raise UsageError(f"{setting}: there is no {{{name}}}", f"known are {', '.join(NAMES)}; {styles}")
     return template
+
+
+def checked_color(text: str) -> str:
+    """The colour of a prompt. Raises UsageError for what is no style."""
+    from prompt_toolkit.styles import Style
+
+    try:
+        Style([("prompt", text)])
+    except ValueError:
+        raise UsageError(f"color: {text!r} is not a colour", "write it like '#ff5f5f' or '#ff5f5f bold'") from None
+    return text
 
 
 def fragments(template: str, session: Session) -> list[tuple[str, str]]:

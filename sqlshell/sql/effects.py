@@ -5,6 +5,7 @@ By tokens, never by substrings. What is not known writes.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -12,6 +13,7 @@ from msgspec import Struct
 
 from sqlshell.sql.kinds import reads, verb_of
 from sqlshell.sql.tokens import Token, tokens
+from sqlshell.sql.words import DROP_OBJECTS, LOCAL_STATEMENTS, STATEMENTS
 
 _SESSION: Final = frozenset({"USE", "RESET", "COMMIT", "ROLLBACK", "END", "ABORT", "START"})
 """Verbs that change the session alone; some have other forms, which are looked at below."""
@@ -23,6 +25,33 @@ _OBJECTS: Final = frozenset(
     {"CREATE", "DROP", "ALTER", "TRUNCATE", "GRANT", "REVOKE", "START", "STOP", "TERMINATE", "RESTART", "RESUME"}
 )
 _TWO_WORDS: Final = frozenset({"MATERIALIZED", "METRICS", "SECURITY", "FOREIGN"})
+
+_VERBS: Final = frozenset(words.split()[0] for words in (*STATEMENTS, *LOCAL_STATEMENTS)) | {
+    *("ABORT", "COMMENT", "DEALLOCATE", "EXECUTE", "IMPORT", "PREPARE", "START", "STOP"),
+}
+_KINDS: Final = frozenset(DROP_OBJECTS) | {"CONNECTION", "MACRO", "SEQUENCE", "TYPE", "VIEW", "FOREIGN TABLE"}
+_FORMS: Final = frozenset(
+    {
+        *("DELETE WITHOUT WHERE", "UPDATE WITHOUT WHERE", "COPY TO", "COPY FROM", "SELECT INTO", "EXPLAIN ANALYZE"),
+        *("TRUNCATE TABLE", "CREATE OR REPLACE", "START COMPUTE_POOL", "STOP COMPUTE_POOL", "WRITE"),
+        *("TERMINATE QUERY", "TERMINATE SESSION", "RESTART QUERY", "RESUME QUERY"),
+        *(f"{verb} {kind}" for verb in ("ALTER", "CREATE", "CREATE OR REPLACE", "DROP") for kind in _KINDS),
+    }
+)
+
+
+def means(pattern: str) -> bool:
+    """Whether there are statements that a policy's pattern means."""
+    wanted = " ".join(pattern.upper().split())
+    # What is granted are privileges, of which a service has its own.
+    granted = wanted.removeprefix("GRANT ").removeprefix("REVOKE ")
+    return wanted in _VERBS or wanted in _FORMS or (granted != wanted and granted.isidentifier())
+
+
+def nearest_pattern(pattern: str) -> str:
+    """The pattern most like this one, "" where none is."""
+    near = difflib.get_close_matches(" ".join(pattern.upper().split()), sorted(_VERBS | _FORMS), 1)
+    return near[0] if near else ""
 
 
 class Effects(Struct, frozen=True):
