@@ -358,7 +358,7 @@ async def _ask(question: str, *, hidden: bool = False) -> str:
             raise KeyboardInterrupt
         return answer
     except (EOFError, KeyboardInterrupt):
-        raise Interrupted("there was no answer") from None
+        raise Interrupted("cancelled") from None
 
 
 def _told(prompt: PromptSession[str], shell: Shell, text: str) -> None:

@@ -36,7 +36,10 @@ class Queries:
     def keep(self, name: str, text: str) -> None:
         """Raises UsageError for a name that is none, and where it cannot be written."""
         if not _NAME.fullmatch(name):
-            raise UsageError(f"{name!r} is no name of a query", "letters, digits, _ . and -")
+            raise UsageError(
+                f"{name!r} is not a valid query name",
+                "a name consists of letters, digits, _ . and -",
+            )
         self._write(self.all() | {name: text})
 
     def drop(self, name: str) -> None:

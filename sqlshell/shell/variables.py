@@ -33,7 +33,9 @@ class Variables(Mapping[str, str]):
     def set(self, name: str, value: str, *, foreign: bool = False) -> None:
         """`foreign` is what came from a service. Raises UsageError for a name or a value that is not allowed."""
         if not name or not all(char.isalnum() or char == "_" for char in name):
-            raise UsageError(f"{name!r} is no name of a variable", "letters, digits and _")
+            raise UsageError(
+                f"{name!r} is not a valid variable name", "a name consists of letters, digits and underscores"
+            )
         options = self._session.options
         match name:
             case "ON_ERROR_STOP":

@@ -218,8 +218,12 @@ def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
     terminal.wait("still_there")
     terminal.enter("drop table t;")
     terminal.wait(lambda text: text.count("Go on? [y/N]") == 2)
+    terminal.type("\x03")
+    terminal.wait("cancelled")
+    terminal.enter("drop table t;")
+    terminal.wait(lambda text: text.count("Go on? [y/N]") == 3)
     terminal.enter("y")
-    terminal.wait(lambda text: text.count("Go on? [y/N]") == 2 and "DROP" in text.rsplit("Go on?", 1)[1])
+    terminal.wait(lambda text: text.count("Go on? [y/N]") == 3 and "DROP" in text.rsplit("Go on?", 1)[1])
     terminal.enter("select count(*) from t;")
     terminal.wait("3D020")
     assert b"38;2;255;0;0" in terminal.written
