@@ -27,6 +27,8 @@ from sqlshell.shell.words import duration, one_line
 IDENTIFIED_SECONDS = 60.0
 """How long the end of a script waits for the service to name a statement that was just sent."""
 
+LONGEST_REASON = 200
+"""Characters of an error that the end of a statement in the background shows."""
 LOOKED_UP = 20
 """Statements of earlier shells that are asked for at once."""
 
@@ -182,7 +184,7 @@ class Background:
                 self._journal.ended(job.statement_id, error.where.sql_state, error.message)
             ended = "was cancelled" if error.where.sql_state == sqlstate.CANCELLED else "failed"
             state = f" {error.where.sql_state}" if error.where.sql_state else ""
-            self.announce(f"{name} {ended}{state}: {error.message}: {text}")
+            self.announce(f"{name} {ended}: {text}: error{state}: {one_line(error.message, LONGEST_REASON)}")
         finally:
             self._journal.flush()
             job.named.set()

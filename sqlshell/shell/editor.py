@@ -35,7 +35,11 @@ def edited(text: str, path: str = "") -> str:
         edit_file(str(place))
         try:
             return place.read_text(encoding="utf-8").rstrip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"what the editor left cannot be read: {error}") from None
+        except FileNotFoundError:
+            raise UsageError(f"nothing was saved in {path or 'the file of the statement'}") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"{path or 'what the editor saved'} is not UTF-8 text") from None
+        except OSError as error:
+            raise UsageError(f"{path or 'what the editor saved'} cannot be read: {error.strerror or error}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)

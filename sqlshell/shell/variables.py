@@ -80,7 +80,7 @@ class Variables(Mapping[str, str]):
             "ELAPSED": f"{session.elapsed or 0.0:.3f}",
         }
         if error is not None:
-            told["LAST_ERROR_MESSAGE"] = error.message
+            told["LAST_ERROR_MESSAGE"] = next(iter(error.message.splitlines()), "")
         self._values.update(told)
         self._foreign.update(told)
 

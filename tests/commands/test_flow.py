@@ -99,6 +99,18 @@ def test_double_quotes_stay_in_values_and_not_around_file_names(program: Program
     assert done.err == '"w  x"\nkept as kept\n'
 
 
+def test_the_message_of_the_last_error_is_one_line(program: Program) -> None:
+    script = "select nope\n  from range(3);\n\\echo [:LAST_ERROR_MESSAGE]\n"
+    done = program("-q", "--on-error", "continue", stdin=script)
+    assert re.fullmatch(r"\[.*nope.*\]\n", done.out)
+
+
+def test_the_failure_of_a_statement_in_the_background_is_one_line(program: Program) -> None:
+    done = program(stdin="insert into nowhere values (1);&\n")
+    told = next(line for line in done.err.splitlines() if line.startswith("[1] failed"))
+    assert re.fullmatch(r"\[1\] failed: insert into nowhere values \(1\): error 3D020: .*nowhere.*", told)
+
+
 def test_a_script_may_ask(program: Program) -> None:
     assert program("-q", stdin="\\prompt a b c\n").code == 2
 
@@ -150,6 +162,7 @@ def test_no_commands(program: Program) -> None:
         ("\\ir nope.sql", "nope.sql", 2),
         (".nope", "no command .nope", 2),
         ("\\dtt", "\\dt", 2),
+        ("\\copy t from 'x.csv'", "\\g FILE writes a result", 2),
     ],
 )
 def test_what_is_wrong(program: Program, script: str, said: str, code: int) -> None:

@@ -298,6 +298,17 @@ def test_queries_that_run(program: Program, served: Served) -> None:
     assert "completed" in all_
 
 
+def test_letters_stand_together(program: Program) -> None:
+    made = "create table a as select 1 as i; create view b as from a; create sequence c;\n"
+    script = made + "\\dtv\n\\dsvt\n\\dts b*\n\\a\n\\dtvs c\n\\a\n\\pset format\n"
+    done = program("-q", "--format", "csv", stdin=script)
+    a, b, c = "main,a,table\n", "main,b,view\n", "main,c,sequence\n"
+    head = "schema,name,type\n"
+    tabs = f"{head}{c}".replace(",", "\t")
+    assert done.out == f"{head}{a}{b}{head}{a}{b}{c}{head}{tabs}"
+    assert done.err == "Format is tsv.\nFormat is table.\nOption format is table.\n"
+
+
 def test_quoted_names_are_meant_exactly(program: Program) -> None:
     script = """create schema s2; create table s2."Mixed Case"(a int); create table "a.b"(x int);
 create table plain(x int);

@@ -48,7 +48,7 @@ def test_crosstab(program: Program) -> None:
         ("\\replay nope.jsonl", "cannot be read"),
         ("\\once", "needs FILE"),
         ("\\n nope", "no query 'nope'"),
-        ("\\n+ a/b select 1", "no name"),
+        ("\\n+ a/b select 1", "valid query name"),
         ("\\n-", "needs NAME"),
     ],
 )

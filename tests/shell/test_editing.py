@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prompt_toolkit.document import Document
 
+from sqlshell.errors import UsageError
+from sqlshell.shell.editor import edited
 from sqlshell.shell.prompt.continuation import Continuations
 from sqlshell.shell.prompt.highlight import LineLexer
 from sqlshell.shell.prompt.history import Entry, matching
@@ -43,6 +47,15 @@ def test_states_after_any_change_are_those_of_a_fresh_scan(texts: list[str]) -> 
 def test_every_character_is_drawn(text: str) -> None:
     line = LineLexer(Continuations()).lex_document(Document(text))
     assert "\n".join("".join(part[1] for part in line(n)) for n in range(text.count("\n") + 1)) == text
+
+
+def test_an_editor_that_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "true")
+    with pytest.raises(UsageError, match=r"\Anothing was saved in .*new\.sql\Z"):
+        edited("", str(tmp_path / "new.sql"))
+    tmp_path.joinpath("old.sql").write_bytes(b"\xff")
+    with pytest.raises(UsageError, match=r"old\.sql is not UTF-8 text\Z"):
+        edited("", str(tmp_path / "old.sql"))
 
 
 def drawn(text: str, line: int = 0) -> dict[str, str]:

@@ -21,6 +21,14 @@ OPTIONS: Final = "[(NAME=VALUE...)]"
 """The word of a usage for options in brackets, which stand first."""
 _BRACKETS: Final = re.compile(r"""\(((?:[^()'"]++|'(?:[^'\\]++|\\.|'')*+'|"[^"]*+")*+)\)""", re.DOTALL)
 
+ABSENT: Final = {
+    "copy": "\\g FILE writes a result to a file of this machine; to read one, use INSERT, or COPY t FROM 'FILE' where"
+    " the service can open it",
+}
+"""Commands of psql that are not here, with what to use in their place."""
+_COMBINED: Final = re.compile(r"d[tvms]{2,4}\+?")
+"""Several kinds of relations in one command, such as `\\dtv`."""
+
 KEEP_QUOTES: Final = frozenset({"PATTERN", "[PATTERN]", "[VALUE...]", "[TEXT]"})
 """Words of usages whose double quotes are part of the value, as psql keeps them."""
 
@@ -93,6 +101,10 @@ def find(commands: Mapping[str, Command], name: str) -> Command:
     """The command of that name. Raises UsageError with the nearest names."""
     if name in commands:
         return commands[name]
+    if _COMBINED.fullmatch(name) and len(set(name)) == len(name):
+        return commands["dt"]
+    if name in ABSENT:
+        raise UsageError(f"there is no command {_shown(name)}", ABSENT[name])
     import difflib
 
     near = [_shown(word) for word in difflib.get_close_matches(name, commands, 3)]

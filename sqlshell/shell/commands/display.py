@@ -39,6 +39,14 @@ async def choose_format(port: Port, args: Args) -> Say:
     )
 
 
+@command("a")
+async def alignment(port: Port, args: Args) -> Say:
+    """Switch between aligned tables and values with tabs between them, which is the format tsv."""
+    options = port.session.options
+    options.format = "table" if options.format == "tsv" else "tsv"
+    return Say(f"Format is {options.format}.")
+
+
 @command("timing", "[on|off]", aliases=(".timer",))
 async def timing(port: Port, args: Args) -> Say:
     """Show the time that each statement took, or not; without a word, the other way than now. Scripts begin without."""
@@ -204,4 +212,4 @@ def _shown(value: object) -> str:
     return "(the format's own)" if value is None else str(value)
 
 
-COMMANDS = (expanded, choose_format, timing, theme, rows_only, headers, pset)
+COMMANDS = (expanded, choose_format, alignment, timing, theme, rows_only, headers, pset)

@@ -37,6 +37,9 @@ SIZES = (
 )
 
 
+LETTERS = {"t": ("table",), "v": ("view",), "m": ("stream", "changelog"), "s": ("sequence",)}
+"""The kinds of relations that a letter of \\dtvms means."""
+
 _INDEX = re.compile(r"CREATE (UNIQUE )?INDEX .+? ON .+?(?= USING\b|\s?\()", re.I | re.S)
 
 
@@ -84,12 +87,14 @@ def _matching(port: Port, known: Sequence[Relation], text: str, kinds: Sequence[
 
 def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases: tuple[str, ...] = ()) -> Command:
     async def body(port: Port, args: Args) -> Effect:
-        return await _list_relations(port, args, kinds)
+        # Letters stand together only in the names that \\dt has beside its aliases.
+        combined = args.name.rstrip("+")[1:] if name == "dt" and args.name.startswith("d") else ""
+        return await _list_relations(port, args, [kind for one in combined for kind in LETTERS[one]] or kinds)
 
     return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases))
 
 
-async def _list_relations(port: Port, args: Args, kinds: tuple[str, ...]) -> Effect:
+async def _list_relations(port: Port, args: Args, kinds: Sequence[str]) -> Effect:
     found = _matching(port, await _relations(port), args[0] if args else "", kinds)
     if not found and port.outlet.for_people:
         return Say(nothing(args, "\\d *.* lists the relations of all schemas"))
@@ -226,10 +231,14 @@ async def show_ddl(port: Port, args: Args) -> Print:
     return Print("".join(f"{ddl(*item)}\n" for item in made), with_results=True)
 
 
+TABLES = """List tables of this schema, or of others: \\dt *.ord*
+
+Letters may stand together: t tables, v views, m streams, s sequences. \\dtv lists tables and views."""
+
 COMMANDS = (
     describe,
     show_ddl,
-    _relation_lister("dt", ("table",), "List tables of this schema, or of others: \\dt *.ord*", (".tables",)),
+    _relation_lister("dt", ("table",), TABLES, (".tables",)),
     _relation_lister("dv", ("view",), "List views, materialized ones too."),
     _relation_lister("dm", ("stream", "changelog"), "List streams and changelogs."),
     _relation_lister("dseq", ("sequence",), "List sequences."),
