@@ -98,6 +98,8 @@ class Objects:
                     organization.engine.detach(name)
                     session.store = "" if session.store == name else session.store
                 case "compute_pool":
+                    if name == DEFAULT:
+                        raise Failure(sqlstate.DEPENDENTS, f"compute pool {name!r} cannot be dropped")
                     catalog.drop(organization.id, "compute_pool", name)
                     session.compute_pool = DEFAULT if session.compute_pool == name else session.compute_pool
                 case "function_source" | "descriptor_source":
@@ -105,6 +107,7 @@ class Objects:
                 case "organization":
                     self._only_operator(session)
                     wanted = catalog.organization(name)
+                    self._organizations.check_not_last()
                     if wanted == organization.id:
                         raise Failure(sqlstate.DEPENDENTS, f"organization {name!r} is in use by this session")
                     self._sessions.leave(wanted)
@@ -153,6 +156,9 @@ class Objects:
         organization = session.organization
         if not any(row[0] == name for row in databases(organization)):
             raise missing("database", name)
+        if name == organization.engine.first_database:
+            said = f"database {name!r} cannot be dropped: sessions begin in it"
+            raise Failure(sqlstate.DEPENDENTS, said)
         if session.connection.database == name:
             raise Failure(
                 sqlstate.DEPENDENTS, f"database {name!r} is in use by this session: USE DATABASE another first"
@@ -160,8 +166,6 @@ class Objects:
         if user := self._sessions.using(organization.id, name):
             said = f"database {name!r} is in use by session {user.name!r}: it goes on after TERMINATE SESSION"
             raise Failure(sqlstate.DEPENDENTS, f"{said} {user.name!r}")
-        if name == organization.first_database:
-            raise Failure(sqlstate.DEPENDENTS, f"database {name!r} is where sessions begin, and stays")
         found = organization.catalog.find(organization.id, "database", name)
         organization.engine.detach(name)
         if found is not None:

@@ -41,12 +41,6 @@ class Organization:
         self._tables = {relation: engine.identity(relation) for relation in self.streams.known}
 
     @property
-    def first_database(self) -> str:
-        """The database that new sessions are in."""
-        found = sorted(self.catalog.objects(self.id, "database"), key=lambda item: item.created)
-        return found[0].name if found else ""
-
-    @property
     def name(self) -> str:
         return self.catalog.organization_name(self.id)
 
@@ -128,10 +122,13 @@ class Organizations:
             raise Failure(sqlstate.UNSUPPORTED, "the embedded service has one organization; sqlshell serve has more")
         return self.catalog.add_organization(name)
 
-    def drop(self, organization_id: str) -> None:
-        """Remove an organization with all that it owns. Raises Failure for the last one."""
+    def check_not_last(self) -> None:
+        """Raises Failure where one organization is left."""
         if len(self.catalog.organizations()) == 1:
-            raise Failure(sqlstate.DEPENDENTS, "the last organization stays")
+            raise Failure(sqlstate.DEPENDENTS, "the last organization cannot be dropped")
+
+    def drop(self, organization_id: str) -> None:
+        """Remove an organization with all that it owns."""
         with self._lock:
             opened = self._open.pop(organization_id, None)
             if opened is not None:

@@ -57,6 +57,14 @@ def test_the_row_limit_counts_here(embedded: Embedded) -> None:
     assert "rowlimit" in answer["message"]
 
 
+@pytest.mark.parametrize("what", ["database memory", "organization local", "compute_pool default"])
+def test_what_is_always_there_cannot_be_dropped(embedded: Embedded, what: str) -> None:
+    _, body = ask(embedded, "POST", "/v2/statements", json.dumps({"statement": f"drop {what}"}).encode())
+    answer = json.loads(body)
+    assert answer["sqlState"] == "2BP01"
+    assert "cannot be dropped" in answer["message"]
+
+
 def test_websockets_reach_the_service(embedded: Embedded) -> None:
     headers = {"Authorization": f"Bearer {embedded.token}"}
     with pytest.raises(InvalidStatus) as caught:

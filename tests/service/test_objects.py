@@ -83,7 +83,14 @@ def test_databases_and_schemas(own: Served, client: Client) -> None:
     assert client.state("drop database sales") == "00000"
     assert client.state("drop database sales") == "3D002"
     assert client.state("drop database if exists sales") == "00000"
-    assert client.state("drop database local") == "2BP01"
+    for used in ("use database sales2", "use database local"):
+        client.rows("create database if not exists sales2")
+        client.rows(used)
+        answer = client.run("drop database local")
+        assert (answer["sqlState"], answer["message"]) == (
+            "2BP01",
+            "database 'local' cannot be dropped: sessions begin in it",
+        )
     assert client.state('create database "Odd ""name"" é"') == "00000"
     assert ['Odd "name" é'] in client.rows("list databases")
     assert client.state('drop database "Odd ""name"" é"') == "00000"
@@ -125,6 +132,11 @@ def test_the_default_pool_is_always_there(client: Client) -> None:
     for sql in ('select * from deltastream.sys."compute_pools" order by 1', "list compute_pools"):
         assert [row[:2] for row in client.rows(sql) if row[0] in {"another", "default"}] == names
     client.rows("drop compute_pool another")
+    for sql in ("drop compute_pool default", "stop compute_pool default", "drop compute_pool if exists default"):
+        answer = client.run(sql)
+        if sql.startswith("drop"):
+            assert (answer["sqlState"], answer["message"]) == ("2BP01", "compute pool 'default' cannot be dropped")
+    client.rows("start compute_pool default")
 
 
 def test_what_exists_needs_nothing_more(client: Client) -> None:

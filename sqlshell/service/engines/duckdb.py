@@ -50,12 +50,12 @@ class DuckdbEngine:
 
     def __init__(self, database: Path | None = None, views: Mapping[str, Path] | None = None) -> None:
         self._gate: Gate | None = None
-        self._base = ""
         self._lock = threading.RLock()
         self._mounting = threading.Lock()
         self._published = False
         self._mounted: dict[tuple[str, str], str] = {}
         self._root = _opened(database)
+        self.first_database = str(self._root.execute("SELECT current_database()").fetchall()[0][0])
         self._admin: duckdb.DuckDBPyConnection | None = None
         self._reading: duckdb.DuckDBPyConnection | None = None
         self._results = Reader()
@@ -83,8 +83,8 @@ class DuckdbEngine:
         root.execute(f"SET temp_directory = {literal(str(folder / 'temporary'))}")
         for name, path in databases.items():
             root.execute(f"ATTACH {literal(str(path))} AS {identifier(name)}")
-        self._base = next(iter(databases))
-        root.execute(f"USE {identifier(self._base)}")
+        self.first_database = next(iter(databases))
+        root.execute(f"USE {identifier(self.first_database)}")
         root.execute("DETACH memory")
         tables = root.execute(
             "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN ('table', 'table_macro')"

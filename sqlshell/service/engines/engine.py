@@ -131,6 +131,10 @@ class Connection(Protocol):
 class Engine(Protocol):
     """One organization's data. Used from any thread."""
 
+    @property
+    def first_database(self) -> str:
+        """The database that new connections are in."""
+
     def connect(self) -> Connection: ...
 
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
