@@ -219,11 +219,13 @@ def test_the_embedded_service_is_waited_for(program: Program) -> None:
 def test_the_journal_is_private_and_without_secrets(program: Program, kept: Served, tmp_path: Path) -> None:
     program("-c", "select 'x' as \"k\" -- 'password' = 'in-a-comment'", env=to(kept))
     program("-c", "create store s with ('type' = 'files', 'secret.token' = 'hidden-value')", env=to(kept))
+    program("-c", "create secret x (type s3, key_id hidden-value, secret 'hidden-value')", env=to(kept))
     paths = list(tmp_path.rglob("journal.db*"))
     assert paths
     for path in paths:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
         assert b"hidden-value" not in path.read_bytes()
+        assert b"in-a-comment" not in path.read_bytes()
         assert kept.token.encode() not in path.read_bytes()
     database = sqlite3.connect(next(path for path in paths if path.name == "journal.db"))
     try:

@@ -119,15 +119,19 @@ class Journal:
         self.flush()
 
     def ended(self, statement_id: str, state: str, message: str = "", rows: int | None = None) -> None:
-        """The statement stands so: `rows` only where all were read. A time of end that is known stays."""
+        """The statement stands so: `rows` only where all were read. A time of end that is known stays.
+
+        The message of a statement whose secrets were taken out is not kept: it may quote them in any form.
+        """
         over = None if sqlstate.running(state) else time.time()
         self._write(
-            "UPDATE statements SET ended = coalesce(ended, ?), sql_state = ?, message = ?, rows = coalesce(?, rows)"
+            "UPDATE statements SET ended = coalesce(ended, ?), sql_state = ?, rows = coalesce(?, rows),"
+            " message = CASE WHEN instr(sql, '***') THEN '' ELSE ? END"
             " WHERE id = ? AND target = ?",
             over,
             state,
-            self._redact(message)[:2_000] if message else "",
             rows,
+            self._redact(message)[:2_000] if message else "",
             statement_id,
             self._target,
         )

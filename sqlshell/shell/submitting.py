@@ -113,7 +113,8 @@ async def _run(shell: Shell, submission: Submission, asked: Asked, sent: Takes |
         await shell.foreground.run(submission, context, show, quiet=asked.consumer is not None, sent=sent)
     except Exception as error:
         failure = error if isinstance(error, ShellError) else bug_of(error)
-        shell.outlet.note(f"-- error {failure.where.sql_state}: {failure.message}\n")
+        kept = shell.hooks.redact(submission.sql) == submission.sql
+        shell.outlet.note(f"-- error {failure.where.sql_state}: {failure.message if kept else ''}\n")
         raise
     finally:
         shell.variables.ended(failure)

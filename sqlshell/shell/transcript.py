@@ -81,6 +81,9 @@ class Transcript:
         """One statement, sent in that context, is through. Raises OutputError."""
         kept = self._redact(sql)
         results, self._results = self._results, []
+        if kept != sql:
+            # A column may be named by the text that it was made from.
+            results = [Told([], result.rows, "") for result in results]
         seconds = session.elapsed or 0.0
         began = datetime.now(UTC) - timedelta(seconds=seconds)
         record = Record(

@@ -247,6 +247,21 @@ select now() as changes;
 """
 
 
+def test_a_transcript_and_a_log_keep_no_secrets(program: Program, tmp_path: Path) -> None:
+    statements = (
+        "create secret x (type s3, key_id hidden, secret 'hidden');",
+        "select password = 'hidden' from (select 'a' as password);",
+        "select 1 -- password: 'hidden'\n;",
+    )
+    script = "\\transcript t.jsonl\n" + "\n".join(statements) + "\n\\transcript\n\\log t.log\n" + statements[0]
+    program("-q", "--on-error", "continue", stdin=script)
+    assert "hidden" not in tmp_path.joinpath("t.jsonl").read_text() + tmp_path.joinpath("t.log").read_text()
+    records = [json.loads(line) for line in tmp_path.joinpath("t.jsonl").read_text().splitlines()]
+    assert [record["redacted"] for record in records] == [True] * 3
+    assert [record["message"] for record in records] == [""] * 3
+    assert [[told["columns"] for told in record["results"]] for record in records] == [[], [[]], [[]]]
+
+
 def test_a_transcript_run_again(program: Program, tmp_path: Path) -> None:
     program("-q", "--on-error", "continue", stdin=TRANSCRIPT)
     text = (tmp_path / "t.jsonl").read_text()

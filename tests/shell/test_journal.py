@@ -60,6 +60,16 @@ def test_changes_share_a_commit(tmp_path: Path) -> None:
     other.close()
 
 
+def test_a_message_about_a_secret_is_not_kept(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db", "here", "", print)
+    for name, sql in (("plain", "select 1"), ("secret", "create secret s (type s3, secret 'hidden')")):
+        journal.began(name, sql, SessionContext(), 0.0)
+        journal.ended(name, "42601", "syntax error at \"(type s3, secret 'hidden')\"")
+    kept = {entry.id: (entry.sql, entry.message != "") for entry in journal.recent(10)}
+    assert kept == {"plain": ("select 1", True), "secret": ("create secret s (***)", False)}
+    journal.close()
+
+
 def test_what_waits_is_bounded(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.db", "here", "", print)
     for number in range(TOGETHER):
