@@ -25,6 +25,7 @@ from sqlshell.credentials import run_token_command
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.places import Place, Remote
+from sqlshell.settings import BY_NAME
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.policy import Policy, check_patterns
 from sqlshell.shell.session import Session
@@ -136,7 +137,8 @@ def policy_of(place: Place) -> Policy:
     settings = place.settings
     check_patterns(settings["confirm"], f"profile {settings.profile}, confirm")
     name = settings.profile or (place.where.target.host if isinstance(place.where, Remote) else "local")
-    return Policy(bool(settings["read_only"]), settings["confirm"], name, bool(settings["yes"]))
+    by = {"flag": "--read-only", "environment": BY_NAME["read_only"].variable}.get(settings.source("read_only"), "")
+    return Policy(bool(settings["read_only"]), settings["confirm"], name, bool(settings["yes"]), by)
 
 
 def _client(

@@ -24,6 +24,8 @@ Warn = Callable[[str], None]
 KEYS = ("token", "token_file", "token_keyring", "token_command")
 """The settings that give a token; within one place the first of them counts."""
 
+FLAG = "--token-file"
+
 
 class Given(Struct, frozen=True):
     """Where tokens may stand: the command line, the environment and the chosen profile.
@@ -54,11 +56,15 @@ class Held(Struct, frozen=True):
 def token_for(target: Target, given: Given, warn: Warn) -> tuple[str, str]:
     """The token for exactly this service, and the command that makes it: one of them, or two empty texts.
 
-    Warns of each token that belongs elsewhere where none belongs here. Raises UsageError for one that cannot be read.
+    Warns of each token that belongs elsewhere where none belongs here, and of a flag's that belongs nowhere in any
+    case. Raises UsageError for one that cannot be read.
     """
     elsewhere: list[Held] = []
     for held in _held(given, target):
         if held.owner is not None and held.owner.origin == target.origin:
+            for other in elsewhere:
+                if other.name == FLAG and other.owner is None:
+                    warn(f"{_why(other, target)}; {held.name} is sent")
             return _read(held, warn)
         elsewhere.append(held)
     for held in elsewhere:
@@ -70,12 +76,14 @@ def _held(given: Given, target: Target) -> Iterator[Held]:
     """The tokens of all places, in the order of their precedence."""
     started = _parsed(given.command_line)
     if given.flags.get("token_file"):
-        yield Held("token_file", str(given.flags["token_file"]), "--token-file", "give the URL as TARGET", started)
+        yield Held("token_file", str(given.flags["token_file"]), FLAG, "give the URL as TARGET", started)
     if target.token:
         yield Held("token", target.token, "the token of the URL", "", target)
     url = given.environ.get(f"{PREFIX}URL", "")
     values = {key: given.environ.get(PREFIX + key.upper(), "") for key in KEYS}
-    yield from _of_place(values, _parsed(url) if url else started, PREFIX, "set SQLSHELL_URL to that URL", bool(url))
+    # What a profile's URL gets stands in the profile: SQLSHELL_URL would not lead there.
+    remedy = "give the profile a token_file of its own" if given.table.get("url") else "set SQLSHELL_URL to that URL"
+    yield from _of_place(values, _parsed(url) if url else started, PREFIX, remedy, bool(url))
     remedy = "use a profile that has both that url and its token"
     values = {key: str(given.table.get(key, "")) for key in KEYS}
     yield from _of_place(values, _parsed(str(given.table.get("url", ""))), f"profile {given.profile}", remedy)
@@ -96,7 +104,7 @@ def _of_place(
 
 def _why(held: Held, target: Target) -> str:
     """Why a token stays, and what to do."""
-    reason = f"it belongs to {held.owner.name}" if held.owner is not None else "no URL is set in the same place"
+    reason = f"it belongs to {held.owner.name}" if held.owner is not None else "no URL stands beside it"
     return f"{held.name} is not sent to {target.name}: {reason}; {held.remedy}"
 
 

@@ -174,10 +174,17 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
 
     async def move(text: str) -> None:
         session, diagnostics = shell.session, shell.diagnostics
-        place = find_place(text, flags, asked.environ, asked.config, diagnostics.warn, asked.target)
+        said: list[str] = []
+        place = find_place(text, flags, asked.environ, asked.config, said.append, asked.target)
+        where = place.where
+        if isinstance(where, Remote) and not (said or where.token or where.token_command):
+            said.append(f"no token is known for {where.target.name}: each is sent to the URL beside it alone")
+        for warning in said:
+            diagnostics.warn(warning)
         policy = policy_of(place)
         if not names_profile(text, asked.config):
-            policy = replace(policy, read_only=shell.policy.read_only, confirm=shell.policy.confirm)
+            held = shell.policy
+            policy = replace(policy, read_only=held.read_only, confirm=held.confirm, read_only_by=held.read_only_by)
         context, journal = context_of(place), journal_of(place, state_folder(asked.environ), label(place), diagnostics)
         # Nothing of the shell changes before the other service has answered.
         with contextlib.ExitStack() as opened:

@@ -188,7 +188,7 @@ def test_a_profile_brings_its_own_policy_and_a_flag_holds_everywhere(program: Pr
     assert program("careful", stdin=script, env=env).code == 0
     refused = program("reading", "--read-only", stdin=script, env=env)
     assert refused.code == 2
-    assert "read only" in refused.err
+    assert "--read-only" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -295,3 +295,16 @@ def test_the_settings_of_a_profile_are_listed(program: Program) -> None:
     assert "\nattach " not in listed
     for name in ("secret_names", "tuples_only", "token_command"):
         assert f"\n{name} " in listed
+
+
+def test_a_refusal_names_what_made_it_read_only(program: Program, env: dict[str, str]) -> None:
+    flag = program("--read-only", "-c", "create table a (x int)")
+    assert flag.code == 2
+    assert "CREATE TABLE may write, and --read-only allows only" in flag.err
+    assert "start without --read-only" in flag.err
+    assert "profile" not in flag.err
+    variable = program("-c", "create table a (x int)", env={"SQLSHELL_READ_ONLY": "1"})
+    assert "start without SQLSHELL_READ_ONLY" in variable.err
+    profile = program("reading", "-c", "create table a (x int)", env=env)
+    assert "reading is read only" in profile.err
+    assert "--read-only" not in profile.err

@@ -107,7 +107,10 @@ def test_a_token_without_a_url_goes_to_no_profile(tmp_path: Path, way: str) -> N
         ({"token_file": str(file)}, {}),
         ({}, {"SQLSHELL_TOKEN": "T", "SQLSHELL_URL": OTHER, "SQLSHELL_PROFILE": name} if way == "named" else {}),
     ):
-        where = find_place(text, flags, environ, config, pytest.fail).where
+        warnings: list[str] = []
+        where = find_place(text, flags, environ, config, warnings.append).where
+        said = "--token-file is not sent to https://own.example: no URL stands beside it; give the URL as TARGET; "
+        assert warnings == ([f"{said}the token of profile {name} is sent"] if flags else [])
         assert isinstance(where, Remote)
         # The profile's own token is found behind one that does not belong there.
         assert (where.target.base, where.token, where.token_command) == ("https://own.example", "its own", "")
@@ -197,6 +200,9 @@ def test_the_program_keeps_tokens_at_home(
         (["download", "function_source", "f", "bare"], env),
     ):
         done = program(*argv, env=environ)
+        if argv[0] == "bare" and environ is env:
+            assert "give the profile a token_file of its own" in done.err
+            assert "set SQLSHELL" not in done.err
         assert "T" not in {word.strip(";,:'\"") for word in (done.out + done.err).split()}, argv
     assert other.seen
     assert set(other.seen) <= {"", "Bearer theirs"}
@@ -233,3 +239,15 @@ def test_fetch_goes_where_the_statement_ran(
     fetched = program("fetch", "3f2a91c0", env=env)
     assert own.seen[-1] == "Bearer theirs", fetched.err
     assert not other.seen
+
+
+def test_another_target_without_a_token_is_told_of(
+    program: Program, recorders: tuple[Recorder, Recorder], tmp_path: Path
+) -> None:
+    own, other = recorders
+    (tmp_path / "config.toml").write_text(f'[profiles.work]\nurl = "{own.url}"\ntoken = "T"\n')
+    env = {"SQLSHELL_CONFIG_DIR": str(tmp_path)}
+    moved = program("work", "-c", f"\\c {other.url}", "-c", "select 2", env=env)
+    assert f"no token is known for {other.url}" in moved.err
+    moved = program("work", "-c", "\\c work", "-c", "select 2", env=env)
+    assert "no token" not in moved.err

@@ -349,7 +349,8 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
         case 400:
             return Fail(ServiceError(f"{base} refused the request{tail or ' (400)'}", traced, where))
         case 401:
-            hint = "set SQLSHELL_TOKEN, or --token-file, or token_file in the profile"
+            hint = "a token goes to the URL beside it: give SQLSHELL_TOKEN or --token-file with the URL as TARGET,"
+            hint += " or token_file with url in a profile"
             return Fail(NotAuthenticated(f"{base} does not accept the token{tail}", hint, where))
         case 403:
             hint = "the token is known but not allowed to do this: another role or token may be"

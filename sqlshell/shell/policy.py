@@ -39,12 +39,16 @@ def check_patterns(patterns: Sequence[str], place: str) -> None:
 
 
 class Policy(Struct, frozen=True):
-    """`name` is what is typed for confirm = "type-name": the profile's, or the target's. `yes` answers everything."""
+    """`name` is what is typed for confirm = "type-name": the profile's, or the target's. `yes` answers everything.
+
+    `read_only_by` is the flag or the variable that says read_only, "" where the profile does.
+    """
 
     read_only: bool = False
     confirm: Sequence[str] = ()
     name: str = ""
     yes: bool = False
+    read_only_by: str = ""
 
     async def check(self, sql: str, ask: Ask | None) -> None:
         """Raises UsageError where the statement may not be sent; `ask` is None in a script."""
@@ -56,23 +60,26 @@ class Policy(Struct, frozen=True):
         if self.read_only:
             writing = next((item for item in found if item.writes), None)
             if writing is not None:
+                if self.read_only_by:
+                    reason = f"{writing.name} may write, and {self.read_only_by} allows only statements that read"
+                    raise UsageError(reason, f"start without {self.read_only_by} to run it")
                 raise UsageError(
                     f"{writing.name} may write, and {self._where} is read only",
-                    "connect to a profile that is not read only, or start without --read-only",
+                    "connect to a profile that is not read only",
                 )
         if not self.confirm or self.yes:
             return
-        reason = next((item for item in found if self._asked(item)), None)
-        if reason is None:
+        met = next((item for item in found if self._asked(item)), None)
+        if met is None:
             return
         shown = one_line(sql, 60)
         if ask is None:
-            raise UsageError(f"{reason.name} on {self._where} asks for a yes: {shown}", "--yes gives it")
+            raise UsageError(f"{met.name} on {self._where} asks for a yes: {shown}", "--yes gives it")
         if TYPE_NAME in self.confirm:
-            answer = await ask(f"{reason.name} on {self._where}. Type {self.name!r} to go on: ")
+            answer = await ask(f"{met.name} on {self._where}. Type {self.name!r} to go on: ")
             agreed = answer.strip() == self.name
         else:
-            answer = await ask(f"{reason.name} on {self._where}: {shown}  Go on? [y/N] ")
+            answer = await ask(f"{met.name} on {self._where}: {shown}  Go on? [y/N] ")
             agreed = answer.strip().lower() in {"y", "yes"}
         if not agreed:
             raise UsageError("not sent")
