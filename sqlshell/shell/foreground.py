@@ -74,9 +74,12 @@ class Foreground:
         self.progress: Progress = Silent()
         self._task: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._saying: asyncio.TimerHandle | None = None
         self._at_hand = False
         self._shows = 0
         self._presses = 0
+        self.says_after = 0.0
+        """Seconds from an interruption until a person is told that the service is asked to end the statement."""
         self.left_at = 0.0
         """When a statement was last left running (time.monotonic)."""
 
@@ -163,7 +166,7 @@ class Foreground:
         quiet: bool = False,
         at_hand: bool = False,
     ) -> None:
-        running = self._session.running = Running(own=bool(sql))
+        running = self._session.running = Running(own=bool(sql), undoes=self._session.transaction.undoes(sql))
         self._session.changed.clear()
         if sql:
             self._session.last_id, self._session.last_job = "", 0
@@ -197,6 +200,9 @@ class Foreground:
             if self._asking is not None:
                 self._asking.cancel()
                 self._asking = None
+            if self._saying is not None:
+                self._saying.cancel()
+                self._saying = None
             seconds = time.monotonic() - running.began - running.waited
             self._session.elapsed = seconds if running.elapsed is None else running.elapsed
             self._session.running = None
@@ -257,11 +263,13 @@ class Foreground:
         elif quiet:
             return
         else:
-            self._tell(result, rows, complete, size, seconds)
+            self._tell(result, rows, complete, size, seconds, undone=running.undoes)
 
-    def _tell(self, result: Result, rows: int | None, complete: bool, size: int, seconds: float) -> None:
+    def _tell(
+        self, result: Result, rows: int | None, complete: bool, size: int, seconds: float, *, undone: bool
+    ) -> None:
         """Rows and time: to a person always, of a script with \\timing or -v, which adds bytes and the statementID."""
-        said = _said(result, rows, complete)
+        said = _said(result, rows, complete, undone=undone)
         if self._diagnostics.verbose:
             said += f", {amount(size)}" if size else ""
             said += f", statement {result.statement_id}" if result.statement_id else ""
@@ -334,7 +342,11 @@ class Foreground:
 
     def _ask(self, running: Running) -> None:
         """Ask the service to end the statement, while it is still waited for."""
-        self._diagnostics.say("asking the service to end it; Ctrl-C again leaves it running there")
+        says = "asking the service to end it; Ctrl-C again leaves it running there"
+        if self.says_after:
+            self._saying = asyncio.get_running_loop().call_later(self.says_after, self._diagnostics.say, says)
+        else:
+            self._diagnostics.say(says)
         self._asking = asyncio.ensure_future(self._end(running))
 
     async def _end(self, running: Running) -> None:
@@ -387,11 +399,13 @@ class Foreground:
             error.where = replace(error.where, statement_id=running.statement_id)
 
 
-def _said(result: Result, rows: int | None, complete: bool) -> str:
+def _said(result: Result, rows: int | None, complete: bool, *, undone: bool) -> str:
     label = f"{result.label}: " if result.label else ""
     if rows is None:
-        done = "done" if result.sql_state == sqlstate.WARNING else result.message or "done"
-        return label + done
+        if result.sql_state == sqlstate.WARNING:
+            # Its message is the warning.
+            return label + ("ROLLBACK" if undone else "done")
+        return label + (result.message or "done")
     if not complete:
         return f"{label}{rows:,} rows read, then stopped"
     return f"{label}{rows:,} row{'' if rows == 1 else 's'}"

@@ -83,6 +83,8 @@ class Running(Struct):
     message: str = ""
     own: bool = True
     """Whether it was submitted here, and not fetched."""
+    undoes: bool = False
+    """Whether it is the COMMIT of a transaction that has failed."""
     query_id: str = ""
     endless: Endless | None = None
     """The result that is being shown and has no end of its own."""

@@ -18,6 +18,7 @@ from sqlshell.sql.tokens import tokens
 OPEN: Final = "open"
 FAILED: Final = "failed"
 _BEGINS: Final = frozenset({"BEGIN", "START"})
+_COMMITS: Final = frozenset({"COMMIT", "END"})
 _ENDS: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
 _MAY_BEGIN: Final = re.compile(r"begin|start", re.I)
 _MARKS: Final = {OPEN: "*", FAILED: "!"}
@@ -41,6 +42,10 @@ class Transaction(Struct):
         self.announced = self.announced or echo.transaction is not None
         if self.announced:
             self.state = echo.transaction or ""
+
+    def undoes(self, sql: str) -> bool:
+        """Whether a statement is a COMMIT that can only roll back."""
+        return self.state == FAILED and next((token.word for token in tokens(sql)), "") in _COMMITS
 
     def ended(self, sql: str, error: StatementError | None) -> None:
         """A statement has ended: without an announcement, this is what is known of the transaction."""

@@ -24,12 +24,32 @@ if TYPE_CHECKING:
 MOST_ROWS = 10_000
 """Rows of one result that are drawn over at most; nobody sees more."""
 
+SOON_SECONDS = 1.0
+"""How long the service has to end an interrupted statement before a person is told that it is asked."""
+
 
 async def again(shell: Shell, statement: Statement | None, asked: Again) -> None:
     """Run it, or the last statement, until its times are over, its rows are too few, or a person has seen enough.
 
     Raises as running does.
     """
+    before, shell.foreground.says_after = shell.foreground.says_after, SOON_SECONDS
+    try:
+        interrupted = await _until_enough(shell, statement, asked)
+    except Interrupted as error:
+        # Ctrl-C is the way out; only a statement that may go on at the service is worth a word.
+        interrupted = shell.session.interactive and bool(error.where.sql_state)
+        if not interrupted:
+            raise
+    finally:
+        shell.foreground.says_after = before
+    if interrupted:
+        # Behind the ^C that the terminal wrote.
+        shell.outlet.print("\n")
+
+
+async def _until_enough(shell: Shell, statement: Statement | None, asked: Again) -> bool:
+    """Whether a person ended it between two runs."""
     view = _View(shell, asked)
     done = 0
     while True:
@@ -38,16 +58,17 @@ async def again(shell: Shell, statement: Statement | None, asked: Again) -> None
         await submit(shell, Asked(statement or shell.buffer.last, shown, final=statement is None))
         done += 1
         if (asked.times and done >= asked.times) or (asked.redraw and view.rows < asked.least) or view.alone:
-            return
+            return False
+        if shell.interrupted and shell.session.interactive:
+            shell.interrupted = False
+            return True
         try:
             left = asked.seconds - (time.monotonic() - began)
             await shell.interruptible(asyncio.sleep(max(0.0, left)), "watch")
         except Interrupted:
             if not shell.session.interactive:
                 raise
-            # Behind the ^C that the terminal wrote.
-            shell.outlet.print("\n")
-            return
+            return True
 
 
 class _View:

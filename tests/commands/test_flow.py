@@ -391,3 +391,12 @@ def test_the_scripts_behind_a_failure_are_told(program: Program, tmp_path: Path)
     assert "warning: 1 further -c and 2 further -f not run" in done.err
     assert "not run" not in program("-q", "-c", "select 1 as a", "-c", "selec 2").err
     assert "not run" not in program("-q", "--on-error", "continue", "-c", "selec 2", "-c", "select 3").err
+
+
+@pytest.mark.parametrize("word", ["commit", "/* all of it */ END"])
+def test_the_commit_of_a_failed_transaction_rolls_back_and_says_so(program: Program, word: str) -> None:
+    script = f"create table t(a int primary key);\nbegin;\ninsert into t values (1), (1);\n{word};\n"
+    done = program("--on-error", "continue", stdin=f"\\timing on\n{script}")
+    assert "nothing of it was kept" in done.err
+    assert re.search(r"^ROLLBACK \(", done.err, re.M), done.err
+    assert "done (" not in done.err

@@ -162,3 +162,17 @@ def test_watch_redraws_and_marks(tmp_path: Path) -> None:
     assert b"\x1b[7m  3\x1b[0m | same" in terminal.written
     assert terminal.screen().count("Ctrl-C ends it") == 1
     terminal.child.close(force=True)
+
+
+def test_ctrl_c_leaves_watch_quietly_while_its_statement_runs(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "-q", "work.duckdb")
+    terminal.prompt()
+    terminal.enter("select count(*) from range(100000000000) t(i) where i % 7 = 3 \\watch 1")
+    terminal.wait("the statement is running")
+    terminal.type("\x03")
+    shown = terminal.prompt()
+    assert "error" not in shown, shown
+    assert "asking" not in shown, shown
+    terminal.enter("select 'plain' || ' prompt';")
+    terminal.wait("plain prompt")
+    terminal.child.close(force=True)
