@@ -260,19 +260,19 @@ def _settled(session: Session, screen: StreamSink) -> None:
 
 
 def _screen(session: Session, settings: Settings, stream: StreamSink) -> Any:
-    def plain(endless: bool = False) -> Sink:
+    def plain(endless: bool = False, sideways: bool = False) -> Sink:
         return stream
 
     if not session.interactive or not sys.stdout.isatty():
         return plain
 
-    def screen(endless: bool = False) -> Sink:
+    def screen(endless: bool = False, sideways: bool = False) -> Sink:
         from sqlshell.output.pager import ScreenSink
 
         if endless or not session.options.pager:
             return plain()
         command = settings["pager"] if settings["pager"] != NO_PAGER else ""
-        return ScreenSink(sys.stdout.buffer, command or os.environ.get("PAGER", ""))
+        return ScreenSink(sys.stdout.buffer, command or os.environ.get("PAGER", ""), sideways=sideways)
 
     return screen
 

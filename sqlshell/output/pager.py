@@ -36,14 +36,17 @@ PIPE_HOLDS = 1 << 20
 class ScreenSink:
     """Holds output back until it is taller than the screen, then starts the pager `command`, "" for the default.
 
+    With `sideways` a line that is wider than the screen starts it too, for its rest is to be scrolled to.
+
     Without `less`, and when the pager cannot be started, output is plain. While the pager runs Ctrl-C is the pager's
     own; leaving it is Closed to whoever writes. To be used from the main thread, but for write() and finish() while
     `blocking`.
     """
 
-    def __init__(self, stream: BinaryIO, command: str) -> None:
+    def __init__(self, stream: BinaryIO, command: str, *, sideways: bool = False) -> None:
         self._plain = StreamSink(stream)
         self._command = command.strip() or (DEFAULT if shutil.which("less") else "")
+        self._sideways = sideways
         self._held = b""
         self._unread = b""
         self._pager: Command | None = None
@@ -77,8 +80,11 @@ class ScreenSink:
         else:
             self._held += data
             size = shutil.get_terminal_size()
-            tall = self._held.count(b"\n") >= size.lines - 1
-            if tall or screen_lines(self._held, size.columns, size.lines) >= size.lines - 1:
+            lines = self._held.count(b"\n")
+            tall = lines >= size.lines - 1
+            shown = screen_lines(self._held, size.columns, size.lines)
+            wraps = shown > lines + (not self._held.endswith(b"\n"))
+            if tall or shown >= size.lines - 1 or (wraps and self._sideways):
                 self._start(self._command if tall or self._command != DEFAULT else DEFAULT_FOR_WIDE)
 
     def finish(self) -> None:

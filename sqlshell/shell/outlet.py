@@ -24,12 +24,12 @@ from sqlshell.shell.session import Options, Session
 
 
 class Outlet:
-    """Writes results one after another. `screen` makes a sink for one result on stdout, an endless one or not.
+    """Writes results one after another. `screen` makes a sink for one on stdout: endless or not, to be scrolled or not.
 
     A redirection opens its file at once, keeps it for all results until the next, and moves it in place when it ends.
     """
 
-    def __init__(self, session: Session, diagnostics: Diagnostics, screen: Callable[[bool], Sink]) -> None:
+    def __init__(self, session: Session, diagnostics: Diagnostics, screen: Callable[[bool, bool], Sink]) -> None:
         self._session = session
         self._diagnostics = diagnostics
         self._screen = screen
@@ -114,7 +114,9 @@ class Outlet:
         elif self._redirected is not None:
             sink, form, one_off = self._redirected, self._format(expanded, self._by_ending), False
         else:
-            sink, form, one_off = self._screen(result.endless is not None), self._format(expanded, None), True
+            form, one_off = self._format(expanded, None), True
+            sideways = form.name == "table" and self._session.options.wide == "scroll"
+            sink = self._screen(result.endless is not None, sideways)
         if not form.concatenates and not output:
             self._shared += 1
             if self._shared == 2:
@@ -166,7 +168,7 @@ class Outlet:
 
     async def page(self, text: str) -> None:
         """Show a text on the screen as a result would be, through the pager where it is taller. Raises OutputError."""
-        sink = self._screen(False)
+        sink = self._screen(False, False)
         try:
             sink.write(text.encode("utf-8", "replace"))
             if sink.blocking:
@@ -191,7 +193,7 @@ class Outlet:
 
     def screen_for(self, result: Result) -> Sink:
         """Where a result would be shown."""
-        return self._redirected or self._screen(True)
+        return self._redirected or self._screen(True, False)
 
     def drawn(self, columns: Sequence[Column], rows: Rows, changed: frozenset[tuple[int, int]]) -> str:
         """A table as text, the cells of `changed` (row, column) marked."""

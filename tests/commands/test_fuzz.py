@@ -73,7 +73,7 @@ async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bo
         reached = Reached(EMBEDDED, embedded.token, embedded.dial)
         session = Session(context_of(place), target=label(place), embedded=True, interactive=interactive)
         session.options.timing = interactive
-        outlet = Outlet(session, diagnostics, lambda endless: StreamSink(screen))
+        outlet = Outlet(session, diagnostics, lambda endless, sideways: StreamSink(screen))
         shell = Shell(
             service_of(place, reached, session, diagnostics),
             session,

@@ -99,6 +99,21 @@ def test_tall_results_go_through_the_pager(tmp_path: Path) -> None:
     assert tmp_path.joinpath("paged").read_text() == "line\n" * 1000
 
 
+@pytest.mark.parametrize(("sideways", "width", "paged"), [(True, 81, True), (True, 80, False), (False, 81, False)])
+def test_a_table_wider_than_the_screen_goes_through_the_pager(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sideways: bool, width: int, paged: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+    stream = io.BytesIO()
+    sink = ScreenSink(stream, f"cat > '{tmp_path}/paged'", sideways=sideways)
+    sink.write(b"a")
+    sink.write(b"b\n" + b"c" * width + b"\n")
+    sink.close()
+    assert tmp_path.joinpath("paged").exists() is paged
+    assert (stream.getvalue() == b"") is paged
+
+
 def test_a_pager_that_is_quit() -> None:
     sink = ScreenSink(io.BytesIO(), "head -n 1 > /dev/null")
     with pytest.raises(Closed):

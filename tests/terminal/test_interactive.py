@@ -226,6 +226,11 @@ def test_a_table_that_does_not_fit_is_shown_as_records(opened: Open) -> None:
         terminal.prompt()
     terminal.enter("select 1 as fits;")
     assert "RECORD" not in terminal.wait("fits").rpartition("\\x off")[2]
+    terminal.prompt()
+    terminal.enter(f"select {wide};")
+    terminal.wait(lambda text: "aaaa" in text and text.rstrip().endswith((":", "(END)")))
+    terminal.type("q")
+    terminal.prompt()
 
 
 PASTED = "\x1b[200~create table early\n(a int);\x1b[201~\r"
