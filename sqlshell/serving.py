@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
 Served = tuple[str, Any, Any, str]
+
+_SIZE = re.compile(r"0*+[1-9][0-9]*(?:\.[0-9]+)?\s*(?:[kmgt]i?b?|%)|0*+\.[0-9]*[1-9][0-9]*\s*[kmgt]i?b?", re.I)
 
 SERVE: tuple[Served, ...] = (
     ("--host", "ADDRESS", "127.0.0.1", "address to listen at  [default: 127.0.0.1]"),
@@ -26,7 +30,12 @@ SERVE: tuple[Served, ...] = (
     ),
     ("--new-token", bool, False, "make a token for the service in --data, print it once, and end"),
     ("--organization", "NAME", None, "with --new-token: the organization it is bound to; without it the first one"),
-    ("--role", "ROLE", (), "with --new-token: reader (default), writer or owner; may be repeated"),
+    (
+        "--role",
+        ("reader", "writer", "owner"),
+        (),
+        "with --new-token: what it may do, reader by default; may be repeated",
+    ),
     (
         "--partition-rows",
         click.IntRange(1, 10_000_000),
@@ -44,7 +53,7 @@ SERVE: tuple[Served, ...] = (
     ("--public-url", "URL", None, "where clients have the service, if that is behind a proxy"),
     ("--store-root", "DIR", (), "stores may only be in DIR; may be repeated. Without it anywhere but in --data"),
     ("--legacy", bool, False, "answer the legacy endpoints too, with the same tokens"),
-    ("--legacy-anonymous", bool, False, "the legacy endpoints ask for no token"),
+    ("--legacy-anonymous", bool, False, "with --legacy: the legacy endpoints ask for no token"),
     ("--grace", click.FloatRange(0.0), 10.0, "seconds that running statements have to end at SIGTERM"),
 )
 """The options of `sqlshell serve`: flag, type (a text is the name of a value), default, help."""
@@ -71,7 +80,9 @@ def _served(option: Served) -> click.Option:
     if kind is bool:
         return click.Option([flag], is_flag=True, default=False, help=text)
     if isinstance(kind, tuple):
-        return click.Option([flag], type=click.Choice(kind), default=default, show_default=True, help=text)
+        many = default == ()
+        kinds = click.Choice(kind)
+        return click.Option([flag], type=kinds, default=default, show_default=not many, multiple=many, help=text)
     if isinstance(kind, str):
         return click.Option([flag], metavar=kind, default=default, multiple=default == (), help=text)
     return click.Option([flag], type=kind, default=default, show_default=True, help=text)
@@ -92,6 +103,7 @@ def serve(asked: Mapping[str, Any]) -> int:
     from sqlshell.service.options import Options as ServiceOptions
     from sqlshell.service.server import Address, kept_token, new_token
     from sqlshell.service.server import serve as run_service
+    from sqlshell.service.setup import make_folder
 
     data = Path(asked["data"]) if asked["data"] else None
     if asked["new_token"]:
@@ -105,7 +117,10 @@ def serve(asked: Mapping[str, Any]) -> int:
             raise UsageError(f"--{name} goes with --new-token")
     if asked["legacy_anonymous"] and not asked["legacy"]:
         raise UsageError("--legacy-anonymous needs --legacy")
+    _check(asked)
     diagnostics = Diagnostics(sys.stderr)
+    if data is not None:
+        make_folder(data)
     sweep()
     end_by_signals()
     say_logs(diagnostics.warn)
@@ -146,3 +161,34 @@ def serve(asked: Mapping[str, Any]) -> int:
     uds = Path(asked["uds"]) if asked["uds"] else None
     address = Address(asked["host"], asked["port"], uds, tuple(asked["allow_host"]))
     return run_service(address, data, token, options, ready)
+
+
+def _check(asked: Mapping[str, Any]) -> None:
+    """Raises UsageError for values that a service would take and then not work as asked."""
+    from sqlshell.errors import UsageError
+
+    if asked["public_url"] and not _is_service(asked["public_url"]):
+        raise UsageError(f"--public-url {asked['public_url']!r} is not a URL", "such as https://sql.example.com")
+    for root in asked["store_root"]:
+        if not Path(root).is_dir():
+            raise UsageError(f"--store-root {root}: there is no such folder")
+    for name in asked["allow_host"]:
+        if not re.fullmatch(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?", name):
+            raise UsageError(f"--allow-host {name!r} is not the name of a host", "such as sql.example.com")
+    memory = asked["memory"]
+    if memory is not None and not is_size(memory):
+        raise UsageError(f"--memory {memory!r} is not a size", "such as 2GB, 512MiB or 50%")
+
+
+def is_size(text: str) -> bool:
+    """Whether a text is a size of memory, larger than none, as DuckDB reads it."""
+    return _SIZE.fullmatch(text.strip()) is not None
+
+
+def _is_service(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        return False
+    return bool(known) and not parts.query and not parts.fragment

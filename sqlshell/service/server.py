@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import secrets
@@ -32,6 +33,8 @@ from sqlshell.service.statements import Statements
 
 KEEP_ALIVE_SECONDS = 80
 """Idle connections live longer here than with any client, so that a POST never meets a closing one."""
+
+HOST_HINT = "--host takes an address of this machine, such as 127.0.0.1"
 
 
 class Address(Struct, frozen=True):
@@ -170,9 +173,13 @@ def _tcp(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=512)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"{host}:{port} cannot be listened at: {reason}", "--port 0 takes any free port") from None
+    except (OSError, UnicodeError) as error:
+        code = getattr(error, "errno", None) or -1
+        if code < 0:
+            # create_server() gives the codes of getaddrinfo(), which are negative, to an error of its own.
+            raise UsageError(f"--host {host} is not an address", HOST_HINT) from None
+        hint = HOST_HINT if code == errno.EADDRNOTAVAIL else "--port 0 takes any free port"
+        raise UsageError(f"cannot listen at {host}:{port}: {os.strerror(code)}", hint) from None
 
 
 def _unix(path: Path) -> socket.socket:
@@ -199,7 +206,7 @@ def _unix(path: Path) -> socket.socket:
             made.replace(path)
     except OSError as error:
         listener.close()
-        raise UsageError(f"{path} cannot be listened at: {error.strerror or error}") from None
+        raise UsageError(f"cannot listen at {path}: {error.strerror or error}") from None
     except UsageError:
         listener.close()
         raise

@@ -23,16 +23,24 @@ STORAGE = "service.sqlite"
 
 
 def open_storage(data: Path | None) -> Storage:
-    """What a folder remembers; the folder is made, mode 0700. Raises UsageError where it cannot be used."""
+    """What a folder remembers; the folder is made. Raises UsageError where it cannot be used."""
     if data is None:
         return Storage()
+    make_folder(data)
     try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Storage(data / STORAGE)
-    except OSError as error:
-        raise UsageError(f"{data} cannot be used: {error.strerror}") from None
     except sqlite3.Error as error:
         raise UsageError(f"{data / STORAGE} cannot be used: {error}") from None
+
+
+def make_folder(data: Path) -> None:
+    """Make the folder of a service, mode 0700, where it is missing. Raises UsageError."""
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UsageError(f"--data {data} is not a folder") from None
+    except OSError as error:
+        raise UsageError(f"the folder --data {data} cannot be made: {error.strerror}") from None
 
 
 @contextlib.contextmanager
