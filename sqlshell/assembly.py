@@ -95,7 +95,7 @@ def redactor_of(settings: Settings) -> Callable[[str], str]:
     try:
         return redactor(settings["secret_names"])
     except re.error as error:
-        raise UsageError(f"secret_names: {error.pattern!r} is no pattern: {error.msg}") from None
+        raise UsageError(f"secret_names: {error.pattern!r} is not a pattern: {error.msg}") from None
 
 
 def journal_of(place: Place, folder: Path, known_as: str, diagnostics: Diagnostics) -> Journal:

@@ -180,7 +180,7 @@ def _read(setting: Setting, given: object, place: str) -> Any:
             if isinstance(given, bool) and "on" in setting.choices:
                 return "on" if given else "off"
             if given not in setting.choices:
-                raise UsageError(f"{place}: {given!r} is none of {', '.join(setting.choices)}")
+                raise UsageError(f"{place}: {given!r} is not one of {', '.join(setting.choices)}")
             return given
     if not isinstance(given, str):
         raise UsageError(f"{place}: {given!r} is not text", "put it in quotes")

@@ -208,7 +208,7 @@ def _file(text: str, profiles: Iterable[str] | None = None) -> Local:
         return Local(database=path)
     if bare.endswith(DATABASE_ENDINGS):
         if not path.parent.is_dir():
-            raise UsageError(f"{path.parent} is no folder, so that {path.name} cannot be made there")
+            raise UsageError(f"{path.name} cannot be created: {path.parent} is not a folder")
         return Local(database=path)
     if bare.endswith(DATA_ENDINGS) or text.startswith(LOOKS_LIKE_PATH) or os.sep in text:
         raise UsageError(f"there is no file {text}", f"a new database's name ends in {', '.join(DATABASE_ENDINGS)}")

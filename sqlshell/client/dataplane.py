@@ -47,13 +47,13 @@ def plane_of(request: DataplaneRequest, api: Target, statement_id: str) -> Plane
     uri = request.uri or ""
     refused = f"{api.base} names the data plane {uri[:200]!r}"
     if not uri or len(uri) > LONGEST_URI or any(char <= " " or char == "\x7f" for char in uri):
-        raise ProtocolError(f"{refused}, which is no uri")
+        raise ProtocolError(f"{refused}, which is not a URI")
     try:
         parts = urlsplit(uri)
         port = parts.port
         host = parts.hostname or ""
     except ValueError:
-        raise ProtocolError(f"{refused}, which is no uri") from None
+        raise ProtocolError(f"{refused}, which is not a URI") from None
     scheme = parts.scheme.lower()
     if scheme not in _SCHEMES[kind]:
         raise ProtocolError(f"{refused}: {scheme or 'no scheme'} is not followed")

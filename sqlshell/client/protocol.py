@@ -210,7 +210,7 @@ def read_partition(
         found = _ROWS.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(
-            f"{base}: partition {number} is no result: {unreadable(error)}", where=Where(statement_id=statement_id)
+            f"{base}: partition {number} is not a result: {unreadable(error)}", where=Where(statement_id=statement_id)
         ) from None
     state = found.sql_state or sqlstate.DONE
     if sqlstate.running(state):
@@ -279,7 +279,7 @@ def agreed(head: StatementHead, body: Body, plane: str) -> StatementHead:
     try:
         told = _HEAD.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ProtocolError(f"{plane}: partition 0 is no result: {unreadable(error)}", where=where) from None
+        raise ProtocolError(f"{plane}: partition 0 is not a result: {unreadable(error)}", where=where) from None
     if wrong := _wrong_metadata(told):
         raise ProtocolError(f"{plane} {wrong}", where=where)
     ours, theirs = head.metadata or Metadata(), told.metadata or Metadata()

@@ -41,7 +41,7 @@ class Downloaded(Struct, frozen=True):
 def resource_path(kind: str, organization: str, name: str, *, legacy: bool) -> str:
     """The path of a resource at the service. Raises UsageError for a type that is no path segment."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", kind):
-        raise UsageError(f"{kind!r} is no resource type", f"types: {', '.join(TYPES)}")
+        raise UsageError(f"{kind!r} is not a resource type", f"types: {', '.join(TYPES)}")
     head = "/copy" if legacy else "/v2/download"
     return f"{head}/{kind}/{quote(organization, safe='')}/{quote(name, safe='')}"
 
@@ -88,7 +88,7 @@ class _Part:
         if place.exists() and not force:
             raise UsageError(f"{place} is there already", "--force writes over it")
         if not place.parent.is_dir():
-            raise UsageError(f"{place.parent} is no folder")
+            raise UsageError(f"{place.parent} is not a folder")
         self._place = place
         self._path = place.with_name(f".{place.name}.part")
         self._tag = place.with_name(f".{place.name}.part.etag")

@@ -155,7 +155,7 @@ class Endpoints:
         kind, name = request.path_params["kind"], request.path_params["name"]
         organization_id, caller = request.path_params["organization"].lower(), caller_of(request)
         if kind not in resources.KINDS:
-            raise BadRequest(f"resourceType: {kind[:100]!r} is none of {', '.join(resources.KINDS)}")
+            raise BadRequest(f"resourceType: {kind[:100]!r} is not one of {', '.join(resources.KINDS)}")
         try:
             uuid.UUID(organization_id)
         except ValueError:

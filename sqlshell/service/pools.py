@@ -57,7 +57,7 @@ def read_size(given: Mapping[str, str]) -> Size:
     known = {"concurrency", "queue", "timeout"}
     for name in given:
         if name not in known:
-            raise Failure(sqlstate.SYNTAX, f"{name!r} is no option of a compute pool: {', '.join(sorted(known))}")
+            raise Failure(sqlstate.SYNTAX, f"{name!r} is not an option of a compute pool: {', '.join(sorted(known))}")
     size = Size()
     concurrency = _whole(given.get("concurrency", str(size.concurrency)), "concurrency", 1, 10_000)
     queue = _whole(given.get("queue", str(size.queue)), "queue", 0, 1_000_000)
@@ -72,7 +72,7 @@ def seconds(text: str, name: str) -> float:
     """A duration such as 500ms, 30s, 10m, 2h or 1d. Raises Failure."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)\s*", text)
     if not found:
-        raise Failure(sqlstate.SYNTAX, f"{name}: {text!r} is no duration, such as 30s, 10m or 2h")
+        raise Failure(sqlstate.SYNTAX, f"{name}: {text!r} is not a duration, such as 30s, 10m or 2h")
     return float(found[1]) * _UNITS[found[2]]
 
 

@@ -196,7 +196,7 @@ def _unix(path: Path) -> socket.socket:
                 else:
                     raise UsageError(f"a service listens at {path} already")
         elif path.exists():
-            raise UsageError(f"{path} is there and is no socket")
+            raise UsageError(f"{path} exists and is not a socket")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".s-", dir=path.parent) as private:
             made = Path(private) / "s"

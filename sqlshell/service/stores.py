@@ -27,11 +27,11 @@ def read_options(options: Mapping[str, str], organizations: Organizations, roots
             sqlstate.UNSUPPORTED, f"a store of type {kind!r} is not something that this service has; 'files' is"
         )
     if unknown := set(options) - {"type", "uri"}:
-        raise Failure(sqlstate.SYNTAX, f"{sorted(unknown)[0]!r} is no option of a store: type, uri")
+        raise Failure(sqlstate.SYNTAX, f"{sorted(unknown)[0]!r} is not an option of a store: type, uri")
     parts = urlsplit(uri)
     text = unquote(parts.path) if parts.scheme == "file" and parts.netloc in {"", "localhost"} else uri
     if not text.startswith("/"):
-        raise Failure("22023", f"'uri': {uri!r} is no absolute path of a folder")
+        raise Failure("22023", f"'uri': {uri!r} is not the absolute path of a folder")
     folder = Path(os.path.realpath(text))
     if not folder.is_dir():
         raise Failure("22023", f"'uri': there is no folder {uri!r}")

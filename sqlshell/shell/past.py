@@ -104,7 +104,7 @@ class Past:
     def entry(self, name: str) -> Entry:
         """Raises UsageError where there is no such result."""
         if name not in NAMES:
-            raise UsageError(f"{name} is no result", f"results are {NAMES[0]}, {NAMES[1]} … {NAMES[-1]}")
+            raise UsageError(f"{name} is not a result", f"results are {NAMES[0]}, {NAMES[1]} … {NAMES[-1]}")
         number = NAMES.index(name)
         if number >= len(self._known):
             raise UsageError(

@@ -143,6 +143,6 @@ def read(path: str) -> Iterator[tuple[int, Record]]:
                 try:
                     yield number, msgspec.json.decode(line, type=Record)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    raise UsageError(f"{path}:{number}: this is no record of a transcript: {error}") from None
+                    raise UsageError(f"{path}:{number}: this is not a transcript record: {error}") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None

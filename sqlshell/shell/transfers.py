@@ -91,5 +91,5 @@ def place_for(name: str, output: str) -> Path:
         return chosen
     bare = name.replace("\\", "/").rpartition("/")[2]
     if bare in {"", ".", ".."} or any(ord(char) < 32 or ord(char) == 127 for char in bare) or ":" in bare:
-        raise UsageError(f"{name!r} is no file name", "-o FILE says where to write it")
+        raise UsageError(f"{name!r} is not a file name", "-o FILE says where to write it")
     return chosen / bare

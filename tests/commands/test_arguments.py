@@ -42,7 +42,7 @@ def test_words_that_are_none_of_those_allowed(program: Program) -> None:
     done = program("--on-error", "continue", "-q", stdin="".join(f"\\{item.name} sideways\n" for item in asked))
     for number, item in enumerate(asked, 1):
         line = next(line for line in done.err.splitlines() if line.startswith(f"stdin:{number}: error: "))
-        assert f"\\{item.name}: 'sideways' is none of" in line, line
+        assert f"\\{item.name}: 'sideways' is not one of" in line, line
 
 
 def test_a_quote_that_is_not_closed(program: Program) -> None:

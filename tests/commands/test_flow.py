@@ -151,7 +151,7 @@ def test_no_commands(program: Program) -> None:
         ("create table t(a int) \\gdesc", "may write", 2),
         ("\\gset", "there is none", 2),
         ("\\prompt x", "nobody to ask", 2),
-        ("select 1 \\watch x", "no number", 2),
+        ("select 1 \\watch x", "not a number", 2),
         ("select 1 \\watch i=-1", "from 0", 2),
         ("select 1 \\repeat", "needs TIMES", 2),
         ("select 1 \\repeat 0", "from 1", 2),

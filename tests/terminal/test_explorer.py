@@ -47,7 +47,7 @@ def test_walking(explorer: Terminal) -> None:
     explorer.type("h\x1b[6~")
     explorer.wait("row 12,36")
     explorer.type(":nonsense\r")
-    explorer.wait("no number of a row")
+    explorer.wait("not a row number")
 
 
 def test_searching_over_partitions(explorer: Terminal) -> None:

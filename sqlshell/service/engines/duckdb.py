@@ -219,7 +219,7 @@ class DuckdbEngine:
         suffixes = [part.lower() for part in path.suffixes]
         kind = next((READERS[part] for part in reversed(suffixes) if part in READERS), "")
         if not kind:
-            raise Failure(sqlstate.UNSUPPORTED, f"{path.name} is none of csv, tsv, json, jsonl, ndjson, parquet")
+            raise Failure(sqlstate.UNSUPPORTED, f"{path.name} is not one of csv, tsv, json, jsonl, ndjson, parquet")
         reader = f"{kind}({literal(str(path))})"
         if self._gate is None:
             return reader

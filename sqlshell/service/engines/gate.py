@@ -134,7 +134,7 @@ class Gate:
         """The refusal that a missing relation is when its name is a path."""
         found = _MISSING.search(failure.message.partition("\n")[0])
         if found and _PATH.search(found[1]):
-            said = f"{found[1]} is no relation, and files are read through stores here"
+            said = f"{found[1]} is not a relation, and files are read through stores here"
             return Failure(sqlstate.PRIVILEGE, said)
         return failure
 

@@ -152,7 +152,7 @@ def parse(name: str, usage: str, text: str, values: Mapping[str, str], *, foreig
     for word, said in zip(wanted, given, strict=False):
         choices = word.strip("[]").split("|")
         if len(choices) > 1 and said not in choices:
-            raise UsageError(f"\\{name}: {said!r} is none of {', '.join(choices)}", hint)
+            raise UsageError(f"\\{name}: {said!r} is not one of {', '.join(choices)}", hint)
     return _args(given, options)
 
 

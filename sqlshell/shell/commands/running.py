@@ -138,7 +138,7 @@ async def watch(port: Port, args: Args) -> Again:
                 case _:
                     raise UsageError(f"\\watch does not take {word!r}", "usage: \\watch [SECONDS] [i=] [c=] [m=]")
         except ValueError:
-            raise UsageError(f"\\watch: {value!r} is no number", "\\watch i=5 c=10 m=1") from None
+            raise UsageError(f"\\watch: {value!r} is not a number", "write it as \\watch i=5 c=10 m=1") from None
     if not 0 <= seconds < 1e7 or times < 0 or least < 0:
         raise UsageError("\\watch takes numbers from 0 on", "\\watch i=5 c=10 m=1")
     return Again(seconds, times, least)

@@ -135,5 +135,5 @@ def read(path: Path) -> Theme:
                 raise UsageError(f"{at(key)}: [{title}] has an unknown key {key!r}", f"known are {', '.join(known)}")
             if not isinstance(look, str) or not _STYLE.fullmatch(look):
                 hint = "write it like '#ffcc00', '#ffcc00 bold' or '#ffffff bg:#003355'"
-                raise UsageError(f"{at(key)}: [{title}] {key} = {look!r} is no style", hint)
+                raise UsageError(f"{at(key)}: [{title}] {key} = {look!r} is not a style", hint)
     return Theme(path.stem, background, canvas, tokens, ui)

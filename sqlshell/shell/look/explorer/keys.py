@@ -152,7 +152,7 @@ def _walking(explorer: Explorer, on: On) -> None:
             if digits.isascii() and digits.isdecimal():
                 grid.go(row=int(digits) - 1)
             elif text:
-                explorer.message = f"{text!r} is no number of a row"
+                explorer.message = f"{text!r} is not a row number"
 
         explorer.ask("row: ", answered)
 
