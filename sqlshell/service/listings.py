@@ -138,6 +138,8 @@ def described(organization: Organization, kind: str, name: str, columns: Sequenc
     state = "running" if detail.get("running", True) else "stopped"
     if kind == "store":
         state = "ready" if Path(str(detail["uri"])).is_dir() else "not ready"
+    if kind == "compute_pool":
+        detail["timeout"] = f"{detail['timeout']:g}s" if detail["timeout"] else "none"
     values = {**detail, "name": name, "state": state, "created": stamp(found.created) if found else ""}
     return tuple(str(values.get(column, "")) for column in columns)
 

@@ -112,7 +112,8 @@ WRITES = [
     "set temp_directory = '{p}/out'",
     "set enable_external_access = true",
     "set allowed_directories = ['/']",
-    "set global timezone = 'Asia/Tokyo'",
+    "set global search_path = 'main'",
+    "set global memory_limit = '1GB'",
     "set memory_limit = '1GB'",
     "set threads = 1",
     "set lock_configuration = false",
@@ -273,6 +274,14 @@ def test_roles(gated: Served) -> None:
             assert writer.state("use role nobody") == "3D001"
         assert owner.state("use role reader") == "00000"
         assert owner.state("insert into t values (1)") == "42501"
+
+
+@pytest.mark.parametrize("sql", ["set global timezone = 'Asia/Tokyo'", 'reset global "TimeZone"'])
+def test_a_zone_for_all_sessions_is_refused_as_elsewhere(gated: Served, sql: str) -> None:
+    with Client(gated) as client:
+        answer = client.run(sql)
+    assert answer["sqlState"] == "0A000"
+    assert "use SET TimeZone" in answer["message"]
 
 
 def test_stores_are_read_and_nothing_beside_them(gated: Served, place: Path) -> None:

@@ -117,7 +117,8 @@ def test_a_pool_admits(own: Served, client: Client) -> None:
     assert client.state("stop compute_pool small") == "00000"
     assert client.state("use compute_pool small") == "00000"
     assert client.state("select 1") == "3E004"
-    assert client.rows("describe compute_pool small")[0][:4] == ["small", "stopped", "1", "1"]
+    assert client.rows("describe compute_pool small") == [["small", "stopped", "1", "1", "3600s"]]
+    assert ["default", "running", "16", "1000", "none"] in client.rows("list compute_pools")
     assert client.state("start compute_pool small") == "00000"
     assert client.state("select 1") == "00000"
     assert client.state("drop compute_pool small") == "00000"

@@ -185,6 +185,9 @@ class Gate:
         if head[0] == "use":
             return
         words = [word for word in head[1:] if word not in {"session", "local"}]
+        if words[:2] == ["global", "timezone"]:
+            # It is refused everywhere, with what to do instead.
+            return
         if words and words[0] == "time" and words[1:2] == ["zone"]:
             return
         if not words or words[0] not in SETTABLE:
