@@ -23,6 +23,8 @@ class Diagnostics:
         self.verbose = verbose
         self.settle: Callable[[], None] = lambda: None
         """Called before anything is told: what was written on stdout before it comes first."""
+        self.place: Callable[[], str] = lambda: ""
+        """`FILE:LINE` of what a script is at, "" outside of files."""
 
     def error(self, error: ShellError, excerpt: Sequence[str] = ()) -> None:
         """`FILE:LINE: error SQLSTATE (meaning): message`, the lines of `excerpt`, then the hint.
@@ -41,8 +43,13 @@ class Diagnostics:
             lines.append("  " + "; ".join(tail))
         self._write("\n".join(lines))
 
-    def warn(self, text: str) -> None:
-        self._write(f"warning: {text}")
+    def warn(self, text: str, place: str = "") -> None:
+        """`FILE:LINE: warning: text`, where `place` says so."""
+        self._write(f"{place}: warning: {text}" if place else f"warning: {text}")
+
+    def warn_here(self, text: str) -> None:
+        """A warning about the statement that is run now, with its place in the script."""
+        self.warn(text, self.place())
 
     def note(self, text: str) -> None:
         """Something that a person wants to know and a script does not."""

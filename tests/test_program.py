@@ -515,3 +515,27 @@ def test_other_words_are_no_subcommands(program: Program, argv: list[str]) -> No
     found = program(*argv)
     assert found.code
     assert "comes first" not in found.err
+
+
+def test_a_transaction_that_a_script_leaves_open(program: Program, served: Served, tmp_path: Path) -> None:
+    tmp_path.joinpath("t.sql").write_text("select 1 as a;\n\nbegin;\ncreate table left_open (a int);\n")
+    lost = "warning: the transaction was not committed: it is rolled back, nothing of it is kept\n"
+    for env in ({}, remote(served)):
+        done = program("-q", "-f", "t.sql", "-c", "from left_open", env=env)
+        assert (done.code, done.err) == (0, f"t.sql:3: {lost}")
+    assert program("-q", stdin="\\i t.sql\nselect 2;").err == f"t.sql:3: {lost}"
+    assert program("-q", "-c", "begin").err == lost
+    assert program("-q", stdin="begin;\n\\c other.duckdb\n").err == f"stdin:1: {lost}now on other.duckdb\n"
+    assert program("-q", "-f", "t.sql", "-c", "commit").err == ""
+    joined = program("-q", "--session-id", "kept", "-c", "begin", env=remote(served))
+    assert "it stays open in the session" in joined.err
+
+
+def test_warnings_have_their_place_as_errors_do(program: Program) -> None:
+    script = "begin;\nselect 1 / 'x';\ncommit;\n\nselect 1 as a, 2 as a;\nselect 3 as a;"
+    done = program("-q", "--format", "json", "--on-error", "continue", stdin=script)
+    told = [line for line in done.err.splitlines() if "warning" in line]
+    assert [line.partition(" ")[0] for line in told] == ["stdin:3:", "stdin:5:", "stdin:6:"]
+    assert "warning: the transaction had failed" in told[0]
+    alone = program("-q", "--format", "json", "-c", "select 1 as a, 2 as a")
+    assert alone.err.startswith("warning: several columns")

@@ -255,7 +255,7 @@ class Foreground:
         if result.endless is None:
             self._journal.ended(result.statement_id, result.sql_state, result.message, rows if complete else None)
         if result.sql_state == sqlstate.WARNING and result.message:
-            self._diagnostics.warn(result.message)
+            self._diagnostics.warn_here(result.message)
         if result.secret:
             self._diagnostics.say(f"secret, shown this once: {result.secret}")
         if result.endless is not None:
@@ -299,7 +299,7 @@ class Foreground:
                 self._diagnostics.detail(f"query {query} was ended: {told}{gaps}")
             except (TimeoutError, ShellError) as error:
                 said = error.message if isinstance(error, ShellError) else "no answer"
-                self._diagnostics.warn(f"query {query} may still be running: {said}")
+                self._diagnostics.warn_here(f"query {query} may still be running: {said}")
             return
         again = self._offer(result.statement_id, "joins it again")
         goes_on = f"the query goes on: TERMINATE QUERY {query}; ends it{f', {again}' if again else ''}"

@@ -120,10 +120,10 @@ class Outlet:
         if not form.concatenates and not output:
             self._shared += 1
             if self._shared == 2:
-                self._diagnostics.warn(f"several results in one {form.name} output: jsonl or csv can hold them")
+                self._diagnostics.warn_here(f"several results in one {form.name} output: jsonl or csv can hold them")
         self._partial = self._partial or result.endless is not None
         if form.audience == "programs":
-            warn_of_names(result, self._diagnostics.warn)
+            warn_of_names(result, self._diagnostics.warn_here)
         looks = self._looks(self._session.paint if sink.terminal else None)
         writer = self._writer(form, looks, sink, expanded=expanded)
         if result.endless is not None and form.name == "table" and live(self._session, sink):

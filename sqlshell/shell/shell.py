@@ -85,6 +85,7 @@ class Shell:
         self.background = Background(service.statements, journal, diagnostics)
         self.foreground = Foreground(service.statements, session, outlet, diagnostics, journal)
         self.hooks = Hooks(themes=themes)
+        diagnostics.place = self._place
         self.variables = Variables(session)
         self.flow = Flow()
         self.past = Past()
@@ -292,6 +293,7 @@ class Shell:
         """
         if self.session.embedded and self.exit != Exit.INTERRUPTED:
             await self.background.finished()
+        self._tell_of_transaction()
         for job in await self.background.named():
             self.diagnostics.note(f"[{job.number}] still runs there: sqlshell fetch {job.statement_id}")
         if self.exit == Exit.DONE:
@@ -302,6 +304,7 @@ class Shell:
 
     async def attach(self, service: Service, journal: Journal, policy: Policy, name: str) -> None:
         """Go on with another service; `name` is what history and catalogs know it by."""
+        self._tell_of_transaction()
         for job in await self.background.named():
             where = (
                 "ends with this shell"
@@ -318,6 +321,17 @@ class Shell:
         self.past = Past()
         self.session.last_id, self.session.last_job, self.session.transaction = "", 0, Transaction()
         self.hooks.moved(name)
+
+    def _tell_of_transaction(self) -> None:
+        """Warn of an open transaction that is left; nothing is said where nobody knows what became of it."""
+        transaction = self.session.transaction
+        if not transaction.state or self.exit not in {Exit.DONE, Exit.STATEMENT, Exit.USAGE}:
+            return
+        if self.own_session or self.session.embedded:
+            said = "the transaction was not committed: it is rolled back, nothing of it is kept"
+        else:
+            said = "the transaction was not committed: it stays open in the session that was joined"
+        self.diagnostics.warn(said, transaction.begun)
 
     async def aclose(self) -> None:
         """Leave: what runs in the background goes on at the service."""
@@ -402,6 +416,10 @@ class Shell:
     def reads_stdin(self) -> bool:
         """Whether stdin is where a script that is being run comes from."""
         return any(name in {"stdin", "-"} or (name and is_stdin(name)) for name in self.including)
+
+    def _place(self) -> str:
+        name = self.including[-1] if self.including else ""
+        return f"{name}:{self.line}" if name and self.line else ""
 
     @property
     def at_prompt(self) -> bool:

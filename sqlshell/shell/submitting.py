@@ -103,6 +103,7 @@ async def _run(shell: Shell, submission: Submission, asked: Asked, sent: Takes |
     # What a USE leaves may be what is not there.
     context = replace(shell.session.context, **dict.fromkeys(leaves(submission.sql), ""))
     shell.session.rows = None
+    before = shell.session.transaction.state
     show = asked.consumer or partial(shell.outlet.show, expanded=asked.expanded, output=asked.output)
     show = shell.past.noting(show, shell.service.statements, shell.session, submission.row_limit)
     if shell.transcript is not None:
@@ -118,6 +119,8 @@ async def _run(shell: Shell, submission: Submission, asked: Asked, sent: Takes |
         raise
     finally:
         shell.variables.ended(failure)
+        if shell.session.transaction.state and not before:
+            shell.session.transaction.begun = shell.diagnostics.place()
         if shell.transcript is not None:
             shell.transcript.ended(submission.sql, context, shell.session, failure)
     if shell.outlet.browse and shell.hooks.browse is not None:

@@ -25,10 +25,14 @@ _MARKS: Final = {OPEN: "*", FAILED: "!"}
 
 
 class Transaction(Struct):
-    """`state` is OPEN, FAILED or "" for none; `announced` says that the service tells it."""
+    """`state` is OPEN, FAILED or "" for none; `announced` says that the service tells it.
+
+    `begun` is where in a script it began (`FILE:LINE`), "" for what is in no file.
+    """
 
     state: str = ""
     announced: bool = False
+    begun: str = ""
 
     @property
     def mark(self) -> str:

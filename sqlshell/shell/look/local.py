@@ -113,7 +113,7 @@ class Local:
                 break
         if failed is not None:
             told = "text" if types is not loose else "JSON where they are nested"
-            self._diagnostics.warn(f"the columns are {told} here, for: {failed.message.splitlines()[0]}")
+            self._diagnostics.warn_here(f"the columns are {told} here, for: {failed.message.splitlines()[0]}")
 
     async def _forget(self, past: Past) -> None:
         """Drop the tables of results that no name is left for."""
