@@ -62,7 +62,10 @@ def output_of(command: str) -> str:
     except (OSError, ValueError) as error:
         raise UsageError(f"the command {command!r} cannot be started: {error}") from None
     if done.returncode:
-        raise UsageError(f"the command {command!r} ended with code {done.returncode}")
+        raise UsageError(
+            f"the command {command!r} ended with code {done.returncode}",
+            "a command that ends in ; true succeeds, and what it wrote is taken",
+        )
     text = done.stdout.decode("utf-8", "replace")
     return text.removesuffix("\n").removesuffix("\r")
 

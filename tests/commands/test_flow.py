@@ -400,3 +400,11 @@ def test_the_commit_of_a_failed_transaction_rolls_back_and_says_so(program: Prog
     assert "nothing of it was kept" in done.err
     assert re.search(r"^ROLLBACK \(", done.err, re.M), done.err
     assert "done (" not in done.err
+
+
+def test_a_command_in_backticks_that_fails_is_an_error(program: Program) -> None:
+    script = "\\set y before\n\\set y `echo after; false`\n\\echo :y\n\\set y `echo after; false; true`\n\\echo :y\n"
+    done = program("-q", "--on-error", "continue", stdin=script)
+    assert (done.code, done.out) == (2, "before\nafter\n")
+    assert "ended with code 1" in done.err
+    assert "ends in ; true" in done.err

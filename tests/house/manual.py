@@ -38,7 +38,7 @@ def manual() -> str:
         "`FILE` is required, `[FILE]` may be left out, `on|off` is one of those words, `...` is any number of them. "
         "`FILE...` may be `|command`. `PATTERN` is a name or a pattern as in psql: `*` and `?` stand for any "
         "characters and for one, `schema.name` and `database.schema.name` look elsewhere, and what is in "
-        '`"double quotes"` is meant exactly. '
+        '`"double quotes"` is meant exactly, also where SQL would take the name in another case. '
         "Other arguments are read by psql's rules: 'single quotes' with C's escapes, `` `command` ``, and `:x`, "
         '`:\'x\'`, `:"x"`, `:{?x}` for variables. "Double quotes" hold blanks together; they are part of a `VALUE` '
         "that may stand several times and of the text of `\\prompt`, as in psql, and of no other argument.",
