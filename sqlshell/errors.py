@@ -121,3 +121,8 @@ class Unread(ShellError):
 
 class Interrupted(ShellError):
     exit = Exit.INTERRUPTED
+
+
+def reason(error: Exception) -> str:
+    """What went wrong, in the words of the system without its number."""
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)

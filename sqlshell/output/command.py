@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from io import FileIO
 from typing import cast
 
-from sqlshell.errors import OutputError
+from sqlshell.errors import OutputError, reason
 
 STOP_SECONDS = 2.0
 """How long a command may take to end when it is asked to."""
@@ -65,7 +65,7 @@ class Command:
                 command, shell=True, stdin=subprocess.PIPE, bufsize=0, env=None if environment is None else environment
             )
         except (OSError, ValueError) as error:
-            raise OutputError(f"the command {command!r} cannot be started: {error}") from error
+            raise OutputError(f"the command {command!r} cannot be started: {reason(error)}") from error
         self._input = cast(FileIO, self._process.stdin)
         self.waited = 0.0
         """Seconds that its reading took, which is a person's where it is a pager."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sqlshell.descriptors import descriptor
-from sqlshell.errors import OutputError
+from sqlshell.errors import OutputError, reason
 from sqlshell.output.command import Closed
 from sqlshell.scratch import scratch
 
@@ -167,10 +167,8 @@ def open_descriptor(path: Path) -> BinaryIO | None:
 
 def failed(name: str, error: Exception, hint: str = "") -> OutputError:
     """The OutputError of a write that failed."""
-    reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
-    if isinstance(error, OSError) and error.errno == errno.EBADF:
-        reason = "it is closed"
-    return OutputError(f"{name} cannot be written: {reason}", hint)
+    closed = isinstance(error, OSError) and error.errno == errno.EBADF
+    return OutputError(f"{name} cannot be written: {'it is closed' if closed else reason(error)}", hint)
 
 
 def _unopened(path: str, error: Exception) -> OutputError:

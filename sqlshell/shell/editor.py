@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import UsageError, reason
 from sqlshell.output.command import undisturbed
 from sqlshell.scratch import scratch
 
@@ -20,7 +20,7 @@ def edit_file(path: str) -> None:
         with undisturbed():
             done = subprocess.run([*shlex.split(editor), str(Path(path).expanduser())], check=False)
     except (OSError, ValueError) as error:
-        raise UsageError(f"the editor {editor!r} cannot be started: {error}", "EDITOR names one") from None
+        raise UsageError(f"the editor {editor!r} cannot be started: {reason(error)}", "EDITOR names one") from None
     if done.returncode:
         raise UsageError(f"the editor ended with code {done.returncode}", "what it left was not taken")
 
@@ -40,6 +40,6 @@ def edited(text: str, path: str = "") -> str:
         except UnicodeDecodeError:
             raise UsageError(f"{path or 'what the editor saved'} is not UTF-8 text") from None
         except OSError as error:
-            raise UsageError(f"{path or 'what the editor saved'} cannot be read: {error.strerror or error}") from None
+            raise UsageError(f"{path or 'what the editor saved'} cannot be read: {reason(error)}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)

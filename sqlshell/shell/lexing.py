@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import UsageError, reason
 from sqlshell.sql.variables import REFERENCE, filled
 
 _PART: Final = re.compile(
@@ -60,7 +60,7 @@ def output_of(command: str) -> str:
     try:
         done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, check=False)
     except (OSError, ValueError) as error:
-        raise UsageError(f"the command {command!r} cannot be started: {error}") from None
+        raise UsageError(f"the command {command!r} cannot be started: {reason(error)}") from None
     if done.returncode:
         raise UsageError(
             f"the command {command!r} ended with code {done.returncode}",

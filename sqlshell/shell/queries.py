@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import UsageError, reason
 from sqlshell.sql.tokens import tokens
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -30,7 +30,7 @@ class Queries:
         except FileNotFoundError:
             return {}
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise UsageError(f"{self._path} cannot be read: {error}") from None
+            raise UsageError(f"{self._path} cannot be read: {reason(error)}") from None
         return {name: text for name, text in found.items() if isinstance(text, str)}
 
     def keep(self, name: str, text: str) -> None:

@@ -58,6 +58,12 @@ def test_an_editor_that_saves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
         edited("", str(tmp_path / "old.sql"))
 
 
+def test_an_editor_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "no-such-editor-anywhere")
+    with pytest.raises(UsageError, match=r"cannot be started: No such file or directory\Z"):
+        edited("")
+
+
 def drawn(text: str, line: int = 0) -> dict[str, str]:
     return {part[1]: part[0] for part in LineLexer(Continuations()).lex_document(Document(text))(line)}
 
