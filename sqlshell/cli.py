@@ -175,6 +175,7 @@ def subcommand(name: str) -> click.Command:
 
 def run(argv: Sequence[str]) -> int:
     """Run the program; its exit code. Every error ends here as a line on stderr."""
+    name = f"sqlshell {argv[0]}" if argv and argv[0] in SUBCOMMANDS else "sqlshell"
     try:
         chosen, args = shell_command(), argv
         if argv and argv[0] in SUBCOMMANDS:
@@ -183,7 +184,7 @@ def run(argv: Sequence[str]) -> int:
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as error:
-        return _fail(UsageError(error.format_message(), "sqlshell --help lists the options"))
+        return _fail(UsageError(error.format_message(), f"{name} --help lists the options"))
     except ShellError as error:
         return _fail(error)
     except (KeyboardInterrupt, click.Abort):

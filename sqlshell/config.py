@@ -160,9 +160,9 @@ def _read(setting: Setting, given: object, place: str) -> Any:
             try:
                 number = int(str(given))
             except ValueError:
-                number = -1
+                raise UsageError(f"{place}: {given!r} is not a whole number") from None
             if number < 0:
-                raise UsageError(f"{place}: {given!r} is not a whole number")
+                raise UsageError(f"{place}: {given!r} is too small", "give 0 or more")
             return number
         case "seconds":
             seconds = seconds_of(str(given))

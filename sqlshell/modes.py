@@ -94,6 +94,10 @@ def _started(asked: Start, ending: Ending) -> int:
     )
     settings = place.settings
     options = _options(settings, asked.output, prompt=not scripts)
+    if settings.source("theme") == "flag":
+        from sqlshell.shell.prompt.themes import load
+
+        load(settings["theme"], asked.config.folder / "themes")
     diagnostics.quiet, diagnostics.verbose = lambda: options.quiet, settings["verbose"]
     say_logs(lambda text: diagnostics.detail(text, 2))
     if not scripts and isinstance(place.where, Local) and place.where.database is None and not place.where.views:

@@ -119,3 +119,13 @@ def test_templates_are_checked(program: Program, name: str) -> None:
     assert found.code == 2
     assert "nonsense" in found.err
     assert "database" in found.err
+
+
+def test_the_help_of_an_api_token_names_its_role(program: Program, served: Served) -> None:
+    shown = program("-c", "\\h create api_token")
+    assert "WITH ('role' = " in shown.out + shown.err
+    remote = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    made = program("-c", "create api_token help_of_token with ('role' = 'writer')", "-c", "list api_tokens", env=remote)
+    assert made.code == 0, made.err
+    assert "help_of_token" in made.out
+    program("-c", "drop api_token help_of_token", env=remote)

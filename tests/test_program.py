@@ -539,3 +539,23 @@ def test_warnings_have_their_place_as_errors_do(program: Program) -> None:
     assert "warning: the transaction had failed" in told[0]
     alone = program("-q", "--format", "json", "-c", "select 1 as a, 2 as a")
     assert alone.err.startswith("warning: several columns")
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("--theme", "nope", "-c", "select 1"), "there is no theme 'nope'"),
+        (("--max-rows", "-1", "-c", "select 1"), "give 0 or more"),
+        (("--set", "5", "-c", "select 1"), "'5' is not a name"),
+        (("--no-commands", "-c", ".tables"), "error: .tables is not run"),
+        (("--no-commands", "-c", "\\dt"), "error: \\dt is not run"),
+        (("--nope",), "sqlshell --help lists"),
+        (("serve", "--nope"), "sqlshell serve --help lists"),
+        (("fetch",), "sqlshell fetch --help lists"),
+        (("config", "list", "a", "b"), "sqlshell config --help lists"),
+    ],
+)
+def test_a_bad_command_line_is_told_with_its_remedy(program: Program, argv: tuple[str, ...], said: str) -> None:
+    done = program(*argv)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err

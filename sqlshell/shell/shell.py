@@ -356,7 +356,8 @@ class Shell:
                 self.diagnostics.say("passed over: \\endif or Ctrl-C ends the \\if")
             return
         if not self.offer_commands:
-            raise UsageError(f"\\{item.name}: backslash commands are off", "--no-commands forbids them")
+            typed = item.name if item.name[:1] in {".", "!"} else f"\\{item.name}"
+            raise UsageError(f"{typed} is not run: commands are off", "start without --no-commands to run it")
         if not self.flow.active and item.name not in FLOW:
             return
         from sqlshell.shell.commands.command import find

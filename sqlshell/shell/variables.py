@@ -57,6 +57,8 @@ class Variables(Mapping[str, str]):
     def given(self, text: str) -> None:
         """One `NAME=VALUE` of the command line; `NAME` alone is empty. Raises UsageError."""
         name, _, value = text.partition("=")
+        if name.isdecimal():
+            raise UsageError(f"--set {text}: {name!r} is not a name", "write it like --set limit=5")
         self.set(name, value)
 
     def fill(self, sql: str) -> tuple[str, bool]:

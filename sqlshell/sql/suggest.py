@@ -15,6 +15,7 @@ from sqlshell.sql.names import quoted
 from sqlshell.sql.scopes import Source
 
 WITH_KEYS: Final = {
+    "API_TOKEN": ("role", "roles"),
     "STORE": ("type", "uri", "access_region", "kafka.sasl.hash_function", "kafka.sasl.username", "kafka.sasl.password"),
     "COMPUTE_POOL": ("concurrency", "queue", "timeout", "compute_pool.size", "compute_pool.timeout_min"),
     "FUNCTION_SOURCE": ("file", "description"),

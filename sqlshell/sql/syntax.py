@@ -33,7 +33,7 @@ _OBJECT: Final = {
     "CREATE ROLE": "CREATE ROLE name",
     "CREATE SECRET": "CREATE SECRET name WITH ('type' = '…', …)",
     "CREATE SCHEMA_REGISTRY": "CREATE SCHEMA_REGISTRY name WITH ('type' = '…', 'uris' = '…')",
-    "CREATE API_TOKEN": "CREATE API_TOKEN name",
+    "CREATE API_TOKEN": "CREATE API_TOKEN name [WITH ('role' = {'reader' | 'writer' | 'owner'})]",
     "CREATE ORGANIZATION": "CREATE ORGANIZATION name",
     "CREATE METRICS INTEGRATION": "CREATE METRICS INTEGRATION name WITH ('type' = '…', …)",
     "CREATE SECURITY INTEGRATION": "CREATE SECURITY INTEGRATION name WITH ('type' = '…', …)",

@@ -187,7 +187,7 @@ def test_a_policy_holds_for_what_a_service_gave(program: Program) -> None:
     ):
         done = program("-q", "--read-only", stdin=f"{script}\n")
         assert done.code == 2, script
-        assert "read only" in done.err
+        assert "--read-only allows only" in done.err
 
 
 def test_conditions_that_do_not_count_are_not_looked_at(program: Program, tmp_path: Path) -> None:
