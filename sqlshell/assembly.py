@@ -62,13 +62,13 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
     settings, network = place.settings, network_of(place.settings)
     command = place.where.token_command if isinstance(place.where, Remote) else ""
     if network.insecure and reached.target.scheme == "https":
-        diagnostics.warn(f"--insecure: the certificate of {reached.target.base} is not checked")
+        diagnostics.warn(f"--insecure: the certificate of {reached.target.name} is not checked")
 
     async def renew() -> str:
         return await asyncio.to_thread(run_token_command, command)
 
     async def ask() -> str:
-        return await session.ask_token(reached.target.base) if session.ask_token is not None else ""
+        return await session.ask_token(reached.target.name) if session.ask_token is not None else ""
 
     def redact(sql: str) -> str:
         return redactor_of(settings)(sql)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlshell.shell.look.local import Local as LocalResults
 
 
-EMBEDDED = Target("http", "sqlshell.localhost", 80)
+EMBEDDED = Target("http", "sqlshell.localhost", 80, known_as="the local service")
 
 
 def kept_name(place: Place) -> str:

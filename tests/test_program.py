@@ -454,9 +454,28 @@ def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:
     for url in (address, f"unix://{path}"):
         done = program(url, "--format", "csv", "-c", "select 1 as a", "--token-file", str(token_file))
         assert (done.code, done.out) == (0, "a\n1\n")
+    wrong = program(address, "-c", "select 1", env={"SQLSHELL_URL": address, "SQLSHELL_TOKEN": "wrong"})
+    assert (wrong.code, f"unix://{path} does not accept the token" in wrong.err) == (3, True), wrong.err
     process.terminate()
     assert process.wait(30) == 0
     process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "said"),
+    [
+        ("unix://u.sock", 2, "named by its absolute path\n  write it as unix:///path/of/socket"),
+        (
+            "unix:///nope/u.sock",
+            3,
+            "cannot reach unix:///nope/u.sock: there is no such socket\n  is the service running",
+        ),
+        ("ftp://host", 2, "by http, https or unix, not by 'ftp'"),
+    ],
+)
+def test_a_socket_that_cannot_be_reached_is_named(program: Program, url: str, code: int, said: str) -> None:
+    done = program(url, "-c", "select 1")
+    assert (done.code, said in done.err) == (code, True), done.err
 
 
 def test_a_database_that_another_process_holds(program: Program, tmp_path: Path) -> None:

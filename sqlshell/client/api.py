@@ -24,15 +24,15 @@ async def version(transport: Transport, *, legacy: bool) -> str:
 
     def read(answer: Answer) -> str:
         if answer.status != 200:
-            step = read_lookup(answer.status, answer.headers, answer.body, transport.target.base, "")
+            step = read_lookup(answer.status, answer.headers, answer.body, transport.target.name, "")
             error = getattr(step, "error", None)
             if isinstance(error, ShellError):
                 raise error
-            raise ServiceError(f"{transport.target.base} answered {path} with {answer.status}")
+            raise ServiceError(f"{transport.target.name} answered {path} with {answer.status}")
         try:
             found = _VERSION.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ProtocolError(f"{transport.target.base} answered {path} with {unreadable(error)}") from None
+            raise ProtocolError(f"{transport.target.name} answered {path} with {unreadable(error)}") from None
         return f"{found.major}.{found.minor}.{found.patch}"
 
     return await transport.asked("GET", path, read)
@@ -45,7 +45,7 @@ async def has_v2(transport: Transport) -> bool:
     if (await transport.request("GET", "/version")).status != 404:
         return False
     raise ServiceError(
-        f"{transport.target.base} has neither /v2/version nor /version", "check the URL: it ends before /v2"
+        f"{transport.target.name} has neither /v2/version nor /version", "check the URL: it ends before /v2"
     )
 
 
@@ -62,7 +62,7 @@ class Auto(Struct):
         if self._chosen is None:
             self._chosen = self.v2 if await has_v2(self.transport) else self.legacy
             if self._chosen is self.legacy:
-                self.say(f"{self.transport.target.base} has the legacy interface: no look-ups, no context from it")
+                self.say(f"{self.transport.target.name} has the legacy interface: no look-ups, no context from it")
         return self._chosen
 
     async def run(

@@ -43,9 +43,9 @@ def plane_of(request: DataplaneRequest, api: Target, statement_id: str) -> Plane
     """Where the answer says the rows are. Raises ProtocolError for what the interface does not allow."""
     kind = request.request_type or RESULT_SET
     if kind not in _SCHEMES:
-        raise ProtocolError(f"{api.base} keeps this result on a data plane of the unknown kind {kind[:40]!r}")
+        raise ProtocolError(f"{api.name} keeps this result on a data plane of the unknown kind {kind[:40]!r}")
     uri = request.uri or ""
-    refused = f"{api.base} names the data plane {uri[:200]!r}"
+    refused = f"{api.name} names the data plane {uri[:200]!r}"
     if not uri or len(uri) > LONGEST_URI or any(char <= " " or char == "\x7f" for char in uri):
         raise ProtocolError(f"{refused}, which is not a URI")
     try:
@@ -60,7 +60,7 @@ def plane_of(request: DataplaneRequest, api: Target, statement_id: str) -> Plane
     if not host:
         raise ProtocolError(f"{refused}: it names no host")
     if parts.username is not None or parts.password is not None:
-        raise ProtocolError(f"{api.base} names a data plane with a user in its uri, which is not followed")
+        raise ProtocolError(f"{api.name} names a data plane with a user in its uri, which is not followed")
     if parts.fragment:
         raise ProtocolError(f"{refused}: it has a fragment")
     scheme = _PLAIN.get(scheme, scheme)
@@ -77,7 +77,7 @@ def plane_of(request: DataplaneRequest, api: Target, statement_id: str) -> Plane
     )
     token = request.token or ""
     if any(not "!" <= char <= "~" for char in token):
-        raise ProtocolError(f"{api.base} gave a token for the data plane that no header can carry")
+        raise ProtocolError(f"{api.name} gave a token for the data plane that no header can carry")
     return Plane(target, path or "/", token, same)
 
 
@@ -109,7 +109,7 @@ def admission(plane: Plane, api: Target, peers: Collection[str], *, allowed: boo
         if address in peers or not private(address):
             return
         raise ServiceError(
-            f"{api.base} points at a data plane at the private address {address}, which was not asked",
+            f"{api.name} points at a data plane at the private address {address}, which was not asked",
             "private_data_plane = true in the profile allows it",
         )
 

@@ -154,10 +154,10 @@ async def opened(
     try:
         connection = await opening
     except TimeoutError as error:
-        raise ConnectionFailed(f"the data plane {target.base} did not answer in time") from error
+        raise ConnectionFailed(f"the data plane {target.name} did not answer in time") from error
     except websockets.InvalidStatus as error:
         status = error.response.status_code
-        told = f"the data plane {target.base} answered {status} instead of opening the stream"
+        told = f"the data plane {target.name} answered {status} instead of opening the stream"
         if status in {401, 403}:
             raise NotAuthenticated(told, "its token may be too old: run the statement again") from error
         if status in {408, 429, 500, 502, 503, 504}:
@@ -166,16 +166,16 @@ async def opened(
             raise ServiceError(told, "redirects are not followed, for the token must not leave") from error
         raise ServiceError(told) from error
     except (websockets.InvalidHandshake, websockets.InvalidMessage, EOFError) as error:
-        raise ConnectionFailed(f"the data plane {target.base} does not open the stream: {error}") from error
+        raise ConnectionFailed(f"the data plane {target.name} does not open the stream: {error}") from error
     except OSError as error:
         import ssl
 
         if isinstance(error, ssl.SSLCertVerificationError):
-            told = f"the certificate of the data plane {target.base} is not trusted: {error.verify_message}"
+            told = f"the certificate of the data plane {target.name} is not trusted: {error.verify_message}"
             raise Unreachable(told, "--ca-file FILE names its authority") from error
-        raise ConnectionFailed(f"cannot reach the data plane {target.base}: {error.strerror or error}") from error
+        raise ConnectionFailed(f"cannot reach the data plane {target.name}: {error.strerror or error}") from error
     except (websockets.InvalidURI, ValueError) as error:
-        raise ProtocolError(f"the data plane {target.base} cannot be opened: {error}") from error
+        raise ProtocolError(f"the data plane {target.name} cannot be opened: {error}") from error
     assert isinstance(connection, Connection)
     _notice_silence(connection)
     try:
@@ -189,7 +189,7 @@ async def _admitted(target: Target, admit: Admit) -> str:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise Unreachable(f"the host of the data plane {target.base} is not known") from error
+        raise Unreachable(f"the host of the data plane {target.name} is not known") from error
     for item in found:
         admit(str(item[4][0]))
     return str(found[0][4][0])

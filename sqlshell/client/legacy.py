@@ -131,7 +131,7 @@ class Legacy(Struct):
         return upload_of(self._boundary, parts, asked.attachments, "attachment", watch)
 
     def _read(self, answer: Answer, asked: Submission) -> list[Element]:
-        base = self.transport.target.base
+        base = self.transport.target.name
         if answer.status != 200:
             raise _failure(answer, base, asked)
         try:

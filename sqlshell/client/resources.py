@@ -164,13 +164,13 @@ async def _attempt(transport: Transport, path: str, part: _Part, progress: Progr
             if whole == str(had):
                 return
             part.drop()
-            raise ConnectionBroken(f"{transport.target.base} has another copy than the one that was begun")
+            raise ConnectionBroken(f"{transport.target.name} has another copy than the one that was begun")
         if status not in {200, 206}:
             raise await _refused(transport, response.status_code, response)
         if response.headers.get("content-encoding", "identity") not in {"", "identity"}:
-            raise ProtocolError(f"{transport.target.base} sent the resource in an encoding that was not asked for")
+            raise ProtocolError(f"{transport.target.name} sent the resource in an encoding that was not asked for")
         if status == 206:
-            _check_range(response.headers, had, transport.target.base)
+            _check_range(response.headers, had, transport.target.name)
         else:
             part.begin(response.headers.get("etag", ""))
             had = 0
@@ -184,7 +184,7 @@ async def _attempt(transport: Transport, path: str, part: _Part, progress: Progr
             share = done / whole_size if whole_size else None
             progress(share, f"{done:,} of {whole_size:,} bytes" if whole_size else f"{done:,} bytes")
         if whole_size is not None and done != whole_size:
-            raise ConnectionBroken(f"{transport.target.base} broke off after {done:,} of {whole_size:,} bytes")
+            raise ConnectionBroken(f"{transport.target.name} broke off after {done:,} of {whole_size:,} bytes")
 
 
 async def _refused(transport: Transport, status: int, response: httpx.Response) -> ShellError:
@@ -194,15 +194,15 @@ async def _refused(transport: Transport, status: int, response: httpx.Response) 
         if len(body) > ERROR_BYTES:
             break
     if status in {408, 429, 500, 502, 503, 504}:
-        return ConnectionBroken(f"{transport.target.base} answered {status}")
+        return ConnectionBroken(f"{transport.target.name} answered {status}")
     if status == 404:
         return ServiceError(
-            f"{transport.target.base} has no such resource",
+            f"{transport.target.name} has no such resource",
             "LIST FUNCTION_SOURCES; and LIST DESCRIPTOR_SOURCES; name them",
         )
-    step = read_lookup(status, response.headers, body, transport.target.base, "")
+    step = read_lookup(status, response.headers, body, transport.target.name, "")
     error = getattr(step, "error", None)
-    return error if isinstance(error, ShellError) else ServiceError(f"{transport.target.base} answered {status}")
+    return error if isinstance(error, ShellError) else ServiceError(f"{transport.target.name} answered {status}")
 
 
 def _strong(etag: str) -> bool:

@@ -66,7 +66,7 @@ class Results(Struct):
             await plane.aclose()
 
     async def _paged(self, done: Done, pages: Pages) -> Result:
-        first, columns = _first_batch(done, pages.counts, pages.transport.target.base)
+        first, columns = _first_batch(done, pages.counts, pages.transport.target.name)
         if first is None:
             # Other rows than announced: once more, for the answer may have been damaged.
             first = Batch(len(columns), body=await pages.body(0), count=pages.counts[0] if pages.counts else None)
@@ -76,7 +76,7 @@ class Results(Struct):
         counts = _counts(done)
         statement_id = done.head.statement_id or ""
         if not statement_id and counts is not None and len(counts) > 1:
-            raise ProtocolError(f"{self.transport.target.base} announced further partitions but gave no statementID")
+            raise ProtocolError(f"{self.transport.target.name} announced further partitions but gave no statementID")
         return Pages(self.transport, statement_path(statement_id), query, statement_id, counts)
 
     def _made(self, done: Done, columns: list[Column], pages: Pages, first: Batch) -> Result:
@@ -114,7 +114,7 @@ class Results(Struct):
 
         pages.refresh = refresh
         body = await pages.body(0)
-        done = Done(agreed(done.head, body, plane.target.base), body)
+        done = Done(agreed(done.head, body, plane.target.name), body)
         pages.counts = _counts(done)
         return await self._paged(done, pages)
 
@@ -166,7 +166,7 @@ class Results(Struct):
                 found = await again()
                 given = found.head.metadata.dataplane_request if found.head.metadata else None
                 if given is None:
-                    raise ProtocolError(f"{api.base} no longer has a stream for this statement")
+                    raise ProtocolError(f"{api.name} no longer has a stream for this statement")
                 plane = self._plane(found, given)
             fresh = False
             self.transport.trace.hide(plane.token)

@@ -201,7 +201,7 @@ class Statements(Struct):
     @property
     def base(self) -> str:
         """How messages name the service."""
-        return self.transport.target.base
+        return self.transport.target.name
 
     async def _begun(self, asked: Submission, context: SessionContext, began: float, watch: Watch) -> Done | Follow:
         """Submit, and wait for one statement; what met something that is not ready (class 3E) is submitted again."""

@@ -49,6 +49,8 @@ class Target(Struct, frozen=True):
     token: str = ""
     parts: Mapping[str, str] = field(default_factory=dict)
     uds: str = ""
+    known_as: str = ""
+    """What people call it, where its address tells them nothing."""
 
     def __repr__(self) -> str:
         return f"Target({self.base!r})"
@@ -71,7 +73,9 @@ class Target(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What people know it by: the base address, or the socket."""
+        """What people know it by: the base address, the socket, or `known_as`."""
+        if self.known_as:
+            return self.known_as
         return f"unix://{self.uds}{self.path}" if self.uds else self.base
 
     def at(self, other: Target) -> Target:
@@ -101,10 +105,17 @@ def parse(text: str) -> Target:
         host, port = parts.hostname or "", parts.port
     except ValueError:
         raise UsageError("that is not a URL", "write it as https://host/v2 or http://127.0.0.1:8765") from None
-    if scheme == "unix" and parts.path:
+    if scheme == "unix" and not host and parts.path:
         return Target("http", "localhost", 80, uds=unquote(parts.path))
+    if scheme == "unix":
+        raise UsageError(
+            "a unix socket is named by its absolute path", "write it as unix:///path/of/socket, with three slashes"
+        )
     if scheme not in DEFAULT_PORTS:
-        raise UsageError(f"a service is reached by http or https, not by {scheme!r}", "write it as https://host/v2")
+        raise UsageError(
+            f"a service is reached by http, https or unix, not by {scheme!r}",
+            "write it as https://host/v2 or unix:///path",
+        )
     if not host:
         raise UsageError("the URL names no host", "write it as https://host/v2 or http://127.0.0.1:8765")
     path = parts.path.rstrip("/")

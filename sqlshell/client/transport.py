@@ -88,7 +88,7 @@ class Transport:
         """What the service said that it has beyond the interface (`Sqlshell-Extensions`)."""
         local = target.loopback or dial is not None
         if token and target.scheme == "http" and not local:
-            warn(f"the token travels unencrypted to {target.base}: use https")
+            warn(f"the token travels unencrypted to {target.name}: use https")
         self._headers = {
             "User-Agent": f"sqlshell/{__version__}",
             "Accept": "application/json",
@@ -157,7 +157,7 @@ class Transport:
                 wait = tries.after_status(answer.status, answer.headers)
                 if wait is None:
                     return read(answer)
-                why = f"{self.target.base} answered {answer.status}"
+                why = f"{self.target.name} answered {answer.status}"
             except ShellError as error:
                 wait = tries.after_error(error)
                 if wait is None:
@@ -241,7 +241,7 @@ class Transport:
         return answer
 
     async def _whole(self, response: httpx.Response) -> tuple[Answer, int]:
-        body = Inflated(response.headers.get("content-encoding", ""), self.network.answer_limit, self.target.base)
+        body = Inflated(response.headers.get("content-encoding", ""), self.network.answer_limit, self.target.name)
         received = 0
         async for piece in response.aiter_raw():
             received += len(piece)
@@ -250,7 +250,7 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def _translated(self) -> AsyncIterator[None]:
-        base = self.target.base
+        base = self.target.name
         try:
             yield
         except httpx.ConnectTimeout as error:
@@ -310,11 +310,18 @@ def _unreachable(base: str, error: Exception) -> ConnectionFailed:
             if "certificate" in reason:
                 return Unreachable(f"{base} wants a client certificate", "--client-cert FILE names one")
             return Unreachable(f"{base} does not speak TLS", "write http:// if the service has no TLS")
+        if isinstance(cause, FileNotFoundError):
+            return Unreachable(f"cannot reach {base}: there is no such socket", "is the service running? (serve --uds)")
+        if isinstance(cause, PermissionError) and base.startswith("unix:"):
+            return Unreachable(
+                f"cannot reach {base}: the socket may not be used", "it belongs to another user, or its mode forbids it"
+            )
         chain.append(str(cause))
         cause = cause.__cause__ or cause.__context__
     text = " ".join(chain).lower()
     if "refused" in text or "errno 111" in text or "errno 61" in text:
-        return ConnectionFailed(f"nobody listens at {base}", "is the service running, and is the port right?")
+        right = "" if base.startswith("unix:") else ", and is the port right"
+        return ConnectionFailed(f"nobody listens at {base}", f"is the service running{right}?")
     if ("name" in text and ("resol" in text or "known" in text or "nodename" in text)) or "getaddrinfo" in text:
         return Unreachable(f"the host of {base} is not known", "is the name spelt right?")
     return ConnectionFailed(f"cannot reach {base}: {next((item for item in chain if item), type(error).__name__)}")
