@@ -192,7 +192,8 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
         context, journal = context_of(place), journal_of(place, state_folder(asked.environ), label(place), diagnostics)
         # Nothing of the shell changes before the other service has answered.
         with contextlib.ExitStack() as opened:
-            reached = opened.enter_context(reached_service(place, diagnostics))
+            # The prompt asks when the service does: a question here would hold up its event loop, and Ctrl-C with it.
+            reached = opened.enter_context(reached_service(place, diagnostics, ask=not session.interactive))
             service = service_of(place, reached, session, diagnostics)
             try:
                 if not place.settings["offline"]:

@@ -43,11 +43,11 @@ def label(place: Place) -> str:
 
 
 @contextlib.contextmanager
-def reached_service(place: Place, diagnostics: Diagnostics) -> Iterator[Reached]:
-    """The service that the place names, running."""
+def reached_service(place: Place, diagnostics: Diagnostics, *, ask: bool = True) -> Iterator[Reached]:
+    """The service that the place names, running. A person is asked for a token that is missing, where `ask` says so."""
     if isinstance(place.where, Remote):
         where = place.where
-        known = where.token or where.token_command or place.settings["offline"]
+        known = where.token or where.token_command or place.settings["offline"] or not ask
         yield Reached(where.target, where.token if known else _asked_token(where.target))
         return
     if place.settings["offline"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+import socket
 from pathlib import Path
 
 import pytest
@@ -68,4 +69,25 @@ def test_the_mark_in_a_template(tmp_path: Path, template: str, shown: str) -> No
     terminal.wait("w#")
     terminal.enter("begin;")
     terminal.wait(shown)
+    terminal.child.close(force=True)
+
+
+def test_ctrl_c_while_connecting_keeps_the_connection(tmp_path: Path, served: Served) -> None:
+    terminal = Terminal(tmp_path, "work.duckdb")
+    terminal.prompt()
+    terminal.enter("begin;")
+    terminal.wait("main*>")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        terminal.enter(f"\\c http://127.0.0.1:{silent.getsockname()[1]}")
+        connection, _ = silent.accept()
+        with connection:
+            terminal.type("\x03")
+            terminal.wait("the connection to work.duckdb is kept")
+    terminal.enter("select 41 + 1 as still_there;")
+    terminal.wait("|            42 |")
+    terminal.wait(_prompts("*", "work.main"))
+    terminal.enter(f"\\c {served.url}")
+    terminal.wait("token for")
+    terminal.enter(served.token)
+    terminal.wait(f"now on {served.url}")
     terminal.child.close(force=True)
