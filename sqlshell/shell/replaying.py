@@ -14,6 +14,7 @@ from sqlshell.errors import (
     OutputError,
     ShellError,
     StatementError,
+    UsageError,
 )
 from sqlshell.interface import sqlstate
 from sqlshell.output.formats import Summary
@@ -34,21 +35,34 @@ class Differs(StatementError):
     """Something came out otherwise than it did."""
 
 
+class NotRun(ShellError):
+    """A statement that was not sent again; the message says why."""
+
+
 async def replay(shell: Shell, path: str) -> None:
     """Run each statement, and tell what is not as it was. Raises Differs, UsageError and what ends a script."""
-    done = differing = 0
+    done = differing = skipped = 0
     for number, record in read(path):
-        if not done:
+        if not done + skipped:
             _begin(shell, record)
-        found = await _run(shell, record)
+        try:
+            found = await _run(shell, record)
+        except NotRun as why:
+            skipped += 1
+            shell.outlet.print(
+                f"{path}:{number}: {one_line(record.statement, 60)}\n  was not run: {why.message}\n", with_results=True
+            )
+            continue
         done += 1
         if found:
             differing += 1
             told = "\n".join(f"  {line}" for line in found)
             shell.outlet.print(f"{path}:{number}: {one_line(record.statement, 60)}\n{told}\n", with_results=True)
     what = f"{done} statement{'' if done == 1 else 's'} run again"
-    if differing:
-        raise Differs(f"{what}, {differing} came out otherwise")
+    if differing or skipped:
+        told = f"{differing} came out otherwise" if differing else "all came out as they had" if done else ""
+        left = f"{skipped} not run" if skipped else ""
+        raise Differs(", ".join(filter(None, [what, told, left])))
     shell.diagnostics.note(f"{what}, all came out as they had")
 
 
@@ -61,9 +75,9 @@ def _begin(shell: Shell, record: Record) -> None:
 
 
 async def _run(shell: Shell, record: Record) -> Sequence[str]:
-    """The differences of one statement."""
+    """The differences of one statement. Raises NotRun, and what ends a script."""
     if record.redacted:
-        return ["was not run: its secrets were not kept"]
+        raise NotRun("its secrets were not kept")
     results: list[Told] = []
 
     async def take(result: Result) -> Summary:
@@ -84,6 +98,9 @@ async def _run(shell: Shell, record: Record) -> Sequence[str]:
         await submit(shell, Asked(Statement(record.statement, 0, 0, True, own=False), take, final=True))
     except (ConnectionFailed, NotAuthenticated, Interrupted, OutputError):
         raise
+    except UsageError as error:
+        # What the shell itself refuses, as a policy does, never reached the service.
+        raise NotRun(error.message) from error
     except ShellError as error:
         state, message = error.where.sql_state or "XX000", error.message
     return list(_differences(record, state, message, results))
