@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from sqlshell.client.target import Target, is_url, parse
+from sqlshell.client.target import Target, is_url, parse, without_token
 from sqlshell.config import Config, Settings, resolve
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
@@ -211,7 +211,9 @@ def _file(text: str, profiles: Iterable[str] | None = None) -> Local:
             raise UsageError(f"{path.name} cannot be created: {path.parent} is not a folder")
         return Local(database=path)
     if bare.endswith(DATA_ENDINGS) or text.startswith(LOOKS_LIKE_PATH) or os.sep in text:
-        raise UsageError(f"there is no file {text}", f"a new database's name ends in {', '.join(DATABASE_ENDINGS)}")
+        raise UsageError(
+            f"there is no file {without_token(text)}", f"a new database's name ends in {', '.join(DATABASE_ENDINGS)}"
+        )
     ending = f"a new database's name ends in {', '.join(DATABASE_ENDINGS)}"
     if profiles is None:
         raise UsageError(f"{text!r} is neither a URL nor a file", f"write it as https://host/v2; {ending}")

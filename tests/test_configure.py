@@ -280,8 +280,9 @@ def test_a_mistyped_policy_lets_nothing_run(program: Program, tmp_path: Path, co
     assert "profile p, confirm: " in moved.err
 
 
-def test_the_token_of_a_dsn_is_never_printed(program: Program, tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text("[profiles.d]\nurl = 'http://:hid/den@127.0.0.1:1/v2?databaseName=x'\n")
+@pytest.mark.parametrize("url", ["http://:hid/den@127.0.0.1:1/v2?databaseName=x", "htps:/:hid/den@127.0.0.1"])
+def test_the_token_of_a_dsn_is_never_printed(program: Program, tmp_path: Path, url: str) -> None:
+    (tmp_path / "config.toml").write_text(f"[profiles.d]\nurl = '{url}'\n")
     for argv in (("config", "list"), ("config", "show", "d"), ("config", "check"), ("doctor", "d")):
         found = program(*argv, env={"SQLSHELL_CONFIG_DIR": str(tmp_path)})
         assert "hid" not in found.out + found.err

@@ -27,7 +27,7 @@ DSN_PARTS = {
 }
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
-_TOKEN = re.compile(r"^([a-z][a-z0-9+.-]*://).*@", re.IGNORECASE | re.DOTALL)
+_TOKEN = re.compile(r"^([a-z][a-z0-9+.-]*:/+).*@", re.IGNORECASE | re.DOTALL)
 
 
 def without_token(url: str) -> str:
