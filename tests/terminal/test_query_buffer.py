@@ -51,3 +51,23 @@ def test_scripts_do_the_same(program: Program, tmp_path: Path) -> None:
 @pytest.mark.skipif(not (shutil.which("psql") and shutil.which("initdb")), reason="needs psql and initdb")
 def test_the_answers_are_those_of_psql() -> None:
     assert query_buffer.of_psql() == json.loads(query_buffer.ANSWERS.read_text(encoding="utf-8"))
+
+
+def test_leaving_an_included_file_keeps_the_shell_and_a_refused_command_the_text(tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text("select 'from ' || 'the file';\n\\q\nselect 'never ' || 'seen';\n")
+    terminal = Terminal(tmp_path, "-q", "--no-rc", rows=30)
+    try:
+        terminal.prompt()
+        terminal.enter("\\i q.sql")
+        terminal.wait("from the file")
+        terminal.prompt()
+        terminal.enter("select unnest(['selct', 'select ''still '' || ''here''']) \\gexec")
+        terminal.wait("still here")
+        terminal.prompt()
+        terminal.enter("select 'kept ' || 'text' \\repeat 0")
+        shown = terminal.wait(lambda text: text.count("select 'kept ' || 'text'") == 2)
+        assert "kept text" not in shown
+        terminal.enter(";")
+        assert "never seen" not in terminal.wait("kept text")
+    finally:
+        terminal.child.close(force=True)
