@@ -32,6 +32,12 @@ class Buffer:
         """The statement that is being written, else the one that was run last, "" for none."""
         return self.scanner.pending.rstrip() or self.last.text
 
+    @property
+    def script(self) -> str:
+        """The same as the text of a file: what is being written as it stands, the last statement with its `;`."""
+        pending = self.scanner.pending.rstrip()
+        return f"{pending}\n" if pending else f"{self.last.text};\n" if self.last.text else ""
+
     def clear(self) -> None:
         """Throw away what is being written, whatever it is inside of."""
         self.scanner = Scanner()

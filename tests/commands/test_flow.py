@@ -257,6 +257,12 @@ def test_words_for_nobody(tmp_path: Path) -> None:
     assert done.stderr == b""
 
 
+def test_a_file_of_the_buffer_has_no_semicolon_that_nobody_wrote(program: Program, tmp_path: Path) -> None:
+    program("-c", "select 1 as a \\w unfinished.sql", "-c", "select 2 as b; \\w last.sql")
+    assert (tmp_path / "unfinished.sql").read_text() == "select 1 as a\n"
+    assert (tmp_path / "last.sql").read_text() == "select 2 as b;\n"
+
+
 def test_buffers_and_files(program: Program) -> None:
     script = "select 1 as a \\w one.sql\n\\i one.sql\n\\! echo shell\n\\echo :SHELL_EXIT_CODE\n"
     done = program("-q", "--format", "csv", stdin=script)

@@ -171,9 +171,9 @@ async def clear_buffer(port: Port, args: Args) -> Reset:
 @command("w", "FILE", aliases=("write",))
 async def write_buffer(port: Port, args: Args) -> None:
     """Write the query buffer to a file: the statement that is being written, or the last one."""
-    if not port.buffer.text:
+    if not port.buffer.script:
         raise UsageError("there is no statement to write")
-    write_text(args[0], f"{port.buffer.text};\n")
+    write_text(args[0], port.buffer.script)
 
 
 COMMANDS = (
