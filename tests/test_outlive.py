@@ -92,7 +92,7 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["-c", "select 1", "--attach", "nowhere.jar"], 2, "there is no file"),
         (["-c", "select 1", "--max-rows", "x"], 2, "not a whole number"),
         (["-c", "select 1", "--for", "soon"], 2, "not a time"),
-        (["-c", "select 1", "--retries", "-1"], 2, "not a whole number"),
+        (["-c", "select 1", "--retries", "-1"], 2, "is too small"),
         (["version", "x"], 2, "--server"),
     ],
 )
