@@ -317,7 +317,7 @@ create table plain(x int);
 \\dt "pl*"
 \\dt "PLAIN"
 \\dt PLAIN
-\\set t "a.b"
+\\set t a.b
 \\d :"t"
 \\d s2."mixed case"
 """
