@@ -60,7 +60,7 @@ def test_profiles_are_listed_shown_and_checked(program: Program, env: dict[str, 
     [
         ("[profiles.a]\nurl = 5", "is not text"),
         ("[profiles.a]\nretries = 'x'", "not a whole number"),
-        ("[profiles.a]\nurl = 'ftp://x'", "http or https"),
+        ("[profiles.a]\nurl = 'ftp://x'", "http, https or unix"),
         ("[profiles.a]\nurl = 'nonsense'", "neither a URL nor a file"),
         ("[profiles.a]\nurl = '/nonexistent/a.duckdb'", "not a folder"),
         ("[profiles.a]\ntoken_file = 'nowhere'", "there is no file"),

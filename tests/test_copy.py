@@ -33,7 +33,19 @@ def test_data_lines_are_never_run(program: Program, options: tuple[str, ...]) ->
 
 def test_a_file_and_a_command_refuse_alike(program: Program, served: Served) -> None:
     done = program(
-        *("-q", "--format", "csv", "--on-error", "continue", "-c", DUMP, "-c", "drop table t"),
+        *(
+            "-q",
+            "--format",
+            "csv",
+            "--on-error",
+            "continue",
+            "-c",
+            "drop table if exists t",
+            "-c",
+            DUMP,
+            "-c",
+            "drop table t",
+        ),
         env={"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token},
     )
     assert (done.code, done.out) == (1, "n\n1\n")

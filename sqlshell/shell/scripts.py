@@ -26,7 +26,9 @@ def read_script(path: str) -> Iterator[str]:
     """The text of a file in chunks, `-` being stdin. Raises UsageError when it cannot be read or is not text."""
     try:
         if path == "-":
-            yield from decoded(sys.stdin.buffer, "stdin")
+            # Without a buffer: Python aborts at its end where a thread still waits in that of stdin.
+            with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as stdin:
+                yield from decoded(stdin, "stdin")
             return
         with Path(path).expanduser().open("rb") as file:
             yield from decoded(file, path)
