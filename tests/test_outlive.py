@@ -170,7 +170,7 @@ def test_a_result_is_offered_only_where_it_can_be_had(program: Program, kept: Se
 def test_jobs_by_their_numbers(program: Program, kept: Served) -> None:
     script = (
         f"select 'one' as a;&\nselect 'two' as b;&\n{LONG};&\n\\wait 2\n\\wait [1]\n\\fetch 2\n\\fetch 1\n\\cancel 3\n"
-        "\\jobs\n\\fetch 4\n"
+        "\\jobs\n\\fetch 43210\n"
     )
     found = program("--format", "csv", stdin=script, env=to(kept))
     assert found.out.startswith("b\ntwo\na\none\njob,id,state,"), found.out
@@ -181,7 +181,7 @@ def test_jobs_by_their_numbers(program: Program, kept: Served) -> None:
         "2": ("finished", "select 'two' as b"),
         "3": ("cancelled", ' range(1000) b"'),
     }
-    assert "no statement begins with '4'" in found.err
+    assert "no statement begins with '43210'" in found.err
     assert program("-c", "\\wait [7]", env=to(kept)).code == 2
 
 
