@@ -1,0 +1,123 @@
+"""Landlock: a Linux process gives up, for good, the files, ports and signals that it does not need.
+
+The numbers are those of include/uapi/linux/landlock.h and are the same on every architecture.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+_CREATE: Final = 444
+_ADD: Final = 445
+_RESTRICT: Final = 446
+_ASK_VERSION: Final = 1
+_PATH_BENEATH: Final = 1
+
+_EXECUTE: Final = 1 << 0
+_WRITE_FILE: Final = 1 << 1
+_READ_FILE: Final = 1 << 2
+_READ_DIR: Final = 1 << 3
+_REMOVE_DIR: Final = 1 << 4
+_REMOVE_FILE: Final = 1 << 5
+_MAKE_DIR: Final = 1 << 7
+_MAKE_REG: Final = 1 << 8
+_REFER: Final = 1 << 13
+_TRUNCATE: Final = 1 << 14
+
+_FILES: Final = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
+"""The rights on files that each version took over from the system's, from that version on."""
+
+_NETWORK: Final = 4
+_SCOPES: Final = 6
+_TCP: Final = 0b11
+_SIGNALS_AND_ABSTRACT_SOCKETS: Final = 0b11
+
+READ: Final = _READ_FILE | _READ_DIR
+WRITE: Final = READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
+LIST: Final = _READ_DIR
+_OF_A_FILE: Final = _READ_FILE | _WRITE_FILE | _TRUNCATE
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scopes", ctypes.c_uint64))
+
+
+class _Beneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+def version() -> int:
+    """The version that the kernel has, 0 for none: another system, a kernel without it, a container that forbids it."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    return max(0, int(_libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_ASK_VERSION))))
+
+
+def network(found: int) -> bool:
+    """Whether this version takes TCP away."""
+    return found >= _NETWORK
+
+
+def signals(found: int) -> bool:
+    """Whether this version takes signals and abstract unix sockets away."""
+    return found >= _SCOPES
+
+
+def confine(allowed: Iterable[tuple[Path | int, int]], found: int) -> list[int]:
+    """Give up everything but `allowed`: paths or descriptors, each with READ, WRITE or LIST; folders with what is in
+    them. What is not there is left out. TCP, signals to others and abstract unix sockets go too where `found`, the
+    version, has that.
+
+    It binds this thread and those that it begins later. Gives descriptors that hold the places: they have to stay
+    open, for a file of /proc is another one when the kernel has forgotten it. Raises OSError; nothing is given up then.
+    """
+    libc = _libc()
+    files = _FILES[max(known for known in _FILES if known <= found)]
+    rules = _Ruleset(files, _TCP if network(found) else 0, _SIGNALS_AND_ABSTRACT_SOCKETS if signals(found) else 0)
+    # Older versions take a larger structure when the rest of it is zero.
+    ruleset = int(libc.syscall(_CREATE, ctypes.byref(rules), ctypes.c_size_t(ctypes.sizeof(rules)), ctypes.c_uint32(0)))
+    if ruleset < 0:
+        raise _failure("landlock_create_ruleset")
+    held: list[int] = []
+    try:
+        for place, rights in allowed:
+            if isinstance(place, int):
+                opened = place
+            else:
+                try:
+                    opened = os.open(place, os.O_PATH | os.O_CLOEXEC)
+                except OSError:
+                    continue
+                held.append(opened)
+            if not stat.S_ISDIR(os.fstat(opened).st_mode):
+                rights &= _OF_A_FILE
+            beneath = _Beneath(rights & files, opened)
+            if libc.syscall(
+                _ADD, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), ctypes.byref(beneath), ctypes.c_uint32(0)
+            ):
+                raise _failure("landlock_add_rule")
+        if libc.syscall(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0)):
+            raise _failure("landlock_restrict_self")
+    except BaseException:
+        for descriptor in held:
+            os.close(descriptor)
+        raise
+    finally:
+        os.close(ruleset)
+    return held
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _failure(what: str) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, f"{what}: {os.strerror(number)}")
