@@ -12,6 +12,7 @@ import sqlparse
 
 from sqlshell.sql.scanner import Scanner
 from tests.benchmarks.client_jobs import connector, faults, polling, stream
+from tests.benchmarks.hostile.jobs import hostile
 from tests.benchmarks.measure import Row, paired, run, service
 from tests.benchmarks.memory_jobs import memory_jobs
 from tests.benchmarks.prompt_jobs import prompt_jobs
@@ -152,6 +153,7 @@ JOBS: dict[str, Callable[[], Iterator[Row]]] = {
     "splitting": splitting,
     "service": service_jobs,
     "kills": kills,
+    "hostile": hostile,
     "faults": faults,
     "polling": polling,
     "connector": connector,

@@ -1,0 +1,33 @@
+"""All attacks by name. `python -m tests.benchmarks.hostile.attacks NAME URL SECONDS` makes one, with the token in
+SQLSHELL_TOKEN, and prints what it did as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import sys
+import time
+
+from tests.benchmarks.hostile.target import Attack, Target
+from tests.benchmarks.hostile.wire import WIRE
+
+ATTACKS: dict[str, Attack] = {**WIRE}
+
+
+def main() -> None:
+    name, url, seconds = sys.argv[1:]
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    target = Target(url, os.environ["SQLSHELL_TOKEN"], time.monotonic() + float(seconds))
+    asyncio.run(_attack(ATTACKS[name], target))
+    sys.stdout.write(json.dumps(target.counts))
+
+
+async def _attack(attack: Attack, target: Target) -> None:
+    await attack(target)
+
+
+if __name__ == "__main__":
+    main()
