@@ -21,6 +21,7 @@ from uvicorn.server import ServerState
 
 from sqlshell.loops import expect_imports
 from sqlshell.service.app import make_app
+from sqlshell.service.bounds import FREE
 from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.engines.engine import Engine
 from sqlshell.service.options import Options
@@ -136,4 +137,4 @@ def start(
     def opened() -> Engine:
         return DuckdbEngine(database, views)
 
-    return Embedded(opened, Options(partition_rows=partition_rows, row_limits=True, records=RECORDS))
+    return Embedded(opened, Options(partition_rows=partition_rows, row_limits=True, records=RECORDS, bounds=FREE))

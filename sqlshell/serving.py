@@ -12,9 +12,28 @@ from urllib.parse import urlsplit
 
 import click
 
+from sqlshell.service.bounds import Bounds, flag
+
 Served = tuple[str, Any, Any, str]
 
 _SIZE = re.compile(r"0*+[1-9][0-9]*(?:\.[0-9]+)?\s*(?:[kmgt]i?b?|%)|0*+\.[0-9]*[1-9][0-9]*\s*[kmgt]i?b?", re.I)
+
+BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
+    ("statements", click.IntRange(1), 0, "statements of a submission"),
+    ("name", click.IntRange(1), 0, "characters of a name, of a session's ID, and of each field of a request's context"),
+    ("option", click.IntRange(1), 0, "characters of a value of WITH (…)"),
+    ("sessions", click.IntRange(1), 0, "sessions of a token"),
+    ("all_sessions", click.IntRange(1), 0, "sessions of the service"),
+    ("waiting", click.IntRange(1), 0, "statements of a token that have not ended; five times that of an organization"),
+    ("waiting_size", click.IntRange(1), 1 << 20, "Mi characters of those; five times that of an organization"),
+    ("objects", click.IntRange(1), 0, "objects of each kind in an organization: databases, stores, streams, tokens, …"),
+    ("resources_size", click.IntRange(0), 1 << 30, "GiB of an organization's function and descriptor sources"),
+    ("running", click.IntRange(1, 1000), 0, "statements of an organization that run at once; each takes a thread"),
+    ("columns", click.IntRange(1), 0, "columns of a result"),
+    ("seconds", click.FloatRange(0.0), 0, "seconds that a statement may run; 0 = any time"),
+    ("spill_size", click.IntRange(0), 1 << 30, "GiB that an organization's statements may write while they run"),
+)
+"""The bounds that are options: name in Bounds, type, unit (0 for a count), help."""
 
 SERVE: tuple[Served, ...] = (
     ("--host", "ADDRESS", "127.0.0.1", "address to listen at  [default: 127.0.0.1]"),
@@ -45,10 +64,14 @@ SERVE: tuple[Served, ...] = (
     ("--threads", click.IntRange(0, 1024), 0, "threads of each organization's engine; 0 = one per core"),
     ("--memory", "SIZE", None, "memory of each organization's engine, such as 2GB; without it 80 % of the machine's"),
     ("--retention", click.FloatRange(0.0), 24.0, "hours that a finished statement and its result are kept"),
-    ("--quota", click.FloatRange(0.0), 10.0, "GiB that all results may take; the oldest go first"),
+    ("--quota", click.FloatRange(0.0), 10.0, "GiB that the results of an organization may take; the oldest go first"),
     ("--max-statement", click.IntRange(1, 1024), 16, "Mi characters of a submission's SQL"),
     ("--max-attachments", click.IntRange(0), 1024, "MiB of a request's attachments together"),
     ("--attachments", click.IntRange(0), 20, "attachments of a request"),
+    *(
+        (flag(name), kind, getattr(Bounds(), name) // unit if unit else getattr(Bounds(), name), text)
+        for name, kind, unit, text in BOUNDED
+    ),
     ("--data-plane", ("off", "large", "always"), "off", "results that are read by the data plane: large is from 1 MiB"),
     ("--public-url", "URL", None, "where clients have the service, if that is behind a proxy"),
     ("--store-root", "DIR", (), "stores may only be in DIR; may be repeated. Without it anywhere but in --data"),
@@ -65,9 +88,14 @@ def serve_command() -> click.Command:
         "sqlshell serve",
         params=[_served(option) for option in SERVE],
         callback=_serve,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        context_settings={
+            "help_option_names": ["-h", "--help"],
+            "max_content_width": 100,
+            "auto_envvar_prefix": "SQLSHELL_SERVE",
+        },
         help="Run the local service for others: the Statement Execution Service interface on DuckDB. When it is ready "
-        "it prints `listening on http://HOST:PORT`, or `listening on unix:///PATH`.",
+        "it prints `listening on http://HOST:PORT`, or `listening on unix:///PATH`. Each option has an "
+        "environment variable too: that of --max-sessions is SQLSHELL_SERVE_MAX_SESSIONS.",
     )
 
 
@@ -157,6 +185,7 @@ def serve(asked: Mapping[str, Any]) -> int:
         store_roots=tuple(Path(root).resolve() for root in asked["store_root"]),
         grace=asked["grace"],
         engine=Limits(asked["threads"], asked["memory"] or ""),
+        bounds=Bounds(**{name: asked[f"max_{name}"] * (unit or 1) for name, _, unit, _ in BOUNDED}),
     )
     uds = Path(asked["uds"]) if asked["uds"] else None
     address = Address(asked["host"], asked["port"], uds, tuple(asked["allow_host"]))

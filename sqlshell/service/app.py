@@ -92,7 +92,10 @@ class Endpoints:
         self._answers = answers
         self._plane = plane
         self._options = options
-        self.limits = Limits(options.statement_limit, options.attachment_limit, options.attachments)
+        bounds = options.bounds
+        self.limits = Limits(
+            options.statement_limit, options.attachment_limit, options.attachments, bounds.name, bounds.statements
+        )
 
     async def submit(self, request: Request) -> Response:
         """POST /v2/statements."""

@@ -19,6 +19,9 @@ from sqlshell.service.records import Record
 KEPT = 2_000
 """Statements of batches that stay findable as such; their records stay longer."""
 
+KEPT_SIZE = 16 << 20
+"""Characters of their texts and bytes of their results, about."""
+
 RESULTS = 4 << 20
 """Bytes of results that one batch comes to at most, but for the last one."""
 
@@ -47,6 +50,8 @@ class Batch(Struct, eq=False):
     ended: deque[Ended] = field(default_factory=deque)
     told: bool = False
     size: int = 0
+    text: int = 0
+    """Characters of its statements."""
 
     def ends_with(self, record: Record, state: str) -> bool:
         """Whether nothing runs behind a statement that came to `state`.
@@ -71,12 +76,18 @@ class Batches:
     def keep(self, batch: Batch) -> None:
         self._known[batch.records[0].statement_id] = batch
         number = sum(len(item.records) for item in self._known.values())
+        size = sum(map(_weight, self._known.values()))
         for key, item in list(self._known.items()):
-            if number <= KEPT:
+            if number <= KEPT and size <= KEPT_SIZE:
                 break
             if item.over.is_set():
                 number -= len(item.records)
+                size -= _weight(item)
                 del self._known[key]
 
     def find(self, statement_id: str) -> Batch | None:
         return self._known.get(statement_id)
+
+
+def _weight(batch: Batch) -> int:
+    return batch.text + batch.size

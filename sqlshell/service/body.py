@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from sqlshell.interface.models import StatementRequest
+from sqlshell.service.bounds import met
 
 ESCAPED = 6
 """Bytes that a character may take in JSON, such as \\u0000."""
@@ -59,11 +60,14 @@ class Form(Struct):
 
 
 class Limits(Struct, frozen=True):
-    """`statement` counts characters, `attachment` bytes of all files together, `attachments` files."""
+    """`statement` counts characters, `attachment` bytes of all files together, `attachments` files, `name` characters
+    of a field of the context, `statements` those of a batch."""
 
     statement: int
     attachment: int
     attachments: int
+    name: int = 255
+    statements: int = BATCH
 
     @property
     def text(self) -> int:
@@ -124,6 +128,7 @@ def read_request(text: bytes, limits: Limits) -> StatementRequest:
         check_statement(request.statement, "request.statement", limits)
     else:
         _check_batch(request, limits)
+    check_names(request, limits.name)
     if request.parameters is not None:
         check_timezone(request.parameters.timezone, "request.parameters.timezone")
         if request.parameters.row_limit is not None and request.parameters.row_limit < 0:
@@ -135,13 +140,33 @@ def _check_batch(request: StatementRequest, limits: Limits) -> None:
     statements = request.statements or []
     if request.statement:
         raise BadRequest("request.statement and request.statements exclude each other")
-    if not 0 < len(statements) <= BATCH:
-        raise BadRequest(f"request.statements holds {len(statements)} statements; 1 to {BATCH} are allowed")
+    most = min(BATCH, limits.statements)
+    if not 0 < len(statements) <= most:
+        said = f"request.statements holds {len(statements)} statements; 1 to {most} are allowed"
+        raise BadRequest(f"{said} {met('statements')}" if statements and most < BATCH else said)
     for number, text in enumerate(statements):
         check_statement(text, f"request.statements[{number}]", limits)
     check_statement("".join(statements), "request.statements", limits)
     if request.on_error not in {None, "stop", "continue"}:
         raise BadRequest(f"request.onError is stop or continue, not {request.on_error[:40]!r}")
+
+
+def check_names(request: StatementRequest, most: int) -> None:
+    """Raises BadRequest for a field of the context, or a session's ID, that is longer than `most` characters."""
+    parameters = request.parameters
+    given = {
+        "organization": request.organization,
+        "role": request.role,
+        "database": request.database,
+        "schema": request.schema,
+        "store": request.store,
+        "computePool": request.compute_pool,
+        "parameters.timezone": parameters.timezone if parameters is not None else None,
+        "parameters.sessionID": parameters.session_id if parameters is not None else None,
+    }
+    for name, text in given.items():
+        if text is not None and len(text) > most:
+            raise BadRequest(f"request.{name} is longer than {most} characters {met('name')}")
 
 
 def check_statement(text: str, place: str, limits: Limits) -> None:

@@ -167,8 +167,9 @@ class Endings:
         if any(record.spool.size > SWEEP_SIZE for record, _, _ in endings):
             self.sweep()
 
-    def sweep(self) -> None:
-        self._ledger.sweep(self._options.retention, self._options.quota, self._options.records)
+    def sweep(self) -> bool:
+        """Remove some of what is old or too much; whether there is more."""
+        return self._ledger.sweep(self._options.retention, self._options.quota, self._options.records)
 
     async def sweep_feeds(self) -> None:
         """End the endless SELECTs that nobody reads."""

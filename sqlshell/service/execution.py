@@ -60,7 +60,7 @@ class Execution:
     ) -> None:
         self._ledger = ledger
         self._options = options
-        self._objects = Objects(organizations, sessions, options.store_roots)
+        self._objects = Objects(organizations, sessions, options.store_roots, options.bounds)
 
     def run(
         self, session: Session, asked: Own | None, record: Record, form: Form, parameters: Parameters | None

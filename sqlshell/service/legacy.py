@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Rows, StatementRequest
 from sqlshell.service.answers import message
-from sqlshell.service.body import BadRequest, Form, check_statement, kind_of
+from sqlshell.service.body import BadRequest, Form, check_names, check_statement, kind_of
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.pages import Pages
@@ -87,7 +87,7 @@ class Legacy:
                 uuid.UUID(texts["orgID"])
             except ValueError:
                 raise BadRequest(f"orgID: {texts['orgID'][:100]!r} is not a uuid") from None
-        return StatementRequest(
+        asked = StatementRequest(
             texts["statement"],
             texts["orgID"] or None,
             None,
@@ -95,6 +95,8 @@ class Legacy:
             texts["schemaName"] or None,
             texts["storeName"] or None,
         )
+        check_names(asked, self._api.limits.name)
+        return asked
 
     async def _elements(self, records: Sequence[Record]) -> AsyncIterator[bytes]:
         """One element a statement; its rows a partition at a time."""

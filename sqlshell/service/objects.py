@@ -10,6 +10,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service import resources, stores
 from sqlshell.service.body import Attachment
+from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
 from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
 from sqlshell.service.engines.engine import Engine, Failure, Options, Outcome, Rights
@@ -22,8 +23,9 @@ from sqlshell.service.system import HIDDEN
 class Objects:
     """Runs the interface's own statements. In a thread; raises Failure."""
 
-    def __init__(self, organizations: Organizations, sessions: Sessions, roots: Sequence[Path]) -> None:
+    def __init__(self, organizations: Organizations, sessions: Sessions, roots: Sequence[Path], bounds: Bounds) -> None:
         self._organizations = organizations
+        self._bounds = bounds
         self._sessions = sessions
         self._roots = roots
 
@@ -47,6 +49,7 @@ class Objects:
         done = Outcome(message=f"CREATE {asked.kind.upper()}")
         if asked.if_not_exists and organization.catalog.find(organization.id, asked.kind, name) is not None:
             return done
+        self._check(asked, organization)
         try:
             match asked.kind:
                 case "database":
@@ -66,7 +69,9 @@ class Objects:
                         raise duplicate("compute_pool", name)
                     organization.catalog.add(organization.id, "compute_pool", name, pool_detail(size))
                 case "function_source" | "descriptor_source":
-                    resources.add(organization, asked.kind, name, dict(asked.options), attachments)
+                    resources.add(
+                        organization, asked.kind, name, dict(asked.options), attachments, self._bounds.resources_size
+                    )
                 case "organization":
                     self._only_operator(session)
                     self._organizations.add(name)
@@ -123,6 +128,28 @@ class Objects:
             if not (asked.if_exists and failure.sql_state.startswith("3D")):
                 raise
         return Outcome(message=f"DROP {asked.kind.upper()}")
+
+    def _check(self, asked: Create, organization: Organization) -> None:
+        """Raises Failure for a name or value that is too long, and where there are too many of this kind already."""
+        bounds = self._bounds
+        if any(len(name) > bounds.name for name in asked.names):
+            raise Failure("42622", f"the name is longer than {bounds.name} characters {met('name')}")
+        for name, value in asked.options.items():
+            if len(name) > bounds.name or len(value) > bounds.option:
+                said = f"the value of {name[:40]!r} is longer than {bounds.option} characters {met('option')}"
+                raise Failure(sqlstate.LIMIT, said)
+        catalog = organization.catalog
+        match asked.kind:
+            case "api_token":
+                number = len(catalog.tokens(organization.id))
+            case "organization":
+                number = len(catalog.organizations())
+            case _:
+                number = len(catalog.objects(organization.id, asked.kind))
+        if number >= bounds.objects:
+            where = "service" if asked.kind == "organization" else "organization"
+            kind = asked.kind.replace("_", " ")
+            raise Failure(sqlstate.LIMIT, f"the {where} has {number} objects of kind {kind} already {met('objects')}")
 
     def start_pool(self, asked: StartPool, session: Session) -> Outcome:
         verb = "START" if asked.start else "STOP"

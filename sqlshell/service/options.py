@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from sqlshell.service.bounds import Bounds
 from sqlshell.service.engines.duckdb import Limits
 
 
@@ -13,8 +14,9 @@ class Options(Struct, frozen=True):
     """Sizes are bytes, times are seconds.
 
     `row_limits` is whether a request's `parameters.rowLimit` counts, as it does when embedded. `data_plane` is off,
-    large or always. `retention` is how long a finished statement stays findable, `quota` what all results together may
-    take; the oldest go first. `statement_limit` counts characters. `store_roots` are the folders that stores may be in,
+    large or always. `retention` is how long a finished statement stays findable, `quota` what the results of an
+    organization may take, and `records` how many statements of it are kept; the oldest go first. `statement_limit`
+    counts characters. `store_roots` are the folders that stores may be in,
     () for any that are not the service's own.
     """
 
@@ -33,3 +35,4 @@ class Options(Struct, frozen=True):
     store_roots: tuple[Path, ...] = ()
     grace: float = 10.0
     engine: Limits = field(default_factory=Limits)
+    bounds: Bounds = field(default_factory=Bounds)

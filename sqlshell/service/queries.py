@@ -7,11 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlshell.service.engines.engine import Outcome, Sink
 from sqlshell.service.listings import stamp, table
-from sqlshell.service.records import Record
+from sqlshell.service.records import LISTED, Record
 from sqlshell.service.sessions import Session
-
-TEXT = 1000
-"""Characters of a statement that are shown."""
 
 
 def list_all(records: Sequence[Record], owners: Mapping[str, str], sink: Sink) -> Outcome:
@@ -61,4 +58,4 @@ def describe(record: Record, part: str, sink: Sink) -> Outcome:
 
 def _row(record: Record) -> tuple[str, ...]:
     finished = stamp(record.finished) if record.finished else ""
-    return record.statement_id, record.status, record.state, record.sql[:TEXT], stamp(record.created), finished
+    return record.statement_id, record.status, record.state, record.sql[:LISTED], stamp(record.created), finished

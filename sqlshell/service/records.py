@@ -20,7 +20,18 @@ from sqlshell.service.results import Layout, Spool
 from sqlshell.service.storage import Storage
 
 RECENT = 1000
-"""Records that are held beside those that run; the others come from the ledger when they are asked for."""
+RECENT_SIZE = 32 << 20
+"""Finished records that are held, and the characters and bytes of all of them; the others come from the ledger when
+they are asked for."""
+
+SWEPT = 500
+"""Records that are removed at once: the event loop waits for it."""
+
+LISTED = 1000
+"""Characters of a statement in lists of them."""
+
+MESSAGE = 10_000
+"""Characters of a message that are kept: a statement can make an error of any length."""
 
 STOPPED = "the service stopped while it ran; it may have taken effect"
 
@@ -59,6 +70,8 @@ class Record(Struct, eq=False):
     seconds: float = 0.0
     """How long it ran; known of the statements of a batch."""
     timezone: str = ""
+    weight: int = 0
+    """What it takes in memory once it has ended, in characters and bytes."""
     done: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is an answer: at the end, or when an endless SELECT has begun."""
@@ -85,6 +98,19 @@ class Record(Struct, eq=False):
         return "failed" if sqlstate.failed(self.state) else "completed"
 
 
+class Load:
+    """What has not ended of a token, or of an organization: statements, and the characters of their texts."""
+
+    __slots__ = ("number", "size")
+
+    def __init__(self) -> None:
+        self.number = self.size = 0
+
+    def add(self, number: int, size: int) -> None:
+        self.number += number
+        self.size += size
+
+
 class _Kept(msgspec.Struct, omit_defaults=True):
     """What the ledger keeps of an outcome."""
 
@@ -103,21 +129,28 @@ class Ledger:
     def __init__(self, storage: Storage, place: Callable[[str, str], Spool]) -> None:
         self._storage = storage
         self._place = place
-        self._held: OrderedDict[str, Record] = OrderedDict()
+        self._running: dict[str, Record] = {}
+        self._recent: OrderedDict[str, Record] = OrderedDict()
+        self._recent_size = 0
+        self._loads: dict[str, Load] = {}
         self._fresh: dict[str, Record] = {}
         """What runs and is not written yet."""
         storage.write(
             "UPDATE statements SET state = ?, message = ?, finished = ? WHERE state = ?",
             (sqlstate.INTERNAL, STOPPED, time.time(), sqlstate.RUNNING),
         )
-        found = storage.read("SELECT count(*), coalesce(sum(bytes), 0) FROM statements")[0]
-        self._number, self._size = int(found[0]), int(found[1])
+        self._kept: dict[str, Load] = {}
+        for organization, number, size in storage.read(
+            "SELECT organization, count(*), sum(bytes + length(sql)) FROM statements GROUP BY organization"
+        ):
+            self._kept_of(organization).add(int(number), int(size))
 
     def begin(self, records: Sequence[Record]) -> None:
         """Write records before they run, where that outlives the process; else they are written when they are done."""
-        self._number += len(records)
         for record in records:
-            self._held[record.statement_id] = self._fresh[record.statement_id] = record
+            self._kept_of(record.organization).add(1, len(record.sql))
+            self._running[record.statement_id] = self._fresh[record.statement_id] = record
+            self._weigh(record, 1)
         if self._storage.durable:
             self._write_fresh()
 
@@ -125,6 +158,7 @@ class Ledger:
         """Write how records ended (sqlState, message), all in one transaction; only then is it so for those who ask."""
         finished = time.time()
         updates, inserts = [], []
+        endings = tuple((record, state, _cut(message)) for record, state, message in endings)
         for record, state, message in endings:
             outcome = record.outcome
             kept = None
@@ -147,21 +181,29 @@ class Ledger:
         if inserts:
             self._storage.write_all(_INSERT, inserts)
         for record, state, message in endings:
-            self._size += record.spool.size
+            self._kept_of(record.organization).add(0, record.spool.size)
             record.state, record.message, record.finished = state, message, finished
             record.done.set()
             record.ready.set()
-        if len(self._held) > RECENT:
-            self._let_go()
+            if self._running.pop(record.statement_id, None) is not None:
+                self._weigh(record, -1)
+                self._keep(record)
+        while len(self._recent) > RECENT or (self._recent_size > RECENT_SIZE and len(self._recent) > 1):
+            self._let_go(next(iter(self._recent)))
 
     def drop(self, records: Sequence[Record]) -> None:
         """Forget records that did not run and that nobody was told of."""
         written = [(item.statement_id,) for item in records if self._fresh.pop(item.statement_id, None) is None]
         if written:
             self._storage.write_all("DELETE FROM statements WHERE id = ?", written)
-        self._number -= len(records)
         for record in records:
-            self._held.pop(record.statement_id, None)
+            self._kept_of(record.organization).add(-1, -len(record.sql))
+            if self._running.pop(record.statement_id, None) is not None:
+                self._weigh(record, -1)
+
+    def load(self, key: str) -> Load:
+        """What has not ended of the token or organization with this id."""
+        return self._loads.get(key) or Load()
 
     def _write_fresh(self) -> None:
         """Write the records that run and are not written yet."""
@@ -174,46 +216,64 @@ class Ledger:
             self._storage.write_all(_INSERT, rows)
 
     def find(self, statement_id: str) -> Record | None:
-        found = self._held.get(statement_id)
+        found = self._at_hand(statement_id)
         if found is not None:
             return found
         rows = self._storage.read(f"SELECT {_COLUMNS} FROM statements WHERE id = ?", (statement_id,))
         return self._restored(rows[0]) if rows else None
 
     def running(self) -> list[Record]:
-        return [record for record in self._held.values() if record.running]
+        return list(self._running.values())
 
     def latest(self, organization: str, number: int) -> list[Record]:
-        """The latest records of an organization, the newest first, but for what shells say when they leave."""
+        """The latest records of an organization, the newest first, but for what shells say when they leave. Those that
+        are not held have the first LISTED characters of their text."""
         self._write_fresh()
         rows = self._storage.read(
-            f"SELECT {_COLUMNS.replace('body', 'NULL')} FROM statements WHERE organization = ? "
+            f"SELECT {_LISTED} FROM statements WHERE organization = ? "
             "AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' ORDER BY created DESC LIMIT ?",
             (organization, number),
         )
-        return [self._held.get(row[0]) or self._restored(row) for row in rows]
+        return [self._at_hand(row[0]) or self._restored(row) for row in rows]
 
-    def sweep(self, retention: float, quota: int, records: int) -> None:
-        """Forget finished records that are older than `retention`, and the oldest until the rest is within bounds."""
-        number, size = self._number, self._size
+    def sweep(self, retention: float, quota: int, records: int) -> bool:
+        """Forget finished records that are older than `retention`, and the oldest of each organization until it is
+        within `quota` bytes and so many `records`: some at a time, True where there are more."""
         oldest = time.time() - retention
-        rows = self._storage.read(
-            f"SELECT {_COLUMNS} FROM statements WHERE finished > 0 ORDER BY finished LIMIT 10000"
-            if size > quota or number > records
-            else f"SELECT {_COLUMNS} FROM statements WHERE finished > 0 AND finished < {oldest!r} LIMIT 10000"
-        )
-        gone = []
-        for row in rows:
-            record = self._held.get(row[0]) or self._restored(row)
-            if record.finished >= oldest and size <= quota and number <= records:
-                break
-            size, number = size - record.spool.size, number - 1
-            self._held.pop(record.statement_id, None)
-            record.spool.drop()
-            gone.append((record.statement_id,))
+        rows = self._storage.read(f"{_SWEPT} finished < ? ORDER BY finished LIMIT ?", (oldest, SWEPT))
+        gone = [self._forgotten(row) for row in rows]
+        more = len(rows) == SWEPT
+        for organization, kept in list(self._kept.items()):
+            if kept.size <= quota and kept.number <= records:
+                continue
+            known = set(gone)
+            rows = self._storage.read(
+                f"{_SWEPT} organization = ? ORDER BY finished LIMIT ?", (organization, SWEPT + len(known))
+            )
+            for row in rows:
+                if kept.size <= quota and kept.number <= records:
+                    break
+                if (row[0],) not in known:
+                    gone.append(self._forgotten(row))
+            more = more or (len(rows) >= SWEPT and (kept.size > quota or kept.number > records))
         if gone:
-            self._number, self._size = number, size
             self._storage.write_all("DELETE FROM statements WHERE id = ?", gone)
+        return more
+
+    def _forgotten(self, row: Sequence[Any]) -> tuple[str]:
+        """Let go what is kept of a finished record; its id."""
+        statement_id, organization, size = row
+        record = self._recent.get(statement_id)
+        self._let_go(statement_id)
+        if record is not None:
+            record.spool.drop()
+        else:
+            self._place(organization, statement_id).remove()
+        self._kept_of(organization).add(-1, -size)
+        return (statement_id,)
+
+    def _kept_of(self, organization: str) -> Load:
+        return self._kept.setdefault(organization, Load())
 
     def known(self, organization: str) -> set[str]:
         """The ids of an organization's statements."""
@@ -223,13 +283,33 @@ class Ledger:
         }
 
     def forget(self, organization: str) -> None:
-        for statement_id in [key for key, record in self._held.items() if record.organization == organization]:
-            del self._held[statement_id]
+        """The organization is gone, and its records with it."""
+        self._kept.pop(organization, None)
+        for held in (self._running, self._recent):
+            for statement_id in [key for key, record in held.items() if record.organization == organization]:
+                self._let_go(statement_id)
+                if (record := self._running.pop(statement_id, None)) is not None:
+                    self._weigh(record, -1)
 
-    def _let_go(self) -> None:
-        for statement_id, record in list(self._held.items())[: len(self._held) - RECENT]:
-            if not record.running:
-                del self._held[statement_id]
+    def _at_hand(self, statement_id: str) -> Record | None:
+        return self._running.get(statement_id) or self._recent.get(statement_id)
+
+    def _weigh(self, record: Record, number: int) -> None:
+        for key in (record.owner, record.organization):
+            load = self._loads.setdefault(key, Load())
+            load.add(number, number * len(record.sql))
+            if not load.number:
+                del self._loads[key]
+
+    def _keep(self, record: Record) -> None:
+        record.weight = len(record.sql) + len(record.message) + len(record.spool.body)
+        self._recent[record.statement_id] = record
+        self._recent_size += record.weight
+
+    def _let_go(self, statement_id: str) -> None:
+        record = self._recent.pop(statement_id, None)
+        if record is not None:
+            self._recent_size -= record.weight
 
     def _restored(self, row: Sequence[Any]) -> Record:
         statement_id, organization, owner, sql, created, finished, state, message, context, outcome, body, size = row
@@ -246,12 +326,18 @@ class Ledger:
         return record
 
 
+def _cut(message: str) -> str:
+    return message if len(message) <= MESSAGE else f"{message[:MESSAGE]}… ({len(message):,} characters)"
+
+
 def _first(record: Record) -> tuple[str, str, str, str, float]:
     """What is known of a record before it runs."""
     return record.statement_id, record.organization, record.owner, record.sql, record.created
 
 
 _COLUMNS = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes"
+_LISTED = _COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
+_SWEPT = "SELECT id, organization, bytes + length(sql) FROM statements WHERE finished > 0 AND"
 _INSERT = f"INSERT INTO statements ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.body import Attachment
+from sqlshell.service.bounds import met
 from sqlshell.service.catalog import Object
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.organizations import Organization
@@ -22,9 +23,14 @@ CHUNK = 1 << 20
 
 
 def add(
-    organization: Organization, kind: str, name: str, options: dict[str, str], attachments: Sequence[Attachment]
+    organization: Organization,
+    kind: str,
+    name: str,
+    options: dict[str, str],
+    attachments: Sequence[Attachment],
+    most: int,
 ) -> None:
-    """Keep the attachment that `options` name. Raises Failure where it is missing."""
+    """Keep the attachment that `options` name, where all of them are not more than `most` bytes. Raises Failure."""
     wanted = Path(options.get("file", "").removeprefix("@").replace("\\", "/")).name
     if not wanted:
         raise Failure(
@@ -34,6 +40,11 @@ def add(
     if found is None:
         sent = ", ".join(item.name for item in attachments) or "none"
         raise Failure("22023", f"there is no attachment {wanted!r} in the request (attachments: {sent})")
+    catalog = organization.catalog
+    kept = sum(item.detail["size"] for each in KINDS for item in catalog.objects(organization.id, each))
+    if kept + found.path.stat().st_size > most:
+        said = f"the sources of the organization would be more than {most / (1 << 30):g} GiB {met('resources_size')}"
+        raise Failure(sqlstate.LIMIT, said)
     folder = organization.folder("resources")
     digest = hashlib.sha256()
     size = 0

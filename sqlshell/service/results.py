@@ -138,6 +138,11 @@ class Spool:
         self.layout = Layout(partition_rows=self.layout.partition_rows)
         self.size = self._rows = self._bytes = 0
 
+    def remove(self) -> None:
+        """Remove the file of a result that is not looked at, if it has one."""
+        with contextlib.suppress(OSError):
+            self._place().unlink()
+
     def _add(self, body: bytes, rows: int) -> None:
         """Add rows to the open partition, or to a new one where it would become too large."""
         if self._rows and self._bytes + len(body) > PARTITION_BYTES:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
+from sqlshell.service.body import BadRequest
+from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.catalog import ROLES, Caller, missing
 from sqlshell.service.engines.engine import Connection, Failure, Rights
 from sqlshell.service.organizations import Organization, Organizations
@@ -34,6 +37,7 @@ class Session(Struct, eq=False):
     created: float = field(default_factory=time.time)
     ended: bool = False
     """Whether it was terminated: what waits in it does not run."""
+    closed: bool = False
 
     @property
     def rights(self) -> Rights:
@@ -110,9 +114,12 @@ class Session(Struct, eq=False):
 class Sessions:
     """The sessions of the service by their callers and names."""
 
-    def __init__(self, organizations: Organizations) -> None:
+    def __init__(self, organizations: Organizations, bounds: Bounds) -> None:
         self._organizations = organizations
+        self._bounds = bounds
         self._sessions: dict[tuple[str, str], Session] = {}
+        self._numbers: Counter[str] = Counter()
+        """The open sessions of each token, and of those that are for one submission alone."""
         self._leaving: set[Session] = set()
         """Those that nobody finds any more, while statements of theirs run."""
 
@@ -121,6 +128,32 @@ class Sessions:
         if found is not None:
             found.used = time.monotonic()
         return found
+
+    def admit(self, caller: Caller, name: str) -> None:
+        """Count one more session, which closed() or keep() undoes. Raises BadRequest where there are too many."""
+        number, together = self._numbers[caller.token_id], self._numbers.total()
+        said = ""
+        if number >= self._bounds.sessions:
+            said = f"this token has {number} sessions already {met('sessions')}"
+        elif together >= self._bounds.all_sessions:
+            said = f"the service has {together} sessions already {met('all_sessions')}"
+        if said:
+            # Those without a name end soon; the others stay, so that to wait is of no use.
+            raise BadRequest(f"{said}: TERMINATE SESSION 'id' ends one", 400 if name else 429)
+        self._numbers[caller.token_id] += 1
+
+    def closed(self, token_id: str) -> None:
+        """A session that was admitted is there no more."""
+        self._numbers[token_id] -= 1
+        if self._numbers[token_id] <= 0:
+            del self._numbers[token_id]
+
+    def end(self, session: Session) -> None:
+        """Close a session."""
+        if not session.closed:
+            session.closed = True
+            self.closed(session.caller.token_id)
+            session.connection.close()
 
     def connect(self, caller: Caller) -> Session:
         """A new session that is nobody's yet. In a thread: it may open a database. Raises Failure."""
@@ -132,7 +165,7 @@ class Sessions:
         made.name = name
         found = self._sessions.setdefault((made.caller.token_id, name), made)
         if found is not made:
-            made.connection.close()
+            self.end(made)
         return found
 
     def of(self, organization_id: str) -> list[Session]:
@@ -161,7 +194,7 @@ class Sessions:
         if session.waiting:
             self._leaving.add(session)
         else:
-            session.connection.close()
+            self.end(session)
 
     def release(self, session: Session) -> None:
         """A submission has ended in this session."""
@@ -170,14 +203,14 @@ class Sessions:
         kept = self._sessions.get((session.caller.token_id, session.name)) is session
         if not kept and session.waiting <= 0:
             self._leaving.discard(session)
-            session.connection.close()
+            self.end(session)
 
     def expire(self) -> None:
         oldest = time.monotonic() - IDLE_SECONDS
         for key, session in list(self._sessions.items()):
             if session.used < oldest and not session.waiting:
                 del self._sessions[key]
-                session.connection.close()
+                self.end(session)
 
     def leave(self, organization_id: str) -> None:
         """Close what works in an organization that goes. Raises Failure while statements of it run."""
@@ -186,8 +219,8 @@ class Sessions:
             raise Failure(sqlstate.DEPENDENTS, "statements of the organization are running")
         for key, session in found.items():
             del self._sessions[key]
-            session.connection.close()
+            self.end(session)
 
     def close(self) -> None:
         for session in (*self._sessions.values(), *self._leaving):
-            session.connection.close()
+            self.end(session)

@@ -16,6 +16,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.batches import Batch, Batches
 from sqlshell.service.body import BadRequest, Form
+from sqlshell.service.bounds import TOGETHER, met
 from sqlshell.service.catalog import Caller
 from sqlshell.service.dialect import (
     Application,
@@ -28,12 +29,12 @@ from sqlshell.service.engines.engine import Failure, Outcome
 from sqlshell.service.execution import Begun, Execution
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations import Organizations
+from sqlshell.service.reading import Texts
 from sqlshell.service.records import Ledger, Record, settle
 from sqlshell.service.results import Spool
 from sqlshell.service.sessions import Session, Sessions
 from sqlshell.service.stretches import Stretches, fault, is_engines
-from sqlshell.sql.scanner import Statement
-from sqlshell.sql.scripts import split
+from sqlshell.sql.items import Statement
 
 WORKERS = 256
 CLOSING_SECONDS = 5.0
@@ -49,13 +50,14 @@ class Statements:
         self.ledger = ledger
         self.draining = False
         self._options = options
-        self._sessions = Sessions(organizations)
+        self._sessions = Sessions(organizations, options.bounds)
         self._execution = Execution(organizations, self._sessions, self.ledger, options)
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="statement")
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self.endings = Endings(organizations, self._sessions, ledger, options)
         self.batches = Batches()
+        self._texts = Texts(options.bounds.statements)
         self._stretches = Stretches(self.endings, self._work, self._begun, self._start)
 
     def start(self) -> None:
@@ -73,13 +75,16 @@ class Statements:
         try:
             if self.draining:
                 raise BadRequest("the service is stopping", 503)
-            items = split(request.statement)
+            items = await self._texts.split(request.statement)
             texts = [item.text for item in items if isinstance(item, Statement)]
             if not items:
                 raise BadRequest("request.statement: there is no statement")
             # A backslash command is not SQL: the statement fails, and the request is a good one.
             texts = texts or [request.statement]
             commands = any(not isinstance(item, Statement) for item in items)
+            aside = self._aside(texts[0]) if len(texts) == 1 and not commands else None
+            # What is about statements has a measure of its own: with it the others are ended.
+            self._check_load(caller, texts, 1 if aside is None else 2)
             session, own = await self._session(request, caller)
             self.start()
             organization = self._organization_of(request, session)
@@ -89,9 +94,8 @@ class Statements:
                 self.endings.finish(records[0], sqlstate.SYNTAX, 'syntax error at or near "\\"')
                 self._cancel(records[1:])
                 if own:
-                    session.connection.close()
+                    self._sessions.end(session)
                 return records
-            aside = self._aside(texts[0]) if len(records) == 1 else None
             if aside is not None:
                 self._start(self._run_aside(session, own, request, records[0], aside))
             else:
@@ -111,12 +115,13 @@ class Statements:
             raise BadRequest("a batch has no attachments: submit the statement that needs them alone")
         if self.draining:
             raise BadRequest("the service is stopping", 503)
+        self._check_load(caller, request.statements or (), 1)
         session, _ = await self._session(request, caller)
         self.start()
         organization = self._organization_of(request, session)
         records = [self._record(text, organization, caller, session, request) for text in request.statements or ()]
         self.ledger.begin(records)
-        batch = Batch(records, request.on_error != "continue")
+        batch = Batch(records, request.on_error != "continue", text=sum(map(len, request.statements or ())))
         self.batches.keep(batch)
         session.waiting += 1
         self._start(self._run_batch(session, request, batch))
@@ -152,6 +157,7 @@ class Statements:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._texts.close()
         self._sessions.close()
         self.organizations.close()
 
@@ -177,9 +183,29 @@ class Statements:
         name = (request.parameters.session_id if request.parameters else None) or ""
         found = self._sessions.find(caller, name)
         if found is None:
-            made = await self._thread(self._sessions.connect, caller)
+            self._sessions.admit(caller, name)
+            try:
+                made = await self._thread(self._sessions.connect, caller)
+            except BaseException:
+                self._sessions.closed(caller.token_id)
+                raise
             found = self._sessions.keep(name, made) if name else made
         return found, not name
+
+    def _check_load(self, caller: Caller, texts: Sequence[str], times: int) -> None:
+        """Raises BadRequest where more of a token's or organization's statements have not ended than may be."""
+        bounds = self._options.bounds
+        size = sum(map(len, texts))
+        both = (caller.token_id, times, "token"), (caller.organization, times * TOGETHER, "organization")
+        for key, factor, who in both:
+            load = self.ledger.load(key)
+            said = ""
+            if load.number + len(texts) > bounds.waiting * factor:
+                said = f"{load.number} statements of this {who} have not ended {met('waiting')}"
+            elif load.number and load.size + size > bounds.waiting_size * factor:
+                said = f"statements of this {who} with {load.size} characters have not ended {met('waiting_size')}"
+            if said:
+                raise BadRequest(f"{said}: send more when they have", 429)
 
     def _organization_of(self, request: StatementRequest, session: Session) -> str:
         """Where the records of a request belong; for an organization that is wrong, that of the session."""
@@ -254,7 +280,7 @@ class Statements:
             await self._guarded(record, session, self.endings.about(session, record, asked))
         finally:
             if own:
-                session.connection.close()
+                self._sessions.end(session)
 
     async def _guarded(self, record: Record, session: Session, work: Coroutine[Any, Any, None]) -> None:
         """Whatever happens, the record ends, but for an endless SELECT that began."""
@@ -340,7 +366,8 @@ class Statements:
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self._sessions.expire()
-            self.endings.sweep()
+            for _ in iter(self.endings.sweep, False):
+                await asyncio.sleep(0)
             await self.endings.sweep_feeds()
 
     async def _thread(self, work: Any, *given: Any) -> Any:

@@ -25,6 +25,8 @@ CREATE TABLE IF NOT EXISTS statements (
   finished REAL NOT NULL DEFAULT 0, state TEXT NOT NULL, message TEXT NOT NULL DEFAULT '', context BLOB NOT NULL,
   outcome BLOB, body BLOB, bytes INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX IF NOT EXISTS statements_by_time ON statements (organization, created);
+CREATE INDEX IF NOT EXISTS statements_of_organization_by_end ON statements (organization, finished)
+  WHERE finished > 0;
 CREATE INDEX IF NOT EXISTS statements_by_end ON statements (finished) WHERE finished > 0;
 """
 
@@ -37,7 +39,11 @@ class Storage:
         """Whether it outlives the process."""
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(
-            str(path) if path else ":memory:", timeout=10, isolation_level=None, check_same_thread=False
+            # Without a name it is a file of SQLite's own once it is large, which nobody else can open.
+            str(path or ""),
+            timeout=10,
+            isolation_level=None,
+            check_same_thread=False,
         )
         try:
             if path is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlshell.service.organizations import Organization
 from sqlshell.service.pools import DEFAULT
-from sqlshell.service.records import Record
+from sqlshell.service.records import LISTED, Record
 
 HIDDEN = frozenset({"system", "temp", "deltastream"})
 NAME = "deltastream"
@@ -42,7 +42,7 @@ def publish(organization: Organization, latest: Sequence[Record]) -> None:
         ),
         "queries": (
             ("id", "state", "sql_state", "statement", "message"),
-            [(item.statement_id, item.status, item.state, item.sql[:1000], item.message) for item in latest],
+            [(item.statement_id, item.status, item.state, item.sql[:LISTED], item.message) for item in latest],
         ),
         "compute_pools": (
             ("name", "state"),

@@ -1,0 +1,174 @@
+"""What one client may take of the service: each bound is met with an error that names its option."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from sqlshell.service.bounds import FREE, Bounds, flag
+from sqlshell.service.records import MESSAGE
+from sqlshell.serving import SERVE
+from tests.conftest import Served, serve, stop
+from tests.service.client import Client
+
+ENDLESS = "select count(*) from range(100000000000) a, range(1000) b"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service with small bounds."""
+    bounds = {
+        "statements": 20,
+        "name": 40,
+        "option": 50,
+        "sessions": 12,
+        "waiting": 10,
+        "waiting-size": 1,
+        "objects": 3,
+        "resources-size": 0,
+        "columns": 100,
+    }
+    options = [part for name, value in bounds.items() for part in (f"--max-{name}", str(value))]
+    running = serve(tmp_path_factory.mktemp("limits"), *options)
+    yield running
+    stop(running)
+
+
+@pytest.fixture
+def client(small: Served) -> Iterator[Client]:
+    with Client(small) as made:
+        yield made
+        made.http.post("/v2/statements", json={"statement": f"terminate session '{made.session}'"})
+
+
+def refused(client: Client, **request: object) -> tuple[int, str]:
+    answer = client.http.post("/v2/statements", json=request)
+    return answer.status_code, str(answer.json().get("message", ""))
+
+
+def test_each_bound_is_an_option() -> None:
+    flags = {option[0] for option in SERVE}
+    assert [name for name in Bounds.__struct_fields__ if flag(name) not in flags] == []
+    assert FREE.statements > 10**9
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x;" * 21, "select 1;\n" * 6000, "select 1;\n" * 300_000, "\n".join(["a"] + [";b"] * 100_000)],
+    ids=["short", "6000", "long", "blanks"],
+)
+def test_statements_of_a_submission(client: Client, text: str) -> None:
+    status, said = refused(client, statement=text)
+    assert (status, "more than 20 statements" in said, "--max-statements" in said) == (413, True, True)
+    status, said = refused(client, statements=["select 1"] * 21)
+    assert (status, "--max-statements" in said) == (400, True)
+    assert client.state("select 1") == "00000"
+
+
+@pytest.mark.parametrize("field", ["organization", "role", "database", "schema", "store", "computePool"])
+def test_fields_of_the_context(client: Client, field: str) -> None:
+    status, said = refused(client, statement="select 1", **{field: "x" * 41})
+    assert (status, f"request.{field} is longer than 40 characters" in said, "--max-name" in said) == (400, True, True)
+
+
+def test_the_id_of_a_session(client: Client) -> None:
+    status, said = refused(client, statement="select 1", parameters={"sessionID": "x" * 41})
+    assert (status, "request.parameters.sessionID" in said) == (400, True)
+
+
+def test_sessions_of_a_token(client: Client) -> None:
+    token = str(client.rows("create api_token many with ('role' = 'owner')")[0][1])
+    with Client(client_of(client), token) as own:
+        names = [f"s{number}" for number in range(12)]
+        for name in names:
+            assert own.run("select 1", parameters={"sessionID": name})["sqlState"] == "00000"
+        status, said = refused(own, statement="select 1", parameters={"sessionID": "one more"})
+        assert (status, "12 sessions" in said, "--max-sessions" in said) == (400, True, True)
+        # Who has one goes on, and who needs one for a moment may come again.
+        assert own.run("select 1", parameters={"sessionID": "s3"})["sqlState"] == "00000"
+        assert refused(own, statement="select 1")[0] == 429
+        assert client.state("select 1") == "00000"
+        assert own.run(f"terminate session '{names.pop()}'", parameters={"sessionID": "s3"})["sqlState"] == "00000"
+        assert own.run("select 1", parameters={"sessionID": "one more"})["sqlState"] == "00000"
+        for name in ["one more", *names[::-1]]:
+            own.run(f"terminate session '{name}'", parameters={"sessionID": "s0"})
+    client.rows("drop api_token many")
+
+
+def client_of(client: Client) -> Served:
+    """What a second client needs of the service of the first."""
+    return Served(str(client.http.base_url), "", None)  # type: ignore[arg-type]
+
+
+def test_statements_that_wait(client: Client) -> None:
+    running = client.submit(ENDLESS)
+    try:
+        for _ in range(9):
+            assert client.submit("select 1")["sqlState"] == "03000"
+        status, said = refused(client, statement="select 1", parameters={"sessionID": client.session})
+        assert (status, "10 statements of this token" in said, "--max-waiting" in said) == (429, True, True)
+        # What ends them is always taken.
+        answer = client.http.post("/v2/statements", json={"statement": "list queries"})
+        assert answer.json()["sqlState"] == "00000"
+    finally:
+        ended = client.http.post("/v2/statements", json={"statement": f"terminate query '{running['statementID']}'"})
+        assert client.wait(ended.json())["sqlState"] == "00000"
+    assert client.state("select 1") == "00000"
+
+
+def test_the_size_of_statements_that_wait(client: Client) -> None:
+    running = client.submit(ENDLESS)
+    try:
+        assert client.submit(f"select '{'x' * 900_000}'")["sqlState"] == "03000"
+        body = {"statement": f"select '{'x' * 900_000}'", "parameters": {"sessionID": client.session}}
+        status, said = refused(client, **body)
+        assert (status, "--max-waiting-size" in said) == (429, True)
+    finally:
+        client.http.post("/v2/statements", json={"statement": f"terminate query '{running['statementID']}'"})
+    assert client.run("select 1")["sqlState"] == "00000"
+
+
+@pytest.mark.parametrize(
+    ("create", "drop"),
+    [
+        ("create compute_pool p{}", "drop compute_pool p{}"),
+        ("create api_token t{}", "drop api_token t{}"),
+        ("create stream s{} (i int)", "drop stream s{}"),
+        ("create database d{}", "drop database d{}"),
+        ("create organization o{}", "drop organization o{}"),
+    ],
+)
+def test_objects_of_a_kind(client: Client, create: str, drop: str) -> None:
+    made = []
+    for number in range(4):
+        answer = client.run(create.format(number))
+        if answer["sqlState"] != "00000":
+            break
+        made.append(number)
+    assert 2 <= len(made) <= 3
+    assert (answer["sqlState"], "--max-objects" in answer["message"]) == ("53000", True)
+    for number in made:
+        assert client.state(drop.format(number)) == "00000"
+
+
+def test_names_and_values_of_objects(client: Client) -> None:
+    answer = client.run(f"create compute_pool {'p' * 41}")
+    assert (answer["sqlState"], "--max-name" in answer["message"]) == ("42622", True)
+    answer = client.run(f"create store s with ('type' = 'files', 'uri' = 'file:///{'x' * 51}')")
+    assert (answer["sqlState"], "--max-option" in answer["message"]) == ("53000", True)
+    answer = client.run("create function_source f with ('file' = 'f')", files=[("f", b"x")])
+    assert (answer["sqlState"], "--max-resources-size" in answer["message"]) == ("53000", True)
+
+
+def test_a_long_message_is_cut(client: Client) -> None:
+    answer = client.run("select error(repeat('x', 3000000))")
+    assert answer["sqlState"] not in {"00000", "03000"}
+    assert len(json.dumps(answer)) < MESSAGE + 2000
+
+
+def test_lists_have_the_start_of_a_long_statement(client: Client) -> None:
+    sent = client.run(f"select length('{'x' * 100_000}')")["statementID"]
+    found = [row for row in client.rows("list queries") if row[0] == sent]
+    assert len(str(found[0][3])) == 1000
