@@ -31,7 +31,16 @@ WRITES = (
 READS = r"from|join|using|table|describe|desc|summarize|pivot|unpivot"
 """Verbs for targets(): what is behind one is changed, or read."""
 
-_COMMENTS = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")|--[^\n]*|/\*.*?\*/""", re.S)
+_COMMENT = r"--[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"
+_PARTS = re.compile(rf"""('[^']*+(?:'|\Z)|"[^"]*+(?:"|\Z))|({_COMMENT}|\s++)|[^\s'"/-]{{1,4096}}+|[/-]""")
+"""What a statement is made of: strings and quoted names, what is as good as a blank, and the rest in bounded pieces.
+
+No pattern here goes back over text, and none looks at much of it at once: other threads wait for a match to end.
+"""
+
+_WINDOW = 64 << 10
+_OVERLAP = 4096
+"""Characters in which targets are looked for at once, and those of the next ones that are looked at too."""
 
 
 @functools.cache
@@ -60,11 +69,19 @@ _DESCRIBE = (
     rf"(?: IN STORE (?P<store>{_NAME}))?"
 )
 _PRINT = rf"PRINT ENTITY (?P<name>{_DOTTED})(?: IN STORE (?P<store>{_NAME}))?(?P<begin> FROM BEGINNING)?"
-_APPLICATION = rf"BEGIN APPLICATION (?P<name>{_NAME})(?P<body>.*?)END APPLICATION"
-_OPTION = re.compile(r"""\s*(?:'((?:[^']|'')*)'|([\w.]+))\s*=\s*(?:'((?:[^']|'')*)'|([\w.-]+))\s*(,|$)""", re.S)
+_BEGIN = rf"BEGIN APPLICATION (?P<name>{_NAME})"
+_END = r"(?<!\w)END APPLICATION\Z"
+_BLANK = re.compile(rf"(?:\s++|{_COMMENT})*+")
+_OPTION = re.compile(
+    r"""\s*+(?:'((?:[^']++|'')*+)'|([\w.]++))\s*+=\s*+(?:'((?:[^']++|'')*+)'|([\w.-]++))\s*+(,|$)""", re.S
+)
 _FIRST = re.compile(r"(use|list|create|drop|start|stop|terminate|describe|print|begin)\b", re.I)
-READ_LENGTH = 1 << 20
-"""Characters; a longer statement is the engine's, but for applications and streams."""
+READ_LENGTH = 64 << 10
+APPLICATION_LENGTH = 1 << 20
+"""Characters; a longer statement is the engine's."""
+
+_HEAD = 4000
+"""Characters at the start and the end of a statement in which its first and last words are."""
 
 
 class Use(Struct, frozen=True):
@@ -149,22 +166,27 @@ def read(sql: str) -> Own | None:
 
     Raises Failure for one of the dialect that says something impossible.
     """
-    start = sql[:4000].lstrip()
+    start = sql[:_HEAD].lstrip()
     if not start[:1].isalpha():
-        start = _COMMENTS.sub(lambda found: found[1] or " ", start).lstrip()
+        start = _plain(start)
     first = _FIRST.match(start)
     if not first:
         return None
     word = first[1].lower()
     if word == "begin":
-        return _application(sql)
+        return _application(sql) if len(sql) <= APPLICATION_LENGTH else None
     if len(sql) > READ_LENGTH:
         return None
-    text = _COMMENTS.sub(lambda found: found[1] or " ", sql).strip()
+    text = _plain(sql)
     for pattern, make in _READERS[word]:
         if found := _whole(pattern, text):
             return make(found)
     return None
+
+
+def takes_long(sql: str) -> bool:
+    """Whether read() may take longer than an event loop may be held."""
+    return len(sql) > _HEAD and _FIRST.match(_plain(sql[:_HEAD])) is not None
 
 
 def names_of(text: str) -> Names:
@@ -182,13 +204,31 @@ def written(names: Names) -> str:
 
 
 def bare(sql: str) -> str:
-    """A statement without its comments and with its strings empty."""
-    return _COMMENTS.sub(lambda found: "''" if (found[1] or "").startswith("'") else found[1] or " ", sql).lstrip()
+    """A statement with its strings empty, and one blank for all that stands between two words."""
+    return "".join(
+        "''" if (found[1] or "").startswith("'") else " " if found[2] else found[0] for found in _PARTS.finditer(sql)
+    ).strip()
+
+
+def _plain(sql: str) -> str:
+    """A statement with a blank for each comment."""
+    return "".join(
+        " " if (found[2] or "").startswith(("--", "/*")) else found[0] for found in _PARTS.finditer(sql)
+    ).strip()
 
 
 def targets(sql: str, verbs: str) -> list[Names]:
     """The names behind any of `verbs`, a regular expression, in a statement."""
-    return [names_of(found[1]) for found in re.finditer(rf"(?<!\w)(?:{verbs})\s+({_DOTTED})", bare(sql), re.I)]
+    text = bare(sql)
+    wanted = re.compile(rf"(?<!\w)(?:{verbs})\s+({_DOTTED})", re.I)
+    names = []
+    for start in range(0, len(text), _WINDOW):
+        end = start + _WINDOW + _OVERLAP
+        for found in wanted.finditer(text, start, end):
+            # What touches the end may be a part of a name, which the next window has whole.
+            if found.end() < end or end >= len(text):
+                names.append(names_of(found[1]))
+    return names
 
 
 def _kind(text: str) -> str:
@@ -242,13 +282,13 @@ def _columns(rest: str) -> tuple[str, str, str]:
 
 def _options(text: str) -> dict[str, str]:
     options: dict[str, str] = {}
+    text = text.rstrip()
     position = 0
-    while text[position:].strip():
+    while position < len(text):
         found = _OPTION.match(text, position)
         if not found:
-            raise Failure(
-                sqlstate.SYNTAX, f"syntax error at {text[position:].strip()[:60]!r}: 'key' = 'value' is expected"
-            )
+            said = f"syntax error at {text[position : position + 200].strip()[:60]!r}: 'key' = 'value' is expected"
+            raise Failure(sqlstate.SYNTAX, said)
         name = (found[1] if found[1] is not None else found[2]).replace("''", "'").lower()
         options[name] = found[3].replace("''", "'") if found[3] is not None else found[4]
         position = found.end()
@@ -256,12 +296,13 @@ def _options(text: str) -> dict[str, str]:
 
 
 def _application(sql: str) -> Application | None:
-    blank = re.match(r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*", sql, re.S)
-    found = _whole(_APPLICATION, sql[blank.end() if blank else 0 :].strip())
-    if not found:
+    blank = _BLANK.match(sql)
+    text = sql[blank.end() if blank else 0 :].rstrip()
+    head, tail = _compiled(_BEGIN).match(text), _compiled(_END).search(text, max(0, len(text) - _HEAD))
+    if not head or not tail or head.end() > tail.start():
         return None
-    items = split(found["body"])
-    return Application(names_of(found["name"])[0], tuple(item.text for item in items if isinstance(item, Statement)))
+    items = split(text[head.end() : tail.start()])
+    return Application(names_of(head["name"])[0], tuple(item.text for item in items if isinstance(item, Statement)))
 
 
 def _describe(found: re.Match[str]) -> Describe:

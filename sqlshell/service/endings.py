@@ -51,6 +51,7 @@ class Endings:
     def hold(self, record: Record, connection: Connection) -> None:
         """The record's statement runs on this connection from now on."""
         with self._interrupting:
+            record.began = time.monotonic()
             record.connection = connection
 
     def take(self, record: Record, connection: Connection) -> bool:
@@ -59,6 +60,7 @@ class Endings:
             if record.ending or not record.running:
                 return False
             record.started = True
+            record.began = time.monotonic()
             record.connection = connection
             return True
 

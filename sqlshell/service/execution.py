@@ -41,8 +41,8 @@ APPEND_ONLY = (
 )
 MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?!\w)"
 DROPPED = r"drop\s+(?:table|view)(?:\s+if\s+exists)?"
-EXPLAINED = r"\s*explain(?!\w)(?:\s+analyze(?!\w)|\s*\([^()]*\))*"
-ON_CONFLICT_UPDATE = r"(?<!\w)on\s+conflict(?!\w).*(?<!\w)do\s+update(?!\w)"
+EXPLAINED = re.compile(r"\s*+explain(?!\w)(?:\s++analyze(?!\w)|\s*+\([^()]*+\))*+", re.I)
+ON_CONFLICT, DO_UPDATE = (re.compile(rf"(?<!\w){words}(?!\w)", re.I) for words in (r"on\s++conflict", r"do\s++update"))
 NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.PRIVILEGE, "58030"})
 """What the engine says of a relation that is not there; one whose name looks like a file's is taken for a file."""
 
@@ -124,7 +124,9 @@ class Execution:
         if feed is not None:
             return feed
         # EXPLAIN ANALYZE does what it explains.
-        plain = re.sub(f"^{EXPLAINED}", "", bare(sql), count=1, flags=re.I)
+        plain = bare(sql)
+        explained = EXPLAINED.match(plain)
+        plain = plain[explained.end() :] if explained else plain
         first = re.match(r"\s*(select|with|from|describe|show|summarize)(?!\w)", plain, re.I)
         known = {_folded(relation) for relation in named}
 
@@ -132,7 +134,8 @@ class Execution:
             return _folded(connection.resolve(names)) in known
 
         if first is None or first[1].lower() == "with":
-            updates = re.search(ON_CONFLICT_UPDATE, plain, re.I | re.S)
+            conflict = ON_CONFLICT.search(plain)
+            updates = DO_UPDATE.search(plain, conflict.end()) if conflict else None
             changing = APPEND_ONLY + (r"|insert\s+into" if updates else "")
             if any(map(names_stream, targets(plain, changing))):
                 raise Failure(sqlstate.UNSUPPORTED, "a stream is append-only: INSERT INTO is all that changes it")

@@ -101,7 +101,7 @@ class Legacy:
     async def _elements(self, records: Sequence[Record]) -> AsyncIterator[bytes]:
         """One element a statement; its rows a partition at a time."""
         for number, record in enumerate(records):
-            found = _WORDS.match(record.sql)
+            found = _WORDS.match(record.sql[:1000])
             action = found[1].lower() if found else ""
             target = (found[2] or "").lower() if found and action in WITH_TARGET else ""
             head: dict[str, str] = {"id": record.statement_id, "action": action, "target": target}

@@ -19,25 +19,35 @@ from sqlshell.service.engines.engine import Engine, Failure, Relation
 from sqlshell.service.options import Options
 from sqlshell.service.pools import DEFAULT, Pool, Size, size_of
 from sqlshell.service.streams import Streams
+from sqlshell.service.workers import Workers
 
 DATABASE = "local"
 """The database that every organization begins with."""
 
 
 class Organization:
-    """One organization. `locked` says that its engine sees nothing but its own folder; `folder` makes that folder."""
+    """One organization. `locked` says that its engine sees nothing but its own folder; `folder` makes that folder, and
+    `running` is how many of its statements run at once."""
 
     def __init__(
-        self, organization_id: str, engine: Engine, catalog: Catalog, folder: Callable[[], Path], *, locked: bool
+        self,
+        organization_id: str,
+        engine: Engine,
+        catalog: Catalog,
+        folder: Callable[[], Path],
+        *,
+        locked: bool,
+        running: int,
     ):
         self.id = organization_id
+        self.workers = Workers(running)
         self.engine = engine
         self.catalog = catalog
         self.locked = locked
         self.store_names: set[str] = {item.name for item in catalog.objects(organization_id, "store")}
         self._folder = folder
         self._pools: dict[str, Pool] = {}
-        self.streams = Streams(engine, self._known_streams())
+        self.streams = Streams(engine, self._known_streams(), self.workers)
         self._tables = {relation: engine.identity(relation) for relation in self.streams.known}
 
     @property
@@ -80,6 +90,7 @@ class Organization:
                     self.catalog.drop(self.id, "stream", json.dumps(relation))
 
     def close(self) -> None:
+        self.workers.close()
         self.engine.close()
 
     def _known_streams(self) -> set[Relation]:
@@ -113,6 +124,10 @@ class Organizations:
                     raise missing("organization", organization_id)
                 self._open[organization_id] = self._opened(organization_id)
             return self._open[organization_id]
+
+    def at_hand(self, organization_id: str) -> Organization | None:
+        """The organization if it is open already."""
+        return self._open.get(organization_id)
 
     def opened(self) -> list[Organization]:
         return list(self._open.values())
@@ -186,8 +201,9 @@ class Organizations:
         def folder() -> Path:
             return self.folder(organization_id)
 
+        running = self._options.bounds.running
         if self._single is not None:
-            return Organization(organization_id, self._single, self.catalog, folder, locked=False)
+            return Organization(organization_id, self._single, self.catalog, folder, locked=False, running=running)
         base = folder()
         databases = base / "databases"
         databases.mkdir(mode=0o700, exist_ok=True)
@@ -209,7 +225,7 @@ class Organizations:
             raise Failure(sqlstate.INTERNAL, said) from error
         for item in self.catalog.objects(organization_id, "store"):
             engine.mount(item.name, {}, base / "copies")
-        made = Organization(organization_id, engine, self.catalog, folder, locked=True)
+        made = Organization(organization_id, engine, self.catalog, folder, locked=True, running=running)
         # A service that was killed may not have noted that a stream was dropped.
         made.check_streams()
         return made

@@ -77,7 +77,9 @@ class Pages:
         assert path is not None
         counts = record.spool.layout.counts
         start = sum(counts[:first])
-        partitions = await asyncio.to_thread(organization.engine.read, path, start, counts[first:last])
+        partitions: list[bytes] = await organization.workers.reader(
+            organization.engine.read, path, start, counts[first:last]
+        )
         self._sizes[record.statement_id, first] = sum(map(len, partitions))
         while sum(self._sizes.values()) > KEPT_BYTES and len(self._sizes) > 1:
             oldest = next((key for key in self._stretches if key in self._sizes), None)

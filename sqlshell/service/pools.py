@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -26,30 +27,66 @@ class Size(Struct, frozen=True):
 
 
 class Pool:
-    """The admission of one pool; lives in one event loop."""
+    """The admission of one pool, to each owner in turn; lives in one event loop."""
 
     def __init__(self, name: str, size: Size) -> None:
         self.name = name
         self.size = size
-        self._places = asyncio.Semaphore(size.concurrency)
+        self._free = size.concurrency
+        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        """Who waits, by owner: the first one's turn is next."""
         self.waiting = 0
 
     @contextlib.asynccontextmanager
-    async def admit(self) -> AsyncIterator[None]:
-        """A place in the pool. Raises Failure (53000) when its queue is full."""
-        if self._places.locked() and self.waiting >= self.size.queue:
-            raise Failure(
-                sqlstate.LIMIT, f"compute pool {self.name!r} is busy and its queue of {self.size.queue} is full"
-            )
-        self.waiting += 1
-        try:
-            await self._places.acquire()
-        finally:
-            self.waiting -= 1
+    async def admit(self, owner: str = "") -> AsyncIterator[None]:
+        """A place in the pool. Raises Failure (53000) when its queue is full.
+
+        Of a full queue each owner has a share, so that none of them fills it alone.
+        """
+        if self._free:
+            self._free -= 1
+        else:
+            await self._wait(owner)
         try:
             yield
         finally:
-            self._places.release()
+            self._release()
+
+    async def _wait(self, owner: str) -> None:
+        queue = self._queues.get(owner)
+        own, owners = len(queue or ()), len(self._queues) + (queue is None)
+        if self.waiting >= self.size.queue and own >= self.size.queue // owners:
+            said = f"compute pool {self.name!r} is busy and its queue of {self.size.queue} is full"
+            raise Failure(sqlstate.LIMIT, said)
+        if queue is None:
+            queue = self._queues[owner] = deque()
+        turn = asyncio.get_running_loop().create_future()
+        queue.append(turn)
+        self.waiting += 1
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._release()
+            elif turn in queue:
+                self.waiting -= 1
+                queue.remove(turn)
+                if not queue:
+                    del self._queues[owner]
+            raise
+
+    def _release(self) -> None:
+        """Give the place to the next one."""
+        while self._queues:
+            owner, queue = self._queues.popitem(last=False)
+            turn = queue.popleft()
+            self.waiting -= 1
+            if queue:
+                self._queues[owner] = queue
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
 
 def read_size(given: Mapping[str, str]) -> Size:

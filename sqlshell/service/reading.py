@@ -3,44 +3,74 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 from sqlshell.service.body import BadRequest
 from sqlshell.service.bounds import met
+from sqlshell.service.dialect import Own, read, takes_long
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.pools import Pool, Size
 from sqlshell.sql.items import Item, Statement
 from sqlshell.sql.scanner import Scanner
 
-SHORT = 16 << 10
+T = TypeVar("T")
+
+SHORT = 4 << 10
 """Characters that are read at once, in the event loop."""
+
+PIECE = 16 << 10
+"""Characters of a longer text that are read before it is another one's turn."""
 
 
 class Texts:
-    """Reads one long text after another, so that many of them take no more than one processor."""
+    """Reads long texts in one thread, a piece of each owner's in turn: they take no more than one processor."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="reading")
+        self._turns = Pool("texts", Size(1, 1 << 30))
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reading")
 
-    async def split(self, text: str) -> list[Item]:
+    async def split(self, text: str, owner: str) -> list[Item]:
         """The statements and commands of a text. Raises BadRequest where there are too many."""
-        if len(text) <= SHORT:
-            return self._split(text)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._split, text)
-
-    def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _split(self, text: str) -> list[Item]:
         scanner = Scanner()
         found: list[Item] = []
-        for start in range(0, len(text), SHORT):
-            found += scanner.items(text[start : start + SHORT])
+        for start in range(0, len(text), PIECE):
+            piece = text[start : start + PIECE]
+            if len(text) <= SHORT:
+                found += scanner.items(piece)
+            else:
+                found += await self._run(owner, partial(_items, scanner, piece))
             self._check(found)
         found += scanner.items(None)
         self._check(found)
         return found
 
+    async def read(self, sql: str, owner: str) -> Own | None:
+        """What a statement of the dialect asks for, as dialect.read() has it. Raises Failure."""
+        return await self._run(owner, partial(read, sql)) if takes_long(sql) else read(sql)
+
+    async def is_engines(self, sql: str, owner: str) -> bool:
+        """Whether a statement is the engine's to run, and not one about the service's own objects."""
+        try:
+            return await self.read(sql, owner) is None
+        except Failure:
+            return False
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _run(self, owner: str, work: Callable[[], T]) -> T:
+        async with self._turns.admit(owner):
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
     def _check(self, found: list[Item]) -> None:
         if len(found) > self._most and sum(isinstance(item, Statement) for item in found) > self._most:
             said = f"request.statement has more than {self._most} statements {met('statements')}"
             raise BadRequest(f"{said}: send them in several requests", 413)
+
+
+def _items(scanner: Scanner, piece: str) -> list[Item]:
+    return [*scanner.items(piece)]

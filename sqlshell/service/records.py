@@ -64,8 +64,11 @@ class Record(Struct, eq=False):
     connection: Connection | None = None
     feed: Feed | None = None
     ending: bool = False
-    timed_out: bool = False
+    timed_out: str = ""
+    """Why it is ended for its time, "" where it is not."""
     started: bool = False
+    began: float = 0.0
+    """When its engine began with it, by the monotonic clock; 0 before that."""
     finished: float = 0.0
     seconds: float = 0.0
     """How long it ran; known of the statements of a batch."""

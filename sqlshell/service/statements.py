@@ -7,7 +7,6 @@ import contextlib
 import time
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -23,6 +22,7 @@ from sqlshell.service.dialect import (
     Own,
     Print,
     read,
+    takes_long,
 )
 from sqlshell.service.endings import ENDED_EARLY, SESSION_ENDED, Aside, Endings, is_aside
 from sqlshell.service.engines.engine import Failure, Outcome
@@ -33,12 +33,16 @@ from sqlshell.service.reading import Texts
 from sqlshell.service.records import Ledger, Record, settle
 from sqlshell.service.results import Spool
 from sqlshell.service.sessions import Session, Sessions
-from sqlshell.service.stretches import Stretches, fault, is_engines
+from sqlshell.service.stretches import Stretches, fault
 from sqlshell.sql.items import Statement
 
-WORKERS = 256
+OPENERS = 16
+"""Threads in which organizations are opened; each has its own for all else."""
+
 CLOSING_SECONDS = 5.0
-TICK_SECONDS = 5.0
+TICK_SECONDS = 0.5
+SWEEP_SECONDS = 5.0
+POOL_TIME = "the compute pool's time for a statement ran out"
 NOT_RUN = "not run: a statement before it in the same submission failed"
 
 
@@ -52,7 +56,7 @@ class Statements:
         self._options = options
         self._sessions = Sessions(organizations, options.bounds)
         self._execution = Execution(organizations, self._sessions, self.ledger, options)
-        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="statement")
+        self._pool = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self.endings = Endings(organizations, self._sessions, ledger, options)
@@ -75,7 +79,7 @@ class Statements:
         try:
             if self.draining:
                 raise BadRequest("the service is stopping", 503)
-            items = await self._texts.split(request.statement)
+            items = await self._texts.split(request.statement, caller.token_id)
             texts = [item.text for item in items if isinstance(item, Statement)]
             if not items:
                 raise BadRequest("request.statement: there is no statement")
@@ -185,7 +189,11 @@ class Statements:
         if found is None:
             self._sessions.admit(caller, name)
             try:
-                made = await self._thread(self._sessions.connect, caller)
+                wanted = self.organizations.at_hand(caller.organization or self.organizations.default())
+                if wanted is not None:
+                    made = await wanted.workers.other(self._sessions.connect, caller)
+                else:
+                    made = await asyncio.get_running_loop().run_in_executor(self._pool, self._sessions.connect, caller)
             except BaseException:
                 self._sessions.closed(caller.token_id)
                 raise
@@ -218,6 +226,8 @@ class Statements:
     @staticmethod
     def _aside(sql: str) -> Any:
         """What a statement about statements asks for, None for others."""
+        if takes_long(sql):
+            return None
         with contextlib.suppress(Failure):
             asked = read(sql)
             return asked if is_aside(asked) else None
@@ -252,9 +262,12 @@ class Statements:
                         at += 1
                         continue
                     pool = session.organization.pool(session.compute_pool)
-                    if record.running and not record.ending and not pool.size.timeout and is_engines(record.sql):
-                        async with pool.admit():
-                            at = await self._thread(self._stretches.run, loop, session, request, batch, at, pool)
+                    plain = record.running and not record.ending and not pool.size.timeout
+                    if plain and await self._texts.is_engines(record.sql, record.owner):
+                        workers = session.organization.workers
+                        async with pool.admit(record.owner), workers.places.admit(record.owner):
+                            pools = pool, workers.places
+                            at = await workers.statement(self._stretches.run, loop, session, request, batch, at, pools)
                         self._stretches.take(batch, session)
                     else:
                         if record.running:
@@ -290,13 +303,11 @@ class Statements:
             self.endings.finish(record, sqlstate.CANCELLED, "the service stopped", session)
             raise
         except Exception as error:
-            state, message = fault(error)
-            if record.timed_out and state == sqlstate.CANCELLED:
-                state, message = sqlstate.TIMEOUT, "the compute pool's time for a statement ran out"
+            state, message = fault(error, record)
             self.endings.finish(record, state, message, session)
 
     async def _one(self, session: Session, first: bool, request: StatementRequest, record: Record, form: Form) -> None:
-        asked = read(record.sql)
+        asked = await self._texts.read(record.sql, record.owner)
         if first:
             await self._adopt(session, request)
         if is_aside(asked):
@@ -304,12 +315,16 @@ class Statements:
             return
         async with contextlib.AsyncExitStack() as stack:
             watch: asyncio.TimerHandle | None = None
+            workers = session.organization.workers
+            thread = workers.other
             if asked is None or isinstance(asked, Print | Application):
                 pool = session.organization.pool(session.compute_pool)
-                await stack.enter_async_context(pool.admit())
+                await stack.enter_async_context(pool.admit(record.owner))
+                await stack.enter_async_context(workers.places.admit(record.owner))
+                thread = workers.statement
                 if pool.size.timeout:
                     loop = asyncio.get_running_loop()
-                    watch = loop.call_later(pool.size.timeout, self._time_out, record)
+                    watch = loop.call_later(pool.size.timeout, self._time_out, record, POOL_TIME)
             if not record.running:
                 return
             if record.ending:
@@ -317,7 +332,7 @@ class Statements:
             record.started = True
             self.endings.hold(record, session.connection)
             try:
-                outcome = await self._thread(self._work, session, asked, request, record, form)
+                outcome = await thread(self._work, session, asked, request, record, form)
             finally:
                 if watch is not None:
                     watch.cancel()
@@ -338,7 +353,7 @@ class Statements:
 
     async def _adopt(self, session: Session, request: StatementRequest) -> None:
         if session.differs(request):
-            await self._thread(session.adopt, request, self.organizations)
+            await session.organization.workers.other(session.adopt, request, self.organizations)
 
     def _work(
         self, session: Session, asked: Own | None, request: StatementRequest, record: Record, form: Form
@@ -354,8 +369,8 @@ class Statements:
             self.endings.release(record)
             record.spool.finish(filed)
 
-    def _time_out(self, record: Record) -> None:
-        record.timed_out = True
+    def _time_out(self, record: Record, why: str) -> None:
+        record.timed_out = record.timed_out or why
         self._start(self.endings.until_ended(record))
 
     def _cancel(self, records: Sequence[Record]) -> None:
@@ -363,12 +378,24 @@ class Statements:
             self.endings.finish(record, sqlstate.CANCELLED, NOT_RUN)
 
     async def _tick(self) -> None:
+        sweep = time.monotonic() + SWEEP_SECONDS
         while True:
             await asyncio.sleep(TICK_SECONDS)
+            self._end_long()
+            if time.monotonic() < sweep:
+                continue
+            sweep = time.monotonic() + SWEEP_SECONDS
             self._sessions.expire()
             for _ in iter(self.endings.sweep, False):
                 await asyncio.sleep(0)
             await self.endings.sweep_feeds()
 
-    async def _thread(self, work: Any, *given: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *given))
+    def _end_long(self) -> None:
+        """End what runs for longer than the service lets a statement run."""
+        most = self._options.bounds.seconds
+        if not most:
+            return
+        oldest = time.monotonic() - most
+        for record in self.ledger.running():
+            if record.connection is not None and record.began < oldest and not record.timed_out:
+                self._time_out(record, f"the statement ran for {most:g} seconds {met('seconds')}")

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Engine, Failure, Feed, Relation
+from sqlshell.service.workers import Workers
 
 SEGMENT = 2000
 SEGMENT_SIZE = 4 << 20
@@ -52,8 +53,9 @@ class Query(Struct, eq=False):
 class Streams:
     """The streams of one organization. begin(), changed() and end() are called in the event loop."""
 
-    def __init__(self, engine: Engine, known: set[Relation]) -> None:
+    def __init__(self, engine: Engine, known: set[Relation], workers: Workers) -> None:
         self.known = known
+        self._workers = workers
         self._engine = engine
         self._queries: dict[str, Query] = {}
         self._news = asyncio.Condition()
@@ -135,7 +137,7 @@ class Streams:
         key = stream, table
         version, head, looking = self._heads.get(key, (-1, 0, None))
         if looking is None or version != self._version:
-            looking = asyncio.ensure_future(asyncio.to_thread(self._engine.head, stream, head))
+            looking = asyncio.ensure_future(self._workers.other(self._engine.head, stream, head))
             self._heads[key] = (self._version, head, looking)
         found = await asyncio.shield(looking)
         version, head, now = self._heads[key]
@@ -163,7 +165,7 @@ class Streams:
             self._sizes.pop(self._segments.popitem(last=False)[0], None)
 
     async def _read(self, query: Query, start: int, end: int) -> tuple[int, list[str]]:
-        rows = await asyncio.to_thread(self._engine.rows, query.feed, start, end)
+        rows = await self._workers.stream(query.query_id, self._engine.rows, query.feed, start, end)
         fitting = SEGMENT_SIZE * (end - start) // max(1, sum(map(len, rows)))
         # What comes next may be wider than what was read.
         self._rows[query.table, query.feed.sql] = max(1, min(SEGMENT, fitting, 4 * (end - start)))

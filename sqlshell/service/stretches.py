@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from sqlshell.interface import sqlstate
@@ -48,7 +48,7 @@ class Stretches:
         request: StatementRequest,
         batch: Batch,
         at: int,
-        pool: Pool,
+        pools: Sequence[Pool],
     ) -> int:
         """In a thread: run statements of a batch from number `at` on, as long as they are the engine's and nobody else
         waits for the place; the number of the next one."""
@@ -66,7 +66,7 @@ class Stretches:
                     return at + 1
                 outcome, state, message = result, result.sql_state, result.message
             except Exception as error:
-                state, message = fault(error)
+                state, message = fault(error, record)
             record.seconds = time.perf_counter() - began
             batch.size += record.spool.size
             committed = not session.connection.in_transaction
@@ -75,7 +75,7 @@ class Stretches:
                 batch.told = True
                 loop.call_soon_threadsafe(loop.call_later, TOLD_SECONDS, self.take, batch, session)
             at += 1
-            if pool.waiting or batch.ends_with(record, state):
+            if any(pool.waiting for pool in pools) or batch.ends_with(record, state):
                 break
         return at
 
@@ -102,9 +102,11 @@ def is_engines(sql: str) -> bool:
         return False
 
 
-def fault(error: Exception) -> tuple[str, str]:
+def fault(error: Exception, record: Record) -> tuple[str, str]:
     """sqlState and message of what ended a statement."""
     if isinstance(error, Failure):
+        if record.timed_out and error.sql_state == sqlstate.CANCELLED:
+            return sqlstate.TIMEOUT, record.timed_out
         return error.sql_state, error.message
     if isinstance(error, OSError):
         return sqlstate.LIMIT, f"the result cannot be kept: {error.strerror or error}"

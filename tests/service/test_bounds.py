@@ -20,6 +20,7 @@ from sqlshell.service.engines.engine import Options
 from sqlshell.service.engines.filed import Reader, reads_wide
 from sqlshell.service.engines.render import finished, row
 from sqlshell.service.results import Layout, Spool
+from sqlshell.service.workers import Workers
 from tests.conftest import Served
 from tests.service.client import Client
 
@@ -225,7 +226,7 @@ def test_a_stream_is_read_by_the_width_of_its_rows(engine: DuckdbEngine, monkeyp
     connection.close()
 
     async def read() -> list[list[str]]:
-        open_ = streams.Streams(engine, {relation})
+        open_ = streams.Streams(engine, {relation}, Workers(1))
         query = open_.begin("q", feed, 0)
         position, found = 0, []
         while position < 6000:

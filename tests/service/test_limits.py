@@ -172,3 +172,36 @@ def test_lists_have_the_start_of_a_long_statement(client: Client) -> None:
     sent = client.run(f"select length('{'x' * 100_000}')")["statementID"]
     found = [row for row in client.rows("list queries") if row[0] == sent]
     assert len(str(found[0][3])) == 1000
+
+
+@pytest.fixture(scope="module")
+def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service whose statements may take little."""
+    options = ("--max-seconds", "1", "--quota", "0.02", "--max-running", "2", "--max-spill-size", "0")
+    running = serve(tmp_path_factory.mktemp("tight"), *options, "--memory", "400MB", "--threads", "2")
+    yield running
+    stop(running)
+
+
+def test_the_time_of_a_statement(tight: Served) -> None:
+    with Client(tight) as client:
+        answer = client.run(ENDLESS)
+        assert (answer["sqlState"], "--max-seconds" in answer["message"]) == ("57014", True)
+        sent = client.http.post("/v2/statements", json={"statements": [ENDLESS, "select 1"], "onError": "stop"}).json()
+        while sent["sqlState"] == "03000":
+            sent = client.http.get(f"/v2/statements/{sent['statementID']}", params={"batch": 0}).json()
+        assert [item["sqlState"] for item in sent["statements"]] == ["57014"]
+
+
+def test_another_token_has_its_turn(tight: Served) -> None:
+    with Client(tight) as client:
+        token = str(client.rows("create api_token other with ('role' = 'owner')")[0][1])
+        sent = [
+            client.http.post("/v2/statements", json={"statement": ENDLESS}).json()["statementID"] for _ in range(10)
+        ]
+        with Client(tight, token) as other:
+            assert other.rows("select 1") == [["1"]]
+        states = {row[0]: row[1] for row in client.rows("list queries")}
+        assert [states[statement] for statement in sent].count("queued") >= 4
+        for statement in sent:
+            client.http.post("/v2/statements", json={"statement": f"terminate query '{statement}'"})

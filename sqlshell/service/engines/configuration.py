@@ -18,7 +18,7 @@ SESSION_SETTINGS: Final = ("TimeZone", "enable_progress_bar", "enable_progress_b
 _FIRST: Final = frozenset({"set", "reset", "pragma", "call"})
 _SCOPES: Final = frozenset({"global", "session", "local"})
 _OFF: Final = frozenset({"", "false", "off", "0", "no", "default", "no_output", "null"})
-_TOKEN: Final = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|\S""", re.S)
+_TOKEN: Final = re.compile(r"""--[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/|'(?:[^']++|'')*+'|"(?:[^"]++|"")*+"|\w++|\S""")
 _HEAD: Final = 4000
 """Characters of a statement in which a setting's name and value are looked for."""
 

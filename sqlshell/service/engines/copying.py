@@ -22,7 +22,8 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure
 
 _STDOUT: Final = 1
-_COPY: Final = re.compile(r"(?:\s+|--[^\n]*\n|/\*.*?\*/)*copy(?!\w)", re.I | re.S)
+_BLANK: Final = r"\s++|--[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/"
+_COPY: Final = re.compile(rf"(?:{_BLANK})*+copy(?!\w)", re.I)
 _RELATION: Final = frozenset(
     {"from", "join", "into", "table", "describe", "desc", "summarize", "show", "pivot", "unpivot", "using", "to"}
 )
@@ -33,7 +34,7 @@ _SETTING: Final = frozenset({"set", "pragma", "call"})
 _PROFILING: Final = frozenset({"enable_profiling", "enable_profile", "profiling_mode"})
 _READER: Final = re.compile(r"read_\w+|parquet_\w+|sniff_csv|\w+_scan", re.I)
 _LOOK: Final = re.compile(
-    rf"""(?<!\w)(?:(?:{"|".join(sorted(_RELATION))})(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:['"$]|e'|std(?:in|out|err)(?!\w))"""
+    rf"""(?<!\w)(?:(?:{"|".join(sorted(_RELATION))})(?:\(|{_BLANK})*+(?:['"$]|e'|std(?:in|out|err)(?!\w))"""
     rf"|(?:{_READER.pattern})\s*\()|^\s*(?:{'|'.join(sorted(_FILES))})(?!\w)",
     re.I | re.S,
 )

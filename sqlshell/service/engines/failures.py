@@ -35,6 +35,10 @@ CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.CatalogException, "42704"),
 )
 
+_LENGTH = 64 << 10
+_HEAD = 2000
+"""Characters of a message that are looked at, and those that tell its kind: a statement can make it of any length."""
+
 _LINE = re.compile(r"^LINE (\d+):", re.M)
 
 WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -59,12 +63,12 @@ WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def failure(error: Exception, lines_before: int = 0) -> Failure:
     """The failure that a DuckDB error is. `lines_before` is how many lines of ours stood before the statement's own."""
-    message = explained(str(error))
+    message = explained(str(error)[:_LENGTH])
     if lines_before:
         message = _LINE.sub(lambda found: f"LINE {max(1, int(found[1]) - lines_before)}:", message)
     if isinstance(error, duckdb.CatalogException | duckdb.BinderException | duckdb.TransactionException):
         for pattern, code in WORDS:
-            if pattern.search(message.partition("\n")[0]):
+            if pattern.search(message.partition("\n")[0][:_HEAD]):
                 return Failure(code, message)
     for kind, code in CLASSES:
         if isinstance(error, kind):

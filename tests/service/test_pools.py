@@ -1,0 +1,87 @@
+"""A pool admits its owners in turn, and a full queue has room for each of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.pools import Pool, Size
+from sqlshell.service.reading import PIECE, Texts
+
+Work = Callable[[str], Awaitable[None]]
+
+
+async def admitted(pool: Pool, owners: str) -> str:
+    """The owners in the order in which they get the pool's only place; they come in the order given."""
+    found: list[str] = []
+
+    async def work(owner: str) -> None:
+        async with pool.admit(owner):
+            found.append(owner)
+            await asyncio.sleep(0)
+
+    async with pool.admit("first"):
+        tasks = [asyncio.ensure_future(work(owner)) for owner in owners]
+        await asyncio.sleep(0)
+    await asyncio.gather(*tasks)
+    assert pool.waiting == 0
+    return "".join(found)
+
+
+def test_owners_take_turns() -> None:
+    assert asyncio.run(admitted(Pool("p", Size(1, 100)), "aaaaabbc")) == "abcabaaa"
+
+
+def test_a_full_queue_has_a_share_for_each() -> None:
+    async def run() -> None:
+        pool = Pool("p", Size(1, 4))
+        async with pool.admit("x"):
+            waiting = [asyncio.ensure_future(pool.admit("a").__aenter__()) for _ in range(4)]
+            await asyncio.sleep(0)
+            with pytest.raises(Failure, match="queue of 4 is full"):
+                await pool.admit("a").__aenter__()
+            for _ in range(2):
+                waiting.append(asyncio.ensure_future(pool.admit("b").__aenter__()))
+                await asyncio.sleep(0)
+            with pytest.raises(Failure):
+                await pool.admit("b").__aenter__()
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            assert pool.waiting == 0
+
+    asyncio.run(run())
+
+
+def test_one_that_leaves_the_queue_takes_no_place() -> None:
+    async def run() -> str:
+        pool = Pool("p", Size(1, 10))
+        async with pool.admit("x"):
+            gone = [asyncio.ensure_future(pool.admit("a").__aenter__()) for _ in range(3)]
+            await asyncio.sleep(0)
+            gone[0].cancel()
+            gone[2].cancel()
+        # The place is the second one's, which is cancelled with it in its hands.
+        gone[1].cancel()
+        await asyncio.gather(*gone, return_exceptions=True)
+        return await admitted(pool, "ab")
+
+    assert asyncio.run(run()) == "ab"
+
+
+def test_long_texts_are_read_in_turn() -> None:
+    async def run() -> list[str]:
+        texts, ended = Texts(10), []
+
+        async def read(owner: str, size: int) -> None:
+            assert len(await texts.split("select '" + "x" * size + "'", owner)) == 1
+            ended.append(owner)
+
+        await asyncio.gather(*(read("many", 20 * PIECE) for _ in range(8)), read("one", 3 * PIECE))
+        texts.close()
+        return ended
+
+    assert asyncio.run(run())[0] == "one"
