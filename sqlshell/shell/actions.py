@@ -54,8 +54,6 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
             with shell.session.options_for(options):
                 await perform(shell, replace(effect, options={}), name)
         case Submit(expanded, output, background, consumer, then, reads=reads, needs_rows=needs_rows):
-            if reads:
-                _refuse_writing(shell.buffer.text, name)
             statement = shell.buffer.send(name)
             taker = consumer = _Taker(consumer) if consumer is not None else None
             if statement is None and shell.buffer.last_local:
@@ -65,7 +63,10 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
                     await shell.interruptible(_awaited(show, result), name)
             else:
                 given = statement or shell.buffer.last
-                await submit(shell, Asked(given, consumer, expanded, output, background, final=statement is None))
+                reader = name if reads else ""
+                await submit(
+                    shell, Asked(given, consumer, expanded, output, background, statement is None, reader=reader)
+                )
             if needs_rows and taker is not None:
                 _refuse_nothing(shell, taker, name)
             await _then(shell, then, name)
@@ -165,6 +166,8 @@ async def _local(shell: Shell, sql: str) -> None:
     sql, own = shell.variables.fill(sql.strip().removesuffix(";"))
     if not own and len(split(sql, commands=False)) > 1:
         raise UsageError("a value that came from a service holds several statements", "\\local runs one")
+    # It may write files, and what it runs on came from the service.
+    await shell.policy.check(sql, shell.hooks.ask)
     await shell.interruptible(local.prepare(sql, shell.past), "local")
     shell.buffer.last, shell.buffer.last_local = Statement(sql, 0, 0, True, own=own), True
     before, shell.foreground = shell.foreground, local.foreground
@@ -233,11 +236,3 @@ async def _elsewhere(shell: Shell, effect: Effect) -> None:
         case Fetch(statement_id):
             show = shell.past.noting(shell.outlet.show, shell.service.statements, shell.session)
             await shell.foreground.fetch(statement_id, shell.session.context, show)
-
-
-def _refuse_writing(text: str, name: str) -> None:
-    from sqlshell.sql.effects import effects
-
-    writing = next((found for found in effects(text) if found.writes), None)
-    if writing is not None:
-        raise UsageError(f"\\{name} would run it, and {writing.name} may write")

@@ -60,11 +60,12 @@ class Policy(Struct, frozen=True):
         if self.read_only:
             writing = next((item for item in found if item.writes), None)
             if writing is not None:
+                what = f"{writing.name} may write" + (f" ({writing.because})" if writing.because else "")
                 if self.read_only_by:
-                    reason = f"{writing.name} may write, and {self.read_only_by} allows only statements that read"
+                    reason = f"{what}, and {self.read_only_by} allows only statements that read"
                     raise UsageError(reason, f"start without {self.read_only_by} to run it")
                 raise UsageError(
-                    f"{writing.name} may write, and {self._where} is read only",
+                    f"{what}, and {self._where} is read only",
                     "connect to a profile that is not read only",
                 )
         if not self.confirm or self.yes:

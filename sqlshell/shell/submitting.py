@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sqlshell.bugs import bug_of
 from sqlshell.client.watch import Submission, Takes
-from sqlshell.errors import ShellError, StatementError, Unreadable, Where
+from sqlshell.errors import ShellError, StatementError, Unreadable, UsageError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.shell.port import Consumer
 from sqlshell.shell.transfers import reads_stdin
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Asked(Struct, frozen=True):
     """A statement, and what becomes of its result: `consumer` takes it in the place of whoever shows results.
 
-    A `final` text has no variables that would be filled in.
+    A `final` text has no variables that would be filled in. `reader` is the command that runs it only where it reads.
     """
 
     statement: Statement
@@ -34,6 +34,7 @@ class Asked(Struct, frozen=True):
     output: str = ""
     background: bool = False
     final: bool = False
+    reader: str = ""
 
 
 async def submit(shell: Shell, asked: Asked) -> None:
@@ -52,7 +53,7 @@ async def submit(shell: Shell, asked: Asked) -> None:
             )
         for number, part in enumerate(parts, 1):
             shell.buffer.last = replace(part, own=own and given.own)
-            await _one(shell, asked if number == len(parts) else Asked(part))
+            await _one(shell, asked if number == len(parts) else Asked(part, reader=asked.reader))
         return
     shell.buffer.last = given
     await _one(shell, asked)
@@ -79,6 +80,8 @@ async def _one(shell: Shell, asked: Asked) -> None:
     if shell.session.embedded and shell.session.interactive and shown and not asked.background:
         limit = options.rowlimit or None
     shell.buffer.last_local = False
+    if asked.reader:
+        _refuse_writing(sql, asked.reader)
     if shell.ahead is not None and not shell.ahead.done:
         await _run(shell, shell.ahead.next(), asked, shell.ahead.taken)
         return
@@ -95,6 +98,14 @@ async def _one(shell: Shell, asked: Asked) -> None:
     else:
         await _run(shell, submission, asked)
     shell.attachments.sent(files)
+
+
+def _refuse_writing(sql: str, command: str) -> None:
+    from sqlshell.sql.effects import effects
+
+    writing = next((found for found in effects(sql) if found.writes), None)
+    if writing is not None:
+        raise UsageError(f"\\{command} would run it, and {writing.name} may write")
 
 
 async def _run(shell: Shell, submission: Submission, asked: Asked, sent: Takes | None = None) -> None:

@@ -11,11 +11,12 @@ from typing import Final
 
 from msgspec import Struct
 
+from sqlshell.sql.judge import in_transaction, readings, settles, stains, uncertain
 from sqlshell.sql.kinds import reads, verb_of
-from sqlshell.sql.tokens import Token, tokens
+from sqlshell.sql.tokens import Token
 from sqlshell.sql.words import DROP_OBJECTS, LOCAL_STATEMENTS, STATEMENTS
 
-_SESSION: Final = frozenset({"USE", "RESET", "COMMIT", "ROLLBACK", "END", "ABORT", "START"})
+_SESSION: Final = frozenset({"USE", "RESET", "BEGIN", "COMMIT", "ROLLBACK", "END", "ABORT", "START"})
 """Verbs that change the session alone; some have other forms, which are looked at below."""
 
 _FILLERS: Final = frozenset(
@@ -38,6 +39,8 @@ _FORMS: Final = frozenset(
         *(f"{verb} {kind}" for verb in ("ALTER", "CREATE", "CREATE OR REPLACE", "DROP") for kind in _KINDS),
     }
 )
+_INNER: Final = frozenset({"COPY", "DELETE", "INSERT", "MERGE", "TRUNCATE", "UPDATE", "DROP", "CREATE", "ALTER"})
+_EXPLAINED: Final = _VERBS | {"SELECT", "FROM", "VALUES", "WITH", "TABLE", "SHOW", "MERGE", "REPLACE", "INSERT"}
 
 
 def means(pattern: str) -> bool:
@@ -59,6 +62,8 @@ class Effects(Struct, frozen=True):
 
     writes: bool
     names: tuple[str, ...]
+    because: str = ""
+    """What in it may write, where its name does not tell."""
 
     @property
     def name(self) -> str:
@@ -71,8 +76,17 @@ class Effects(Struct, frozen=True):
 
 
 def effects(sql: str) -> list[Effects]:
-    """Of each statement in a text: one, as a rule; those of an application, and those joined by `;`, apart."""
-    return [_effects(part) for part in _parts(list(tokens(sql)))]
+    """Of each statement in a text: one, as a rule; those of an application, and those joined by `;`, apart.
+
+    Where engines read the text differently they are those of every reading.
+    """
+    found: list[Effects] = []
+    read = readings(sql)
+    for given in read:
+        found += [item for part in _parts(given) if (item := _effects(part)) not in found]
+    if found and (reason := uncertain(sql, read[0])):
+        found[0] = Effects(True, found[0].names, reason)
+    return found
 
 
 def _parts(given: Sequence[Token]) -> Iterator[list[Token]]:
@@ -100,30 +114,35 @@ def _unwrapped(part: list[Token]) -> Iterator[list[Token]]:
         yield part
 
 
-def _effects(part: list[Token]) -> Effects:
-    while part and part[0].text == "(" and part[0].kind == "sign":
-        part = part[1:]
+def _effects(part: Sequence[Token]) -> Effects:
+    start = next((at for at, token in enumerate(part) if token.text != "(" or token.kind != "sign"), len(part))
+    part = part[start:]
+    if part and part[0].word == "EXPLAIN":
+        rest, analyzes = _explained(part)
+        if not analyzes:
+            stain = next((item for item in stains(rest) if item.startswith("the function") or item == "nextval"), "")
+            return Effects(bool(stain), ("EXPLAIN",), stain)
+        # The statement runs: what asks about it asks about this.
+        names = _plain_effects(rest).names if rest else ()
+        return Effects(True, (*names, "EXPLAIN", "EXPLAIN ANALYZE"))
+    return _plain_effects(part)
+
+
+def _plain_effects(part: Sequence[Token]) -> Effects:
     said = [token.word for token in part]
     first = said[0] if said else ""
-    if first == "EXPLAIN":
-        rest = _explained(part)
-        if not {"ANALYZE", "ANALYSE"} & {token.word for token in part[: len(part) - len(rest)]}:
-            return Effects(False, ("EXPLAIN",))
-        # The statement runs: what asks about it asks about this.
-        return Effects(True, (*(_effects(rest).names if rest else ()), "EXPLAIN", "EXPLAIN ANALYZE"))
     verb = verb_of(part)
-    if first in _SESSION and _session_alone(said):
+    if first in _SESSION and _session_alone(said, part):
         return Effects(False, (first,))
-    if first == "BEGIN" and (len(said) == 1 or said[1] in {"TRANSACTION", "WORK", "DEFERRED", "IMMEDIATE"}):
-        return Effects(False, ("BEGIN",))
-    if first == "SET" and len(said) > 1 and said[1] != "DEFAULT":
+    if first == "SET" and len(said) > 1 and said[1] != "DEFAULT" and settles(said, part):
         return Effects(False, ("SET",))
+    inside = _inside(part)
     if verb in {"DELETE", "UPDATE"}:
         whole = "WHERE" not in _outside(part)
-        return Effects(True, (verb, f"{verb} WITHOUT WHERE") if whole else (verb,))
+        return Effects(True, (*inside, verb, f"{verb} WITHOUT WHERE") if whole else (*inside, verb))
     if verb == "COPY":
         out = "TO" in _outside(part)
-        return Effects(True, ("COPY", "COPY TO" if out else "COPY FROM"))
+        return Effects(True, (*inside, "COPY", "COPY TO" if out else "COPY FROM"))
     if first == "CREATE" and said[1:3] == ["OR", "REPLACE"]:
         # What stood under that name is gone, as after DROP.
         verbs = ("DROP", "CREATE", "CREATE OR REPLACE")
@@ -134,43 +153,76 @@ def _effects(part: list[Token]) -> Effects:
         return Effects(True, _named(first, said[1:]))
     if reads(part):
         return Effects(False, (verb or first,))
+    because = next(stains(part), "")
     if verb == "SELECT" and "INTO" in _outside(part):
-        return Effects(True, ("SELECT", "SELECT INTO"))
-    return Effects(True, (verb or first or "UNKNOWN", *_inside(part)))
+        return Effects(True, (*inside, "SELECT", "SELECT INTO"))
+    return Effects(True, (verb or first or "UNKNOWN", *inside), because)
 
 
-def _explained(part: list[Token]) -> list[Token]:
-    """What an EXPLAIN is of, without its options."""
+def _explained(part: Sequence[Token]) -> tuple[Sequence[Token], bool]:
+    """What an EXPLAIN is of, without its options, and whether these have it run."""
     depth = 0
+    analyzes = False
     for number, token in enumerate(part[1:], 1):
         if token.kind == "sign" and token.text in "()":
-            depth += 1 if token.text == "(" else -1
-        elif not depth and token.word not in {"ANALYZE", "ANALYSE", "VERBOSE"}:
-            return part[number:]
-    return []
+            depth = max(0, depth + (1 if token.text == "(" else -1))
+            if depth and _starts(part, number + 1):
+                return part[number + 1 :], analyzes
+        elif not depth and _starts(part, number):
+            return part[number:], analyzes
+        elif token.word in {"ANALYZE", "ANALYSE"}:
+            analyzes = True
+    # What it is of is not known: its options may have anything run.
+    return part[len(part) :], analyzes or len(part) > 1
+
+
+def _starts(part: Sequence[Token], number: int) -> bool:
+    word = part[number].word if number < len(part) else ""
+    return word in _EXPLAINED and word not in {"ANALYZE", "EXPLAIN"}
 
 
 def _inside(part: Sequence[Token]) -> tuple[str, ...]:
-    """What the common table expressions of a query write."""
-    found: list[str] = []
-    for number, token in enumerate(part[1:], 1):
-        if token.word in {"INSERT", "UPDATE", "DELETE", "MERGE"} and part[number - 1].text == "(":
-            depth, end = 0, number
-            while end < len(part) and depth >= 0:
-                text = part[end].text if part[end].kind == "sign" else ""
-                depth += 1 if text == "(" else -1 if text == ")" else 0
-                end += 1
-            inner = part[number : end - 1 if depth < 0 else end]
-            found.append(token.word)
-            if token.word in {"UPDATE", "DELETE"} and "WHERE" not in _outside(inner):
-                found.append(f"{token.word} WITHOUT WHERE")
+    """What the common table expressions of a query write, and statements in other parentheses."""
+    found: dict[str, None] = {}
+    opened: list[tuple[str, list[str]]] = []
+    for number, token in enumerate(part):
+        if token.kind == "sign" and token.text == "(":
+            word = part[number + 1].word if number + 1 < len(part) else ""
+            opened.append((word if number and word in _INNER else "", []))
+        elif token.kind == "sign" and token.text == ")" and opened:
+            found |= dict.fromkeys(_inner(*opened.pop()))
+        elif opened and token.word:
+            opened[-1][1].append(token.word)
+    for verb, words in opened:
+        found |= dict.fromkeys(_inner(verb, words))
     return tuple(found)
 
 
-def _session_alone(said: Sequence[str]) -> bool:
-    if said[0] == "START":
-        return len(said) > 1 and said[1] == "TRANSACTION"
-    return True
+def _inner(verb: str, words: Sequence[str]) -> tuple[str, ...]:
+    """The names of the statement in a parenthesis, of the words that stand in it and in no further one."""
+    match verb:
+        case "UPDATE" | "DELETE":
+            return (verb,) if "WHERE" in words else (verb, f"{verb} WITHOUT WHERE")
+        case "TRUNCATE":
+            return "DELETE", "DELETE WITHOUT WHERE", *_named(verb, words[1:])
+        case "COPY":
+            return verb, "COPY TO" if "TO" in words else "COPY FROM"
+        case "INSERT" | "MERGE":
+            return (verb,)
+        case "":
+            return ()
+    return _named(verb, words[1:])
+
+
+def _session_alone(said: Sequence[str], part: Sequence[Token]) -> bool:
+    match said[0]:
+        case "USE":
+            return all(token.kind != "sign" or token.text in ".:-" for token in part)
+        case "RESET":
+            return settles(said, part)
+        case "START":
+            return said[1:2] == ["TRANSACTION"] and in_transaction(said)
+    return in_transaction(said)
 
 
 def _outside(part: Sequence[Token]) -> list[str]:

@@ -1,4 +1,7 @@
-"""A statement as its tokens that count: words, strings, quoted names and single signs, without blanks and comments."""
+"""A statement as its tokens that count: words, strings, quoted names and single signs, without blanks and comments.
+
+By the scanner's lexical rules, but that DuckDB's blanks are blanks: what runs is what DuckDB reads.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from sqlshell.sql.blanks import FOREIGN
 from sqlshell.sql.patterns import IN_TAG, IN_WORD, LETTER
 
 Kind = Literal["word", "string", "name", "number", "sign"]
@@ -44,30 +48,49 @@ class Token(Struct, frozen=True):
         return self.text
 
 
-_TAG: Final = rf"\$(?:{LETTER}{IN_TAG}*+)?\$"
-_TOKEN: Final = (
-    r"(?P<blank>[ \t\n\r\f\v]++|--[^\r\n]*+)"
-    r"|(?P<comment>/\*)"
-    r"|(?P<escape>[eE]'(?:[^'\\]++|\\.|'')*+(?:'|\\?\Z))"
+_LETTER: Final = f"{LETTER[:-1]}{FOREIGN}]"
+_IN_WORD: Final = f"{IN_WORD[:-1]}{FOREIGN}]"
+_TAG: Final = rf"\$(?:{_LETTER}{IN_TAG[:-1]}{FOREIGN}]*+)?\$"
+_STRING: Final = (
     r"|(?P<string>'[^']*+(?:''[^']*+)*+(?:'|\Z))"
     r"""|(?P<name>"[^"]*+(?:""[^"]*+)*+(?:"|\Z)|`[^`]*+(?:``[^`]*+)*+(?:`|\Z))"""
-    rf"|(?P<tag>{_TAG})"
-    r"|(?P<number>[0-9][0-9_]*+(?:\.[0-9_]*+)?(?:[eE][+-]?[0-9]++)?)"
-    rf"|(?P<word>{LETTER}{IN_WORD}*+)"
-    r"|(?P<sign>.)"
 )
+_ESCAPED: Final = (
+    r"|(?P<string>'(?:[^'\\]++|\\.|'')*+(?:'|\\?\Z))"
+    r"""|(?P<name>"(?:[^"\\]++|\\.|"")*+(?:"|\\?\Z)|`[^`]*+(?:``[^`]*+)*+(?:`|\Z))"""
+)
+"""As engines read them in which a backslash hides a quote."""
+
+
+def _token(strings: str) -> str:
+    return (
+        rf"(?P<blank>[ \t\n\r\f\v{FOREIGN}]++|--[^\r\n]*+)"
+        r"|(?P<comment>/\*)"
+        r"|(?P<escape>[eE]'(?:[^'\\]++|\\.|'')*+(?:'|\\?\Z))"
+        rf"{strings}"
+        rf"|(?P<tag>{_TAG})"
+        r"|(?P<number>[0-9][0-9_]*+(?:\.[0-9_]*+)?(?:[eE][+-]?[0-9]++)?)"
+        rf"|(?P<word>{_LETTER}{_IN_WORD}*+)"
+        r"|(?P<sign>.)"
+    )
+
+
 _MARK: Final = re.compile(r"/\*|\*/")
 
 
 @functools.cache
-def _compiled() -> re.Pattern[str]:
+def _compiled(backslash: bool) -> re.Pattern[str]:
     """Made when it is first needed: many a shell only sends what it is given."""
-    return re.compile(_TOKEN, re.DOTALL)
+    return re.compile(_token(_ESCAPED if backslash else _STRING), re.DOTALL)
 
 
-def tokens(sql: str) -> Iterator[Token]:
-    """The tokens in order, by the scanner's lexical rules. Raises nothing, whatever the text."""
-    position, match = 0, _compiled().match
+def tokens(sql: str, *, backslash: bool = False, nested: bool = True) -> Iterator[Token]:
+    """The tokens in order. Raises nothing, whatever the text.
+
+    With `backslash` it hides a quote in any string, without `nested` the first `*/` ends a comment: some engines read
+    so.
+    """
+    position, match = 0, _compiled(backslash).match
     while position < len(sql):
         found = match(sql, position)
         assert found is not None
@@ -78,7 +101,7 @@ def tokens(sql: str) -> Iterator[Token]:
             case "blank":
                 continue
             case "comment":
-                position = _comment_end(sql, position)
+                position = _comment_end(sql, position) if nested else _first_end(sql, position)
             case "tag":
                 closing = sql.find(found.group(), position)
                 position = len(sql) if closing < 0 else closing + len(found.group())
@@ -89,6 +112,11 @@ def tokens(sql: str) -> Iterator[Token]:
                 yield Token(kind, found.group(), start, position)
             case _:
                 yield Token("sign", found.group(), start, position)
+
+
+def _first_end(sql: str, position: int) -> int:
+    found = sql.find("*/", position)
+    return found + 2 if found >= 0 else len(sql)
 
 
 def _comment_end(sql: str, position: int) -> int:

@@ -93,3 +93,8 @@ def test_the_person_decides(confirm: tuple[str, ...], answer: str, sent: bool) -
             asyncio.run(policy.check("drop table t", ask))
     assert "DROP TABLE" in asked[0]
     assert "production" in asked[0]
+
+
+def test_a_refusal_says_what_in_a_query_may_write() -> None:
+    with pytest.raises(UsageError, match=r"SELECT may write \(the function my_function\)"):
+        asyncio.run(Policy(read_only=True).check("select my_function(1)", None))

@@ -1,0 +1,24 @@
+"""Which characters stand between words, beyond ASCII's: an engine may take them for blanks, another for letters."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final
+
+ASCII: Final = " \t\n\r\f\v"
+FOREIGN: Final = "\xa0\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff"
+"""What DuckDB takes for a blank besides, as the inside of a regular expression's class."""
+
+_FOREIGN: Final = frozenset("\xa0\u202f\u205f\u2060\u3000\ufeff") | {chr(code) for code in range(0x2000, 0x200C)}
+BLANKS: Final = frozenset(ASCII) | _FOREIGN
+
+
+def strange(text: str) -> frozenset[str]:
+    """The characters of a text of which nobody can say what an engine takes them for: controls, unseen characters,
+    blanks that DuckDB does not know, and what Unicode has not assigned."""
+    return frozenset(char for char in set(text) - BLANKS if unicodedata.category(char)[0] in "CZ")
+
+
+def foreign(text: str) -> bool:
+    """Whether a text has blanks that are none in ASCII."""
+    return not text.isascii() and not _FOREIGN.isdisjoint(text)

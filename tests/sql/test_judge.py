@@ -1,0 +1,159 @@
+"""What DuckDB reads, the judge of statements reads: blanks, functions, and texts that are meant to take long."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from sqlshell.sql import functions
+from sqlshell.sql.blanks import BLANKS
+from sqlshell.sql.effects import effects
+from sqlshell.sql.kinds import reads_only
+from sqlshell.sql.lexer import SqlshellLexer
+from sqlshell.sql.scripts import complete, split
+from sqlshell.sql.secrets import redacted
+from sqlshell.sql.tokens import tokens
+
+READING = {"uuid", "uuidv4", "uuidv7", "random", "gen_random_uuid", "error", "sleep_ms", "stats", "vector_type"}
+"""What DuckDB marks as having effects, which change nothing that lasts."""
+
+
+def test_blanks_are_those_of_duckdb() -> None:
+    """Each character of the plane between two words that are one word where it is a letter."""
+    with duckdb.connect() as engine:
+        found = set()
+        for number in [*range(1, 0xD800), *range(0xE000, 0x10000)]:
+            char = chr(number)
+            # The tokenizer is asked about many at once: a blank ends the word before it.
+            if not char.isalnum():
+                found.add(char)
+        blanks = {char for char in found if _is_blank(engine, char)}
+    assert blanks == BLANKS
+
+
+def _is_blank(engine: duckdb.DuckDBPyConnection, char: str) -> bool:
+    """Whether `selectCHAR1` is a query; a sign of an operator is none, for it stands at no start either."""
+    if char in "+-.@~!":
+        return False
+    try:
+        return bool(engine.execute(f"{char}select{char}4711{char}").fetchall() == [(4711,)])
+    except duckdb.Error:
+        return False
+
+
+def test_no_function_that_writes_is_known_to_read() -> None:
+    with duckdb.connect() as engine:
+        effects_of = {
+            str(row[0])
+            for row in engine.execute("select function_name from duckdb_functions() where has_side_effects").fetchall()
+        }
+        every = {
+            str(row[0]).lower() for row in engine.execute("select function_name from duckdb_functions()").fetchall()
+        }
+    told = {name for name in effects_of if functions.known(name) and not name.startswith("current_")}
+    assert told <= READING | {"currval"}
+    # What a later version brings is not known, until somebody has looked at it.
+    unknown = {name for name in every if name.isidentifier() and not functions.known(name)}
+    assert {"nextval", "setval", "checkpoint", "force_checkpoint", "query", "write_log"} <= unknown
+    pattern = re.compile(
+        r"(?<!off)set|write|create|drop|copy_d|execut|(?<!conf_)load|enable|disable|truncate|regist|destroy|import|export"
+    )
+    assert {name for name in functions.KNOWN & every if pattern.search(name)} <= {
+        "current_setting", "duckdb_settings", "duckdb_profiling_settings", "create_sort_key", "json_set", "set_bit",
+        "st_setcrs",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("blank", sorted(BLANKS))
+def test_a_blank_hides_no_statement(blank: str) -> None:
+    for sql in (f"delete{blank}from{blank}t", f"with x as ({blank}copy{blank}(select 1) to 'f') select 1"):
+        assert any(item.writes for item in effects(sql))
+        assert not reads_only(sql)
+    assert not effects(f"select{blank}1")[0].writes
+    assert reads_only(f"with x as ({blank}select 1) select * from x")
+
+
+@pytest.mark.parametrize(
+    "char", ["\0", "\x1c", "\x7f", "\x85", "\u1680", "\u180e", "\u200d", "\u2028", "\u2029", "\U000e0020"]
+)
+def test_what_nobody_knows_writes(char: str) -> None:
+    for sql in (f"select{char} 1", f"select 1 {char}", f"select a{char}b from t", f"-- a{char}delete from t\nselect 1"):
+        assert any(item.writes for item in effects(sql)), repr(sql)
+        assert not reads_only(sql)
+    assert not effects(f"select '{char}', \"{char}\"")[0].writes
+
+
+MANY = 8_000
+CPU_SECONDS = 5.0
+HOSTILE = (
+    "(" * MANY,
+    ")" * MANY,
+    "'" * (MANY + 1),
+    '"' * (MANY + 1),
+    "`" * (MANY + 1),
+    "\\'" * MANY,
+    "e'" * MANY,
+    "$a$ $b " * MANY,
+    "$" * MANY,
+    "[" * MANY,
+    " " * MANY,
+    "\n" * MANY,
+    "\u200b" * MANY,
+    "/**/" * MANY + "delete",
+    "explain" + "/**/" * MANY + "analyze delete from t",
+    "/* " * MANY,
+    "/*/" * MANY,
+    "*/" * MANY,
+    "--\n" * MANY,
+    "-" * MANY,
+    "with x as (" * MANY,
+    "explain analyze " * MANY,
+    "(copy " * MANY,
+    "f(a," * MANY,
+    "select " + ", f(a)" * MANY,
+    "password = " * MANY,
+    "token " + "'a' " * MANY,
+    "'a' || " * MANY,
+    "://a:" * MANY,
+    "a:" * MANY + "@",
+    "'token" + ":" * MANY,
+    "'password" + "a" * MANY,
+    "'" + "x.token." * MANY,
+    "create secret (" * MANY,
+    "create " * MANY + "secret (",
+    "-- password\n" * MANY,
+    "begin application " * MANY,
+    "case " * MANY,
+    "create function f begin atomic " + "case " * MANY,
+    "select 1 " + "# " * MANY + "\n",
+)
+
+
+@pytest.fixture
+def bounded() -> Iterator[None]:
+    """Ends, with an error, what would take for ever: none of these takes a tenth of this."""
+
+    def enough(number: int, frame: object) -> None:
+        raise AssertionError("this takes more than the length of its text")
+
+    before = signal.signal(signal.SIGVTALRM, enough)
+    signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECONDS)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
+
+
+@pytest.mark.parametrize("sql", HOSTILE, ids=lambda text: repr(text[:20]))
+@pytest.mark.usefixtures("bounded")
+def test_no_text_takes_for_ever(sql: str) -> None:
+    assert len(effects(sql)) >= 0
+    assert reads_only(sql) in {True, False}
+    assert redacted(sql) is not None
+    assert sum(len(token.text) for token in tokens(sql)) <= len(sql)
+    assert split(sql) is not None
+    assert complete(sql) in {True, False}
+    assert sum(len(text) for _, text in SqlshellLexer().get_tokens(sql[:8_000])) == len(sql[:8_000])
