@@ -10,8 +10,10 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, Metadata, PartitionInfo, StatementResponse
 from sqlshell.service.batches import Batch
 from sqlshell.service.body import BadRequest
+from sqlshell.service.catalog import Caller
 from sqlshell.service.dataplane import DataPlane
 from sqlshell.service.engines.engine import Failure
+from sqlshell.service.handover import Handover, Secret
 from sqlshell.service.pages import Pages
 from sqlshell.service.records import Record
 
@@ -25,21 +27,22 @@ EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions"}
 class Answers:
     """Makes responses of records."""
 
-    def __init__(self, pages: Pages, plane: DataPlane) -> None:
+    def __init__(self, pages: Pages, plane: DataPlane, handover: Handover) -> None:
         self._pages = pages
         self._plane = plane
+        self._handover = handover
 
     async def one(
-        self, record: Record, partition: int, timezone: str, request: Request, *, by_plane: bool = False
+        self, record: Record, partition: int, timezone: str, request: Request, caller: Caller, *, by_plane: bool = False
     ) -> Response:
         """A record: status while it runs, failure, or a result set with one partition.
 
         `by_plane` says that the request came to the data plane. Raises BadRequest for a partition out of range.
         """
-        head = self._head(record, request)
+        head = self._head(record, request, caller)
         if record.running:
             return json_response(msgspec.json.encode(head), 200 if record.feed is not None else 202)
-        body = await self._result(head, record, partition, timezone, request, by_plane=by_plane)
+        body = await self._result(head, record, partition, timezone, request, caller, by_plane=by_plane)
         response = json_response(body or msgspec.json.encode(head))
         if body is not None:
             # Which partition this is, for a client that wants to know that it has the one that it asked for.
@@ -47,7 +50,7 @@ class Answers:
             response.headers["Content-Location"] = f"{path}?partitionID={partition}"
         return response
 
-    async def batch(self, batch: Batch, start: int, timezone: str, request: Request) -> Response:
+    async def batch(self, batch: Batch, start: int, timezone: str, request: Request, caller: Caller) -> Response:
         """The statements of a batch from number `start` on, as far as they are done and fit into one answer: each as
         one() has it with its first partition, but for results that are not small, whose rows are left to look-ups."""
         parts: list[bytes] = []
@@ -56,13 +59,13 @@ class Answers:
         for record in records:
             if (record.running and record.feed is None and not record.started) or size > BATCH_BYTES:
                 break
-            head = self._head(record, request)
+            head = self._head(record, request, caller)
             body = None
             if not record.running:
                 head.elapsed = round(record.seconds, 6)
                 failed = failed or (record.state if sqlstate.failed(record.state) else "")
                 small = record.spool.layout.form == "record"
-                body = await self._result(head, record, 0, timezone, request, rows=small, context=context)
+                body = await self._result(head, record, 0, timezone, request, caller, rows=small, context=context)
             parts.append(body or msgspec.json.encode(head))
             size += len(parts[-1])
             context = record.context
@@ -81,7 +84,7 @@ class Answers:
         listed = b',"statements":[' + b",".join(parts) + b"]}"
         return json_response(msgspec.json.encode(head)[:-1] + listed, 200 if whole else 202)
 
-    def _head(self, record: Record, request: Request) -> StatementResponse:
+    def _head(self, record: Record, request: Request, caller: Caller) -> StatementResponse:
         """A record's answer without a result."""
         head = StatementResponse(
             sql_state=record.state,
@@ -92,7 +95,7 @@ class Answers:
         )
         if record.running and record.feed is not None:
             head.sql_state = sqlstate.DONE
-            asked = self._plane.streaming(record, request)
+            asked = self._plane.streaming(record, request, caller)
             head.metadata = Metadata(encoding="json", columns=[], dataplane_request=asked, context=record.context)
         elif record.running:
             head.message = "the statement is running" if record.started else "the statement waits"
@@ -107,6 +110,7 @@ class Answers:
         partition: int,
         timezone: str,
         request: Request,
+        caller: Caller,
         *,
         by_plane: bool = False,
         rows: bool = True,
@@ -123,31 +127,38 @@ class Answers:
             head.metadata = Metadata(encoding="json", partition_info=[], columns=[], context=echo)
             return None
         counts = record.spool.layout.counts
-        if outcome.secret:
-            counts = [1]
         if partition >= len(counts):
             raise BadRequest(f"partitionID: {partition} is out of range, there are {len(counts)} partitions")
+        secret = None if by_plane else self._secret(record, request, caller)
         metadata = head.metadata = Metadata(
             encoding="json",
-            partition_info=[PartitionInfo(count) for count in counts],
+            partition_info=[PartitionInfo(count) for count in ([1] if secret else counts)],
             columns=outcome.columns or [],
             context=echo,
         )
-        if outcome.columns and not outcome.secret and not by_plane and self._plane.wants(record):
-            metadata.dataplane_request = self._plane.result_set(record, request)
+        if secret is not None:
+            return (
+                msgspec.json.encode(head)[:-1] + b',"data":' + msgspec.json.encode([[secret.name, secret.value]]) + b"}"
+            )
+        if outcome.columns and not by_plane and self._plane.wants(record):
+            metadata.dataplane_request = self._plane.result_set(record, request, caller)
             return None
         if not rows:
             return None
-        if outcome.secret:
-            # Shown once: the record forgets it with this answer.
-            text = msgspec.json.encode([outcome.secret_name, outcome.secret])
-            record.outcome = None
-        else:
-            try:
-                text = await self._pages.partition(record, partition, record.zone(timezone))
-            except (OSError, Failure) as error:
-                raise BadRequest(f"the result cannot be read: {error}", 500) from error
+        try:
+            text = await self._pages.partition(record, partition, record.zone(timezone))
+        except OSError as error:
+            # Its own text would tell where the service keeps results.
+            raise BadRequest(f"the result cannot be read: {error.strerror or 'error'}", 500) from error
+        except Failure as error:
+            raise BadRequest(f"the result cannot be read: {error}", 500) from error
         return msgspec.json.encode(head)[:-1] + b',"data":[' + text + b"]}"
+
+    def _secret(self, record: Record, request: Request, caller: Caller) -> Secret | None:
+        """What the statement's own token has not seen yet; a HEAD request would throw it away."""
+        if caller.token_id != record.owner or request.method == "HEAD":
+            return None
+        return self._handover.take(caller.token_id, record.statement_id)
 
 
 def several(records: list[Record]) -> Response:

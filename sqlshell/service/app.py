@@ -21,7 +21,7 @@ from sqlshell import __version__
 from sqlshell.interface.models import Version
 from sqlshell.service import resources
 from sqlshell.service.answers import Answers, json_response, message, several
-from sqlshell.service.auth import BearerAuth
+from sqlshell.service.auth import BearerAuth, bearer
 from sqlshell.service.body import BadRequest, Form, Limits, check_timezone, kind_of, read_form, read_json, read_request
 from sqlshell.service.catalog import ROLES, Caller
 from sqlshell.service.dataplane import PREFIX, DataPlane, stream
@@ -44,8 +44,9 @@ FORM = "multipart/form-data"
 
 def make_app(statements: Statements, token: str, options: Options, hosts: Collection[str] = ()) -> ASGIApp:
     """The application. `token` is the operator's; where `hosts` are given, requests for others are refused."""
-    plane = DataPlane(options.data_plane, options.public_url)
-    answers = Answers(Pages(statements.organizations), plane)
+    catalog = statements.organizations.catalog
+    plane = DataPlane(catalog, options.data_plane, options.public_url)
+    answers = Answers(Pages(statements.organizations), plane, statements.endings.handover)
     api = Endpoints(statements, answers, plane, options)
     routes = [
         Route("/v2/statements", api.submit, methods=["POST"]),
@@ -74,7 +75,6 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
             Exception: _broken,
         },
     )
-    catalog = statements.organizations.catalog
     app = BearerAuth(app, catalog, token, anonymous=options.legacy and options.legacy_anonymous)
     return Guard(app, hosts) if hosts else app
 
@@ -112,43 +112,47 @@ class Endpoints:
                 form.close()
                 raise
         timezone = (asked.parameters.timezone if asked.parameters else None) or ""
+        caller = caller_of(request)
         try:
             if asked.statements is not None:
-                batch = await self._statements.submit_batch(asked, caller_of(request), form)
+                batch = await self._statements.submit_batch(asked, caller, form)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(BATCH_SECONDS):
                         await batch.over.wait()
-                return await self._answers.batch(batch, 0, timezone, request)
-            records = await self._statements.submit(asked, caller_of(request), form)
+                return await self._answers.batch(batch, 0, timezone, request, caller)
+            records = await self._statements.submit(asked, caller, form)
         except Failure as failure:
             raise BadRequest(failure.message, 500) from failure
         await settle(records[-1], GRACE_SECONDS)
-        return await self._answers.one(records[0], 0, timezone, request) if len(records) == 1 else several(records)
+        if len(records) > 1:
+            return several(records)
+        return await self._answers.one(records[0], 0, timezone, request, caller)
 
     async def look_up(self, request: Request) -> Response:
         """GET /v2/statements/{statementID}."""
         statement_id, partition, timezone = _asked(request)
-        record = self._statements.find(statement_id, caller_of(request))
+        caller = caller_of(request)
+        record = self._statements.find(statement_id, caller)
         if record is None:
             raise BadRequest(f"there is no statement {statement_id}", 404)
         start = request.query_params.get("batch", "")
-        batch = self._statements.batches.find(statement_id) if start else None
+        batch = self._statements.find_batch(statement_id, caller) if start else None
         if batch is not None:
             if not (start.isascii() and start.isdecimal() and int(start[:10]) <= len(batch.records)):
                 raise BadRequest(f"batch: {start[:100]!r} is not the number of a statement in the batch")
-            return await self._answers.batch(batch, int(start), timezone, request)
-        return await self._answers.one(record, partition, timezone, request)
+            return await self._answers.batch(batch, int(start), timezone, request, caller)
+        return await self._answers.one(record, partition, timezone, request, caller)
 
     async def read_by_plane(self, request: Request) -> Response:
         """A partition by the data plane, whose token is the statement's own."""
         statement_id, partition, timezone = _asked(request)
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not self._plane.good(token.strip(), statement_id):
+        caller = self._plane.caller(bearer(request.headers.getlist("authorization")), statement_id)
+        if caller is None:
             return message("the token is not this statement's", 401, {"WWW-Authenticate": "Bearer"})
-        record = self._statements.ledger.find(statement_id)
+        record = self._statements.find(statement_id, caller)
         if record is None:
             raise BadRequest(f"there is no statement {statement_id}", 404)
-        return await self._answers.one(record, partition, timezone, request, by_plane=True)
+        return await self._answers.one(record, partition, timezone, request, caller, by_plane=True)
 
     async def stream(self, socket: WebSocket) -> None:
         await stream(socket, self._statements, self._plane)

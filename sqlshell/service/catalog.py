@@ -21,6 +21,8 @@ from sqlshell.service.storage import Storage
 ORGANIZATION_ID = "00000000-0000-4000-8000-00000000c0de"
 ORGANIZATION = "local"
 ROLES: Mapping[str, Rights] = {"owner": Rights.OBJECTS, "writer": Rights.DATA, "reader": Rights.READ}
+OPERATOR, ANONYMOUS = "operator", "anonymous"
+"""The ids of those who have no token in the catalog: the operator, and strangers at the legacy endpoints."""
 
 DUPLICATES = {
     "database": sqlstate.DUPLICATE_DATABASE,
@@ -60,6 +62,14 @@ class Caller(Struct, frozen=True):
     def may_see(self, organization: str) -> bool:
         return self.organization in {"", organization}
 
+    def may_read(self, organization: str, owner: str) -> bool:
+        """Whether a statement that the token `owner` ran in an organization, and its result, are for this caller.
+
+        `organization` is "" for a statement that belongs to none: only who may see all organizations reads it.
+        """
+        may_all = any(ROLES[role] >= Rights.OBJECTS for role in self.roles)
+        return self.may_see(organization) and (may_all or owner == self.token_id)
+
 
 class Object(Struct, frozen=True):
     """A store, pool, database, stream or resource; `detail` is what its kind needs."""
@@ -75,6 +85,8 @@ class Catalog:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self.dropped: set[str] = set()
+        """The ids of tokens that were dropped since the start: what they began is ended, what they read is cut off."""
         if not self.organizations():
             self._storage.write(
                 "INSERT OR IGNORE INTO organizations VALUES (?, ?, ?)", (ORGANIZATION_ID, ORGANIZATION, time.time())
@@ -106,7 +118,8 @@ class Catalog:
         return made
 
     def drop_organization(self, organization: str) -> None:
-        for table in ("objects", "tokens", "statements"):
+        self._drop_tokens("organization = ?", organization)
+        for table in ("objects", "statements"):
             self._storage.write(f"DELETE FROM {table} WHERE organization = ?", (organization,))
         self._storage.write("DELETE FROM organizations WHERE id = ?", (organization,))
 
@@ -157,6 +170,8 @@ class Catalog:
         for role in roles:
             if role not in ROLES:
                 raise missing("role", role)
+        if name.lower() in {OPERATOR, ANONYMOUS}:
+            raise Failure(sqlstate.DUPLICATE, f"{name!r} is a reserved name")
         if name and self._storage.read(
             "SELECT 1 FROM tokens WHERE organization = ? AND name = ?", (organization, name)
         ):
@@ -181,7 +196,20 @@ class Catalog:
         return {row[0]: row[1] for row in rows}
 
     def drop_token(self, organization: str, name: str) -> bool:
-        return bool(self._storage.write("DELETE FROM tokens WHERE organization = ? AND name = ?", (organization, name)))
+        return self._drop_tokens("organization = ? AND name = ?", organization, name)
+
+    def _drop_tokens(self, condition: str, *values: str) -> bool:
+        gone = [row[0] for row in self._storage.read(f"SELECT id FROM tokens WHERE {condition}", values)]
+        self._storage.write(f"DELETE FROM tokens WHERE {condition}", values)
+        self.dropped.update(gone)
+        return bool(gone)
+
+    def holder(self, token_id: str) -> Caller | None:
+        """Whom the token with this id stands for, None for one that was dropped."""
+        if token_id in {OPERATOR, ANONYMOUS}:
+            return Caller(token_id)
+        found = self._storage.read("SELECT organization, roles FROM tokens WHERE id = ?", (token_id,))
+        return Caller(token_id, found[0][0], tuple(found[0][1].split(","))) if found else None
 
     def caller(self, token: str) -> Caller | None:
         """Whom a token stands for. It is looked for by its hash, so that time tells nothing of tokens that exist."""

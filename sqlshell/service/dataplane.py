@@ -16,6 +16,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, DataplaneRequest
+from sqlshell.service.catalog import Caller, Catalog
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.organizations import Organization
 from sqlshell.service.records import Record
@@ -32,9 +33,13 @@ NORMAL, GOING_AWAY, REFUSED, UNAUTHORIZED, INTERNAL = 1000, 1001, 1008, 4401, 10
 
 
 class DataPlane:
-    """Makes and checks the tokens. `mode` is off, large or always; `public_url` is where a proxy has the service."""
+    """Makes and checks the tokens. `mode` is off, large or always; `public_url` is where a proxy has the service.
 
-    def __init__(self, mode: str, public_url: str) -> None:
+    A token is good for one statement, for so long, and as long as the API token to which it was given may read that.
+    """
+
+    def __init__(self, catalog: Catalog, mode: str, public_url: str) -> None:
+        self._catalog = catalog
         self._mode = mode
         self._public_url = public_url.rstrip("/")
         self._key = secrets.token_bytes(32)
@@ -43,22 +48,24 @@ class DataPlane:
         """Whether a finished result is to be read here and not from the control plane."""
         return self._mode == "always" or (self._mode == "large" and record.spool.size >= LARGE)
 
-    def result_set(self, record: Record, request: Request) -> DataplaneRequest:
+    def result_set(self, record: Record, request: Request, caller: Caller) -> DataplaneRequest:
         uri = f"{self._base(request)}{PREFIX}/statements/{record.statement_id}"
-        return DataplaneRequest(self._token(record.statement_id), uri, record.statement_id, None, "result-set")
+        token = self._token(record.statement_id, caller)
+        return DataplaneRequest(token, uri, record.statement_id, None, "result-set")
 
-    def streaming(self, record: Record, request: Request) -> DataplaneRequest:
+    def streaming(self, record: Record, request: Request, caller: Caller) -> DataplaneRequest:
         uri = f"{self._base(request)}{PREFIX}/streams/{record.statement_id}".replace("http", "ws", 1)
         name = record.statement_id
-        return DataplaneRequest(self._token(name), uri, name, name, "streaming")
+        return DataplaneRequest(self._token(name, caller), uri, name, name, "streaming")
 
-    def good(self, token: str, statement_id: str) -> bool:
-        """Whether a token is this statement's and still good."""
-        until, _, _ = token.partition(".")
-        if not (until.isascii() and until.isdecimal()) or int(until) < time.time():
-            return False
-        expected = self._sign(until, statement_id).encode()
-        return hmac.compare_digest(token.encode("utf-8", "surrogatepass"), expected)
+    def caller(self, token: str, statement_id: str) -> Caller | None:
+        """To whom a token was given, where it is this statement's and still good."""
+        until, _, rest = token.partition(".")
+        token_id, _, _ = rest.rpartition(".")
+        expected = self._sign(until, token_id, statement_id).encode("utf-8", "surrogatepass")
+        if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), expected) or int(until) < time.time():
+            return None
+        return self._catalog.holder(token_id)
 
     def _base(self, request: Request) -> str:
         if self._public_url:
@@ -66,11 +73,12 @@ class DataPlane:
         parts = urlsplit(str(request.url))
         return f"{parts.scheme}://{parts.netloc}"
 
-    def _token(self, statement_id: str) -> str:
-        return self._sign(str(int(time.time()) + TOKEN_SECONDS), statement_id)
+    def _token(self, statement_id: str, caller: Caller) -> str:
+        return self._sign(str(int(time.time()) + TOKEN_SECONDS), caller.token_id, statement_id)
 
-    def _sign(self, until: str, statement_id: str) -> str:
-        return f"{until}.{hmac.new(self._key, f'{until}:{statement_id}'.encode(), hashlib.sha256).hexdigest()}"
+    def _sign(self, until: str, token_id: str, statement_id: str) -> str:
+        signed = f"{until}:{token_id}:{statement_id}".encode("utf-8", "surrogatepass")
+        return f"{until}.{token_id}.{hmac.new(self._key, signed, hashlib.sha256).hexdigest()}"
 
 
 async def stream(socket: WebSocket, statements: Statements, plane: DataPlane) -> None:
@@ -85,12 +93,16 @@ async def stream(socket: WebSocket, statements: Statements, plane: DataPlane) ->
         return
     if first["type"] == "websocket.disconnect":
         return
-    session = _authorised(first.get("text") or "", query_id, plane)
-    if session is None:
+    opened = _authorised(first.get("text") or "", query_id, plane)
+    if opened is None:
         await socket.close(UNAUTHORIZED, "the token is not this statement's")
         return
+    caller, session = opened
     session = session or socket.headers.get("ds-session-id", "")
-    record = statements.ledger.find(query_id)
+    if session:
+        # A session id means something beside its token alone.
+        session = f"{caller.token_id} {session}"
+    record = statements.find(query_id, caller)
     found = _find(statements, query_id)
     if record is None or found is None:
         state, said = (
@@ -99,14 +111,19 @@ async def stream(socket: WebSocket, statements: Statements, plane: DataPlane) ->
         await _error(socket, said or "the query has ended", state)
         return
     organization, query = found
-    sending = asyncio.ensure_future(_send(socket, statements, organization, query, session))
-    listening = asyncio.ensure_future(_gone(socket))
-    try:
-        await asyncio.wait({sending, listening}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (sending, listening):
-            task.cancel()
-        await asyncio.gather(sending, listening, return_exceptions=True)
+    with statements.endings.reading(record, caller.token_id) as gone:
+        sending = asyncio.ensure_future(_send(socket, statements, organization, query, session))
+        listening = asyncio.ensure_future(_gone(socket))
+        dropped = asyncio.ensure_future(gone.wait())
+        try:
+            await asyncio.wait({sending, listening, dropped}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, listening, dropped):
+                task.cancel()
+            await asyncio.gather(sending, listening, dropped, return_exceptions=True)
+    if gone.is_set():
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError, OSError):
+            await socket.close(UNAUTHORIZED, "the token was dropped")
 
 
 async def _send(
@@ -151,16 +168,16 @@ async def _error(socket: WebSocket, message: str, code: str) -> None:
         await socket.close(NORMAL)
 
 
-def _authorised(text: str, query_id: str, plane: DataPlane) -> str | None:
-    """The reader's session id, None where its first frame does not open the query."""
+def _authorised(text: str, query_id: str, plane: DataPlane) -> tuple[Caller, str] | None:
+    """Who reads, and the reader's session id; None where its first frame does not open the query."""
     try:
         frame = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(frame, dict) or frame.get("type") != "auth" or not isinstance(frame.get("accessToken"), str):
         return None
-    session = frame.get("sessionId")
-    return (session if isinstance(session, str) else "") if plane.good(frame["accessToken"], query_id) else None
+    caller, session = plane.caller(frame["accessToken"], query_id), frame.get("sessionId")
+    return (caller, session if isinstance(session, str) else "") if caller is not None else None
 
 
 def _find(statements: Statements, query_id: str) -> tuple[Organization, Query] | None:

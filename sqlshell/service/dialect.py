@@ -189,6 +189,13 @@ def takes_long(sql: str) -> bool:
     return len(sql) > _HEAD and _FIRST.match(_plain(sql[:_HEAD])) is not None
 
 
+def is_about_organizations(asked: Own | None) -> bool:
+    """Whether a statement names organizations, makes, drops or lists them, or goes to one."""
+    if isinstance(asked, List):
+        return asked.what == "organizations"
+    return isinstance(asked, Use | Create | Drop | Describe) and asked.kind == "organization"
+
+
 def names_of(text: str) -> Names:
     """The parts of a dotted name."""
     found = re.findall(_NAME, text)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service import queries
 from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
 from sqlshell.service.engines.engine import Connection, Failure, Outcome, Rights
+from sqlshell.service.handover import Handover
 from sqlshell.service.objects import require
 from sqlshell.service.options import Options
 from sqlshell.service.organizations import Organizations
@@ -27,6 +31,8 @@ SWEEP_SIZE = 8 << 20
 UNREAD_SECONDS = 300.0
 """How long an endless SELECT goes on while nobody reads it."""
 
+TOKEN_DROPPED = "the token that sent the statement was dropped, or its organization"
+
 Aside = Terminate | TerminateSession | DescribeQuery | List
 """Statements about statements and sessions: alone in their submission they pass by the queues of session and pool."""
 
@@ -38,6 +44,14 @@ def is_aside(asked: object) -> bool:
     return isinstance(asked, Terminate | TerminateSession | DescribeQuery) or asked in ASIDE_LISTS
 
 
+class _Reader(Struct, eq=False):
+    """One that reads an endless SELECT with a token."""
+
+    record: Record
+    token_id: str
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class Endings:
     """Ends statements. Used from the event loop, but for hold() and release()."""
 
@@ -47,6 +61,9 @@ class Endings:
         self._ledger = ledger
         self._options = options
         self._interrupting = threading.Lock()
+        self.handover = Handover()
+        self._readers: set[_Reader] = set()
+        self._ending: set[asyncio.Task[None]] = set()
 
     def hold(self, record: Record, connection: Connection) -> None:
         """The record's statement runs on this connection from now on."""
@@ -69,6 +86,47 @@ class Endings:
         with self._interrupting:
             record.connection = None
 
+    @contextlib.contextmanager
+    def reading(self, record: Record, token_id: str) -> Iterator[asyncio.Event]:
+        """While a token reads an endless SELECT: an event that says that the token, or the organization, is gone."""
+        reader = _Reader(record, token_id)
+        self._readers.add(reader)
+        try:
+            yield reader.gone
+        finally:
+            self._readers.discard(reader)
+
+    async def end_dropped(self) -> None:
+        """End what dropped tokens began and still read, and what is left of dropped organizations."""
+        catalog = self._organizations.catalog
+        tokens, organizations = catalog.dropped, {key for key, _ in catalog.organizations()}
+
+        def is_gone(record: Record) -> bool:
+            return record.owner in tokens or bool(record.organization and record.organization not in organizations)
+
+        for session in self._sessions.held_by(tokens):
+            session.ended = True
+            self._sessions.forget(session)
+        for token_id in tokens:
+            self.handover.forget(token_id)
+        for reader in list(self._readers):
+            if reader.token_id in tokens or is_gone(reader.record):
+                reader.gone.set()
+        for record in self._ledger.running():
+            if not is_gone(record):
+                continue
+            with self._interrupting:
+                known, record.ending = record.ending, True
+            if record.feed is not None:
+                await self.end_feed(record, sqlstate.CANCELLED, TOKEN_DROPPED)
+            elif not record.started:
+                self.finish(record, sqlstate.CANCELLED, TOKEN_DROPPED)
+            elif not known:
+                task = asyncio.ensure_future(self.until_ended(record))
+                self._ending.add(task)
+                task.add_done_callback(self._ending.discard)
+        self._ledger.keep_only(organizations)
+
     async def about(self, session: Session, record: Record, asked: Aside) -> None:
         """LIST QUERIES and SESSIONS, DESCRIBE QUERY, TERMINATE QUERY and SESSION."""
         organization = session.organization.id
@@ -81,22 +139,33 @@ class Endings:
             record.outcome = Outcome(message=await self._terminate(session, asked.statement_id))
         elif isinstance(asked, DescribeQuery):
             target = self._target(session, asked.statement_id)
+            if not self._may_read(session, target):
+                require(session, Rights.OBJECTS, "DESCRIBE QUERY of another token's statement")
             record.outcome = queries.describe(target, asked.part, record.spool)
         elif asked.what == "sessions":
             running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
             record.outcome = queries.list_sessions(self._sessions.of(organization), running, owners, record.spool)
         else:
+            found = self._ledger.latest(organization, 1001)
+            if not session.caller.organization:
+                found = sorted(found + self._ledger.latest("", 1001), key=lambda item: item.created, reverse=True)
             # It asks what runs beside itself.
-            found = [item for item in self._ledger.latest(organization, 1001) if item is not record]
-            record.outcome = queries.list_all(found, owners, record.spool)
+            found = [item for item in found if item is not record]
+            readable = {item.statement_id for item in found if self._may_read(session, item)}
+            record.outcome = queries.list_all(found, readable, owners, record.spool)
         record.spool.finish()
         self.finish(record, sqlstate.DONE, record.outcome.message, session)
 
     def _target(self, session: Session, statement_id: str) -> Record:
         target = self._ledger.find(statement_id.lower())
-        if target is None or target.organization != session.organization.id:
+        if target is None or not session.caller.may_see(target.organization):
             raise Failure(sqlstate.NO_QUERY, f"there is no query {statement_id!r}")
         return target
+
+    @staticmethod
+    def _may_read(session: Session, record: Record) -> bool:
+        """Whether a session's role lets it see what a statement is: its own token's, or all as owner."""
+        return record.owner == session.caller.token_id or session.rights >= Rights.OBJECTS
 
     async def _terminate(self, session: Session, statement_id: str) -> str:
         """End a statement; what it came to, in words."""

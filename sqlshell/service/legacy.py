@@ -17,6 +17,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Rows, StatementRequest
 from sqlshell.service.answers import message
 from sqlshell.service.body import BadRequest, Form, check_names, check_statement, kind_of
+from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.pages import Pages
@@ -58,7 +59,8 @@ class Legacy:
             form.close()
             raise
         try:
-            records = await self._statements.submit(asked, caller_of(request), form)
+            caller = caller_of(request)
+            records = await self._statements.submit(asked, caller, form)
         except Failure as failure:
             raise BadRequest(failure.message, 500) from failure
         try:
@@ -72,7 +74,7 @@ class Legacy:
             return message(f"{failed.state}: {failed.message}", 400)
         if any(record.feed is not None for record in records):
             return message(f"{sqlstate.UNSUPPORTED}: a SELECT that never ends is read by /v2 alone", 400)
-        return StreamingResponse(self._elements(records), media_type="application/json")
+        return StreamingResponse(self._elements(records, caller), media_type="application/json")
 
     def _read(self, form: Form) -> StatementRequest:
         texts: dict[str, str] = {}
@@ -98,7 +100,7 @@ class Legacy:
         check_names(asked, self._api.limits.name)
         return asked
 
-    async def _elements(self, records: Sequence[Record]) -> AsyncIterator[bytes]:
+    async def _elements(self, records: Sequence[Record], caller: Caller) -> AsyncIterator[bytes]:
         """One element a statement; its rows a partition at a time."""
         for number, record in enumerate(records):
             found = _WORDS.match(record.sql[:1000])
@@ -106,9 +108,9 @@ class Legacy:
             target = (found[2] or "").lower() if found and action in WITH_TARGET else ""
             head: dict[str, str] = {"id": record.statement_id, "action": action, "target": target}
             outcome = record.outcome
-            if outcome is not None and outcome.secret:
-                head["secret"] = outcome.secret
-                record.outcome = outcome = None
+            secret = self._statements.endings.handover.take(caller.token_id, record.statement_id)
+            if secret is not None:
+                head["secret"] = secret.value
             yield (b"," if number else b"[") + json.dumps(head).encode()[:-1] + b', "data": ['
             if outcome is not None and outcome.columns:
                 names = _distinct([column.name or "" for column in outcome.columns])

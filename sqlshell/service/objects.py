@@ -213,7 +213,12 @@ class Objects:
         catalog = session.organization.catalog
         made = catalog.new_token(session.organization.id, roles, asked.names[-1])
         columns = [ColumnInfo(name, "VARCHAR", False) for name in ("name", "token")]
-        return Outcome(columns, message="the token is shown this once", secret=made, secret_name=asked.names[-1])
+        return Outcome(
+            columns,
+            message="the token is shown once, to the token that made it",
+            secret=made,
+            secret_name=asked.names[-1],
+        )
 
     @staticmethod
     def _only_operator(session: Session) -> None:

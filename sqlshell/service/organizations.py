@@ -110,6 +110,11 @@ class Organizations:
         self._open: dict[str, Organization] = {}
         self._lock = threading.Lock()
 
+    @property
+    def alone(self) -> bool:
+        """Whether there can be one organization only."""
+        return self._single is not None
+
     def default(self) -> str:
         return self.catalog.organizations()[0][0]
 
@@ -153,23 +158,22 @@ class Organizations:
 
     def folder(self, organization_id: str) -> Path:
         """The folder of an organization, made when it is missing."""
-        if self._data is None and self._temporary is None:
-            self._temporary = scratch().folder("service")
-        base = self._data or self._temporary
-        assert base is not None
-        folder = base / "organizations" / organization_id
+        folder = self._base() / "organizations" / organization_id
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
 
     def result_file(self, organization_id: str, statement_id: str) -> Path:
-        """Where the result of a statement is kept. The name has no ending that DuckDB reads as a file's kind."""
-        folder = self.folder(organization_id) / "results"
+        """Where the result of a statement is kept. The name has no ending that DuckDB reads as a file's kind.
+
+        One of a statement that belongs to no organization is kept where no engine reaches.
+        """
+        folder = (self.folder(organization_id) if organization_id else self._base()) / "results"
         folder.mkdir(mode=0o700, exist_ok=True)
         return folder / statement_id
 
     def uploads(self) -> Path:
         """Where files of requests are until their statements have run."""
-        folder = self.folder(self.default()).parent.parent / "uploads"
+        folder = self._base() / "uploads"
         folder.mkdir(mode=0o700, exist_ok=True)
         return folder
 
@@ -179,8 +183,8 @@ class Organizations:
             return
         for file in self.uploads().iterdir():
             file.unlink(missing_ok=True)
-        for organization_id, _ in self.catalog.organizations():
-            results = self._data / "organizations" / organization_id / "results"
+        places = {key: self._data / "organizations" / key / "results" for key, _ in self.catalog.organizations()}
+        for organization_id, results in (places | {"": self._data / "results"}).items():
             ids = known(organization_id) if results.is_dir() else set()
             for file in results.iterdir() if results.is_dir() else ():
                 if file.name not in ids:
@@ -196,6 +200,14 @@ class Organizations:
             organization.close()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _base(self) -> Path:
+        """The service's own folder."""
+        if self._data is None and self._temporary is None:
+            self._temporary = scratch().folder("service")
+        base = self._data or self._temporary
+        assert base is not None
+        return base
 
     def _opened(self, organization_id: str) -> Organization:
         def folder() -> Path:

@@ -10,11 +10,20 @@ from sqlshell.service.listings import stamp, table
 from sqlshell.service.records import LISTED, Record
 from sqlshell.service.sessions import Session
 
+HIDDEN = "<insufficient privilege>"
+"""In the place of a statement that is not for who asks."""
 
-def list_all(records: Sequence[Record], owners: Mapping[str, str], sink: Sink) -> Outcome:
-    """The latest statements of an organization, the newest first. `owners` are the names of tokens by their ids."""
+
+def list_all(records: Sequence[Record], readable: Collection[str], owners: Mapping[str, str], sink: Sink) -> Outcome:
+    """The latest statements of an organization, the newest first. `readable` are the ids of those whose SQL is shown,
+    `owners` the names of tokens by their ids."""
     columns = ("id", "state", "sqlState", "statement", "created", "finished", "owner")
-    return table(sink, columns, [(*_row(record), owners.get(record.owner, record.owner)) for record in records])
+    rows = []
+    for record in records:
+        statement_id, state, sql_state, sql, *times = _row(record)
+        shown = sql if statement_id in readable else HIDDEN
+        rows.append((statement_id, state, sql_state, shown, *times, owners.get(record.owner, record.owner)))
+    return table(sink, columns, rows)
 
 
 def list_sessions(

@@ -7,7 +7,7 @@ import contextlib
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -47,7 +47,8 @@ class Record(Struct, eq=False):
     """One statement. `state` is its sqlState: 03000 until it is done.
 
     `feed` is set while an endless SELECT goes on: to its sender it is done, for it has all that it will get by the
-    interface; its state of 03000 ends with the query. `timezone` is what its request asked for, "" where that is not
+    interface; its state of 03000 ends with the query. `organization` is where it ran, "" before that is known and for
+    what belongs to none. `timezone` is what its request asked for, "" where that is not
     known any more; the context has the zone in which it ran.
     """
 
@@ -165,20 +166,20 @@ class Ledger:
         for record, state, message in endings:
             outcome = record.outcome
             kept = None
-            if outcome is not None and not sqlstate.failed(state) and not outcome.secret:
+            if outcome is not None and not sqlstate.failed(state):
                 kept = msgspec.json.encode(_Kept(outcome.columns, list(outcome.zoned), record.spool.layout))
             else:
                 record.spool.drop()
             context = msgspec.json.encode(record.context)
             rest = (context, kept, record.spool.body, record.spool.size)
             if self._fresh.pop(record.statement_id, None) is None:
-                updates.append((state, message, finished, *rest, record.statement_id))
+                updates.append((record.organization, state, message, finished, *rest, record.statement_id))
             else:
                 inserts.append((*_first(record), finished, state, message, *rest))
         if updates:
             self._storage.write_all(
-                "UPDATE statements SET state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "
-                "bytes = ? WHERE id = ?",
+                "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, "
+                "outcome = ?, body = ?, bytes = ? WHERE id = ?",
                 updates,
             )
         if inserts:
@@ -193,6 +194,14 @@ class Ledger:
                 self._keep(record)
         while len(self._recent) > RECENT or (self._recent_size > RECENT_SIZE and len(self._recent) > 1):
             self._let_go(next(iter(self._recent)))
+
+    def move(self, record: Record, organization: str) -> None:
+        """A record that runs belongs to this organization from now on."""
+        self._weigh(record, -1)
+        self._kept_of(record.organization).add(-1, -len(record.sql))
+        record.organization = organization
+        self._kept_of(organization).add(1, len(record.sql))
+        self._weigh(record, 1)
 
     def drop(self, records: Sequence[Record]) -> None:
         """Forget records that did not run and that nobody was told of."""
@@ -229,15 +238,19 @@ class Ledger:
         return list(self._running.values())
 
     def latest(self, organization: str, number: int) -> list[Record]:
-        """The latest records of an organization, the newest first, but for what shells say when they leave. Those that
-        are not held have the first LISTED characters of their text."""
-        self._write_fresh()
+        """The latest records of an organization, "" being those of none, the newest first, but for what shells say when
+        they leave. Those that are not held have the first LISTED characters of their text."""
+        # What runs may be written with the organization in which it was submitted, or not yet.
+        running = [item for item in self.running() if item.organization == organization and not _leaves(item.sql)]
         rows = self._storage.read(
-            f"SELECT {_LISTED} FROM statements WHERE organization = ? "
+            f"SELECT {_LISTED} FROM statements WHERE organization = ? AND finished > 0 "
             "AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' ORDER BY created DESC LIMIT ?",
             (organization, number),
         )
-        return [self._at_hand(row[0]) or self._restored(row) for row in rows]
+        found = {item.statement_id: item for item in running}
+        for row in rows:
+            found.setdefault(row[0], self._at_hand(row[0]) or self._restored(row))
+        return sorted(found.values(), key=lambda item: item.created, reverse=True)[:number]
 
     def sweep(self, retention: float, quota: int, records: int) -> bool:
         """Forget finished records that are older than `retention`, and the oldest of each organization until it is
@@ -285,14 +298,14 @@ class Ledger:
             row[0] for row in self._storage.read("SELECT id FROM statements WHERE organization = ?", (organization,))
         }
 
-    def forget(self, organization: str) -> None:
-        """The organization is gone, and its records with it."""
-        self._kept.pop(organization, None)
-        for held in (self._running, self._recent):
-            for statement_id in [key for key, record in held.items() if record.organization == organization]:
+    def keep_only(self, organizations: Collection[str]) -> None:
+        """Forget the finished records of organizations that are gone, whose rows went with them."""
+        gone = self._kept.keys() - organizations - {""}
+        for organization in gone:
+            del self._kept[organization]
+        if gone:
+            for statement_id in [key for key, record in self._recent.items() if record.organization in gone]:
                 self._let_go(statement_id)
-                if (record := self._running.pop(statement_id, None)) is not None:
-                    self._weigh(record, -1)
 
     def _at_hand(self, statement_id: str) -> Record | None:
         return self._running.get(statement_id) or self._recent.get(statement_id)
@@ -331,6 +344,10 @@ class Ledger:
 
 def _cut(message: str) -> str:
     return message if len(message) <= MESSAGE else f"{message[:MESSAGE]}… ({len(message):,} characters)"
+
+
+def _leaves(sql: str) -> bool:
+    return sql.startswith("TERMINATE SESSION ") and sql.endswith(" WHEN IDLE")
 
 
 def _first(record: Record) -> tuple[str, str, str, str, float]:

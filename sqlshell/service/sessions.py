@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Collection
 
 from msgspec import Struct, field
 
@@ -172,6 +173,10 @@ class Sessions:
         """The sessions of an organization, the oldest first."""
         found = [item for item in self._sessions.values() if item.organization.id == organization_id]
         return sorted(found, key=lambda item: item.created)
+
+    def held_by(self, token_ids: Collection[str]) -> list[Session]:
+        """The sessions of these tokens."""
+        return [item for key, item in list(self._sessions.items()) if key[0] in token_ids]
 
     def using(self, organization_id: str, database: str) -> Session | None:
         """A session that is in a database."""

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,14 +20,17 @@ from sqlshell.service.bounds import TOGETHER, met
 from sqlshell.service.catalog import Caller
 from sqlshell.service.dialect import (
     Application,
+    Drop,
     Own,
     Print,
+    is_about_organizations,
     read,
     takes_long,
 )
 from sqlshell.service.endings import ENDED_EARLY, SESSION_ENDED, Aside, Endings, is_aside
 from sqlshell.service.engines.engine import Failure, Outcome
 from sqlshell.service.execution import Begun, Execution
+from sqlshell.service.handover import Secret
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.reading import Texts
@@ -91,8 +95,8 @@ class Statements:
             self._check_load(caller, texts, 1 if aside is None else 2)
             session, own = await self._session(request, caller)
             self.start()
-            organization = self._organization_of(request, session)
-            records = [self._record(text, organization, caller, session, request) for text in texts]
+            records = [self._record(text, caller, session, request) for text in texts]
+            self._check_token(caller, session if own else None)
             self.ledger.begin(records)
             if commands:
                 self.endings.finish(records[0], sqlstate.SYNTAX, 'syntax error at or near "\\"')
@@ -120,10 +124,10 @@ class Statements:
         if self.draining:
             raise BadRequest("the service is stopping", 503)
         self._check_load(caller, request.statements or (), 1)
-        session, _ = await self._session(request, caller)
+        session, own = await self._session(request, caller)
         self.start()
-        organization = self._organization_of(request, session)
-        records = [self._record(text, organization, caller, session, request) for text in request.statements or ()]
+        records = [self._record(text, caller, session, request) for text in request.statements or ()]
+        self._check_token(caller, session if own else None)
         self.ledger.begin(records)
         batch = Batch(records, request.on_error != "continue", text=sum(map(len, request.statements or ())))
         self.batches.keep(batch)
@@ -134,7 +138,14 @@ class Statements:
     def find(self, statement_id: str, caller: Caller) -> Record | None:
         """The record of a statement that the caller may see."""
         record = self.ledger.find(statement_id)
-        return record if record is not None and caller.may_see(record.organization) else None
+        return record if record is not None and caller.may_read(record.organization, record.owner) else None
+
+    def find_batch(self, statement_id: str, caller: Caller) -> Batch | None:
+        """The batch that a statement is the first of, where the caller may see all of it."""
+        batch = self.batches.find(statement_id)
+        if batch is None or not all(caller.may_read(item.organization, item.owner) for item in batch.records):
+            return None
+        return batch
 
     async def drain(self, grace: float) -> None:
         """Take no more statements, and give those that run `grace` seconds to end."""
@@ -170,12 +181,14 @@ class Statements:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _record(
-        self, sql: str, organization: str, caller: Caller, session: Session, request: StatementRequest
-    ) -> Record:
-        spool = Spool(
-            lambda: self.organizations.result_file(organization, record.statement_id), self._options.partition_rows
-        )
+    def _record(self, sql: str, caller: Caller, session: Session, request: StatementRequest) -> Record:
+        # Where the statement of a caller who may go to another organization runs is known when its turn has come.
+        organization = session.organization.id if self.organizations.alone else caller.organization
+
+        def place() -> Path:
+            return self.organizations.result_file(record.organization, record.statement_id)
+
+        spool = Spool(place, self._options.partition_rows)
         # The zone is told when the statement has run in it.
         context = replace(session.echo(), timezone=None)
         timezone = (request.parameters.timezone if request.parameters else None) or ""
@@ -215,13 +228,22 @@ class Statements:
             if said:
                 raise BadRequest(f"{said}: send more when they have", 429)
 
-    def _organization_of(self, request: StatementRequest, session: Session) -> str:
-        """Where the records of a request belong; for an organization that is wrong, that of the session."""
-        if request.organization and request.organization != session.organization.id:
-            with contextlib.suppress(Failure):
-                wanted = self.organizations.catalog.organization(request.organization)
-                return wanted if session.caller.may_see(wanted) else session.organization.id
-        return session.organization.id
+    def _check_token(self, caller: Caller, own: Session | None) -> None:
+        """Raises BadRequest where a token was dropped since the request began, and closes its `own` session."""
+        if caller.token_id in self.organizations.catalog.dropped:
+            if own is not None:
+                self._sessions.end(own)
+            raise BadRequest("unknown token", 401)
+
+    def _settle_in(self, record: Record, session: Session, asked: Own | None) -> None:
+        """A record belongs to the organization in which it runs, from now on.
+
+        What tells of organizations, or of statements that belong to none, belongs to none.
+        """
+        here = session.organization.id
+        if record.organization != here and not is_aside(asked) and not is_about_organizations(asked):
+            self.ledger.move(record, here)
+            record.context = replace(session.echo(), timezone=None)
 
     @staticmethod
     def _aside(sql: str) -> Any:
@@ -264,6 +286,10 @@ class Statements:
                     pool = session.organization.pool(session.compute_pool)
                     plain = record.running and not record.ending and not pool.size.timeout
                     if plain and await self._texts.is_engines(record.sql, record.owner):
+                        for item in records[at:] if record.organization != session.organization.id else ():
+                            if not await self._texts.is_engines(item.sql, item.owner):
+                                break
+                            self._settle_in(item, session, None)
                         workers = session.organization.workers
                         async with pool.admit(record.owner), workers.places.admit(record.owner):
                             pools = pool, workers.places
@@ -290,10 +316,21 @@ class Statements:
         self, session: Session, own: bool, request: StatementRequest, record: Record, asked: Aside
     ) -> None:
         try:
-            await self._guarded(record, session, self.endings.about(session, record, asked))
+            await self._guarded(record, session, self._about(session, own, request, record, asked))
         finally:
             if own:
                 self._sessions.end(session)
+
+    async def _about(
+        self, session: Session, own: bool, request: StatementRequest, record: Record, asked: Aside
+    ) -> None:
+        if own:
+            await self._adopt(session, request)
+        elif request.role and request.role != session.role:
+            # Beside what runs in the session, whose role stays until its turn has come.
+            session = replace(session)
+            session.use("role", request.role)
+        await self.endings.about(session, record, asked)
 
     async def _guarded(self, record: Record, session: Session, work: Coroutine[Any, Any, None]) -> None:
         """Whatever happens, the record ends, but for an endless SELECT that began."""
@@ -313,6 +350,7 @@ class Statements:
         if is_aside(asked):
             await self.endings.about(session, record, asked)  # type: ignore[arg-type]
             return
+        self._settle_in(record, session, asked)
         async with contextlib.AsyncExitStack() as stack:
             watch: asyncio.TimerHandle | None = None
             workers = session.organization.workers
@@ -339,8 +377,14 @@ class Statements:
         if isinstance(outcome, tuple):
             self._begun(session, record, outcome)
             return
+        if outcome.secret:
+            secret = Secret(outcome.secret_name, outcome.secret)
+            self.endings.handover.keep(record.owner, record.statement_id, secret)
+            outcome = replace(outcome, secret="", secret_name="")
         record.outcome = outcome
         self.endings.finish(record, outcome.sql_state, outcome.message, session)
+        if isinstance(asked, Drop):
+            await self.endings.end_dropped()
         if not session.connection.in_transaction:
             await session.organization.streams.changed()
 
@@ -386,6 +430,7 @@ class Statements:
                 continue
             sweep = time.monotonic() + SWEEP_SECONDS
             self._sessions.expire()
+            await self.endings.end_dropped()
             for _ in iter(self.endings.sweep, False):
                 await asyncio.sleep(0)
             await self.endings.sweep_feeds()

@@ -17,6 +17,7 @@ CREATE TABLE IF NOT EXISTS organizations (id TEXT PRIMARY KEY, name TEXT NOT NUL
 CREATE TABLE IF NOT EXISTS tokens (
   digest TEXT PRIMARY KEY, id TEXT NOT NULL, name TEXT NOT NULL, organization TEXT NOT NULL, roles TEXT NOT NULL,
   created REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS tokens_by_id ON tokens (id);
 CREATE TABLE IF NOT EXISTS objects (
   organization TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, detail TEXT NOT NULL, created REAL NOT NULL,
   PRIMARY KEY (organization, kind, name));

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlshell.service.organizations import Organization
 from sqlshell.service.pools import DEFAULT
-from sqlshell.service.records import LISTED, Record
+from sqlshell.service.records import Record
 
 HIDDEN = frozenset({"system", "temp", "deltastream"})
 NAME = "deltastream"
@@ -18,6 +18,7 @@ def publish(organization: Organization, latest: Sequence[Record]) -> None:
     engine, catalog = organization.engine, organization.catalog
     hidden = organization.store_names
     streams = organization.streams.known
+    owners = catalog.owners(organization.id)
     pools = {
         item.name: "running" if item.detail["running"] else "stopped"
         for item in catalog.objects(organization.id, "compute_pool")
@@ -41,8 +42,9 @@ def publish(organization: Organization, latest: Sequence[Record]) -> None:
             ],
         ),
         "queries": (
-            ("id", "state", "sql_state", "statement", "message"),
-            [(item.statement_id, item.status, item.state, item.sql[:LISTED], item.message) for item in latest],
+            # Every role reads these: what a statement says is for its own token and for owners, see LIST QUERIES.
+            ("id", "state", "sql_state", "owner"),
+            [(item.statement_id, item.status, item.state, owners.get(item.owner, item.owner)) for item in latest],
         ),
         "compute_pools": (
             ("name", "state"),

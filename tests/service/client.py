@@ -26,6 +26,7 @@ class Client:
             trust_env=False,
         )
         self.session = session or str(uuid.uuid4())
+        self.name = ""
 
     def __enter__(self) -> Client:
         return self

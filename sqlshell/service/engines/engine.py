@@ -45,7 +45,7 @@ class Outcome(Struct, frozen=True):
     `zoned` are the columns that hold instants, rendered in UTC, each with where they are in its values: True for the
     whole value, {"each": …} for a list's items, {"key": …, "each": …} for a map's, {"parts": […]} for a struct's, False
     where there is none. `filed` are the partitions of the sink's file, the rows and about the bytes of each, None where
-    rows were kept as text. `secret` is a value that is shown once and kept nowhere, and
+    rows were kept as text. `secret` is a value that its statement's sender gets once and that is kept nowhere, and
     `secret_name` what it belongs to.
     """
 
