@@ -224,6 +224,8 @@ class Endings:
             for record in records:
                 if record.connection is not None:
                     record.connection.interrupt()
+                if (helper := record.helper) is not None:
+                    helper()
 
     def finish(self, record: Record, state: str, message: str, session: Session | None = None) -> None:
         if not record.running:

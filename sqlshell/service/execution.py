@@ -28,6 +28,7 @@ from sqlshell.service.dialect import (
     written,
 )
 from sqlshell.service.engines.engine import Connection, Failure, Feed, Options, Outcome, Relation
+from sqlshell.service.names import check_named
 from sqlshell.service.objects import Discard, Objects, quoted
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations import Organizations
@@ -43,7 +44,7 @@ MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?
 DROPPED = r"drop\s+(?:table|view)(?:\s+if\s+exists)?"
 EXPLAINED = re.compile(r"\s*+explain(?!\w)(?:\s++analyze(?!\w)|\s*+\([^()]*+\))*+", re.I)
 ON_CONFLICT, DO_UPDATE = (re.compile(rf"(?<!\w){words}(?!\w)", re.I) for words in (r"on\s++conflict", r"do\s++update"))
-NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.PRIVILEGE, "58030"})
+NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
 """What the engine says of a relation that is not there; one whose name looks like a file's is taken for a file."""
 
 ENDLESS = "a statement that reads a stream would never end: this is not a streaming engine"
@@ -59,6 +60,7 @@ class Execution:
         self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: ServiceOptions
     ) -> None:
         self._ledger = ledger
+        self._organizations = organizations
         self._options = options
         self._objects = Objects(organizations, sessions, options.store_roots, options.bounds)
 
@@ -78,15 +80,15 @@ class Execution:
             case Use():
                 return self._objects.use(asked, session)
             case Create():
-                return self._objects.create(asked, session, form.attachments)
+                return self._objects.create(asked, session, form.attachments, record)
             case Drop():
                 return self._objects.drop(asked, session)
             case StartPool():
                 return self._objects.start_pool(asked, session)
             case List():
-                return listings.list_all(asked, session, options, record.spool)
+                return listings.list_all(asked, session, options, record.spool, self._organizations)
             case Describe():
-                return listings.describe(asked, session, options, record.spool)
+                return listings.describe(asked, session, options, record)
             case Print():
                 return self._print(session, asked, record, options)
             case Application():
@@ -100,9 +102,10 @@ class Execution:
             system.publish(organization, self._ledger.latest(organization.id, 1000))
         in_store = session.connection.database in organization.store_names
         reads_store = in_store or any(name.lower() in low for name in organization.store_names)
+        broken: dict[tuple[str, str], str] = {}
         if reads_store:
             stores.check_read_only(organization, session.connection, sql)
-            stores.mount_named(organization, sql)
+            broken = stores.mount_named(organization, sql, record, session.connection.database)
         if named := [item for item in organization.streams.known if item[2].lower() in low]:
             feed = self._over_streams(session.connection, sql, named, options)
             if feed is not None:
@@ -111,7 +114,9 @@ class Execution:
             outcome = session.connection.run(sql, options, record.spool)
         except Failure as failure:
             if reads_store and failure.sql_state in NOT_FOUND:
-                stores.check_entities(organization, session.connection, sql)
+                stores.check_entities(organization, session.connection, sql, broken)
+            if failure.sql_state in NOT_FOUND:
+                check_named(organization, sql)
             raise
         if organization.streams.known and re.match(MAY_DROP, bare(sql[:4000]), re.I):
             organization.check_streams()
@@ -154,7 +159,7 @@ class Execution:
             assert feed is not None
             return feed, 0 if asked.from_beginning else organization.engine.head(relation)
         store, entity = stores.split_name(asked.names, asked.store or session.store, organization.store_names)
-        stores.mount(organization, store, [entity])
+        stores.mount(organization, store, [entity], record)
         return session.connection.run(f"SELECT * FROM {quoted((store, 'main', entity))}", options, record.spool)
 
     def _application(self, session: Session, asked: Application, options: Options) -> Outcome:

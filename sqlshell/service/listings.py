@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service import stores
 from sqlshell.service.catalog import ROLES, missing
 from sqlshell.service.dialect import Describe, List
 from sqlshell.service.engines.engine import Options, Outcome, Rights, Sink
+from sqlshell.service.names import check_open
 from sqlshell.service.objects import check_visible, databases, pool_detail, unsupported
-from sqlshell.service.organizations import Organization
+from sqlshell.service.organizations import Organization, Organizations
 from sqlshell.service.pools import DEFAULT, Size
+from sqlshell.service.records import Record
 from sqlshell.service.sessions import Session
 
 EMPTY = ("secrets", "schema_registries", "invitations", "users", "changelogs")
@@ -27,7 +28,7 @@ LISTED = {
 }
 
 
-def list_all(asked: List, session: Session, options: Options, sink: Sink) -> Outcome:
+def list_all(asked: List, session: Session, options: Options, sink: Sink, organizations: Organizations) -> Outcome:
     organization = session.organization
     place, names = asked.place, asked.names
     database = (names[0] if names and (place == "database" or len(names) > 1) else "") or session.connection.database
@@ -44,6 +45,11 @@ def list_all(asked: List, session: Session, options: Options, sink: Sink) -> Out
                 organization.streams.known,
                 set(organization.store_names),
             )
+            lost = [item for item in organization.broken.items() if item[0][0] == "database"]
+            if what == "databases" and lost:
+                all_of_them = [(row[0], "ready") for row in databases(organization)]
+                all_of_them += [(name, f"broken: {reason}") for (_, name), reason in lost]
+                return table(sink, ("name", "state"), sorted(all_of_them))
             return session.connection.run(sql, options, sink, trusted=True)
         case "streams":
             rows = [(item[2], item[1], item[0]) for item in sorted(organization.streams.known)]
@@ -53,12 +59,15 @@ def list_all(asked: List, session: Session, options: Options, sink: Sink) -> Out
             places = [wanted] if wanted else sorted(organization.store_names)
             entries = []
             for store in places:
-                for name, path in stores.entities(organization, store).items():
-                    state = path.stat()
+                for name, state in stores.entities(organization, store).items():
                     entries.append((name, str(state.st_size), stamp(state.st_mtime), store))
             return table(sink, ("name", "size", "modified", "store"), entries)
         case "organizations":
             known = [item for item in organization.catalog.organizations() if session.caller.may_see(item[0])]
+            if any(key in organizations.broken for key, _ in known):
+                states = organizations.broken
+                told = [(name, key, f"broken: {states[key]}" if key in states else "ready") for key, name in known]
+                return table(sink, ("name", "id", "state"), told)
             return table(sink, ("name", "id"), [(name, key) for key, name in known])
         case "roles":
             rights = {Rights.OBJECTS: "everything", Rights.DATA: "data, no objects", Rights.READ: "reads"}
@@ -76,7 +85,8 @@ def list_all(asked: List, session: Session, options: Options, sink: Sink) -> Out
     raise unsupported("LIST", asked.what)
 
 
-def describe(asked: Describe, session: Session, options: Options, sink: Sink) -> Outcome:
+def describe(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:
+    sink = record.spool
     organization, name = session.organization, asked.names[-1]
     match asked.kind:
         case "relation" | "stream" | "table" | "view":
@@ -89,10 +99,11 @@ def describe(asked: Describe, session: Session, options: Options, sink: Sink) ->
             relation = session.connection.resolve(asked.names)
             if asked.store or relation not in organization.streams.known:
                 named = stores.split_name(asked.names, asked.store or session.store, organization.store_names)
-                stores.mount(organization, named[0], [named[1]])
+                stores.mount(organization, named[0], [named[1]], record)
                 relation = (named[0], "main", named[1])
             return session.connection.run(organization.engine.columns(relation), options, sink, trusted=True)
         case "database":
+            check_open(organization, "database", name)
             if not any(row[0] == name for row in databases(organization)):
                 raise missing("database", name)
             return table(sink, ("name",), [(name,)])
@@ -137,7 +148,7 @@ def described(organization: Organization, kind: str, name: str, columns: Sequenc
     detail = dict(found.detail) if found else pool_detail(Size())
     state = "running" if detail.get("running", True) else "stopped"
     if kind == "store":
-        state = "ready" if Path(str(detail["uri"])).is_dir() else "not ready"
+        state = stores.state(organization, name)
     if kind == "compute_pool":
         detail["timeout"] = f"{detail['timeout']:g}s" if detail["timeout"] else "none"
     values = {**detail, "name": name, "state": state, "created": stamp(found.created) if found else ""}

@@ -12,12 +12,14 @@ from sqlshell.service import resources, stores
 from sqlshell.service.body import Attachment
 from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
+from sqlshell.service.copies import Waiting
 from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
+from sqlshell.service.engines.contents import HIDDEN
 from sqlshell.service.engines.engine import Engine, Failure, Options, Outcome, Rights
+from sqlshell.service.names import Taken, check_open, naming
 from sqlshell.service.organizations import Organization, Organizations
 from sqlshell.service.pools import DEFAULT, Size, read_size
 from sqlshell.service.sessions import Session, Sessions
-from sqlshell.service.system import HIDDEN
 
 
 class Objects:
@@ -33,6 +35,7 @@ class Objects:
         names = asked.names
         match asked.kind:
             case "database":
+                check_open(session.organization, "database", names[0])
                 check_visible(names[0], session.organization)
                 session.connection.use(names[0], names[1] if len(names) > 1 else "")
             case "schema":
@@ -43,7 +46,7 @@ class Objects:
                 session.use(asked.kind, names[-1])
         return Outcome(message=f"using {asked.kind.replace('_', ' ')} {names[-1]}")
 
-    def create(self, asked: Create, session: Session, attachments: Sequence[Attachment]) -> Outcome:
+    def create(self, asked: Create, session: Session, attachments: Sequence[Attachment], record: Waiting) -> Outcome:
         require(session, Rights.OBJECTS, f"CREATE {asked.kind.upper()}")
         organization, name = session.organization, asked.names[-1]
         done = Outcome(message=f"CREATE {asked.kind.upper()}")
@@ -53,16 +56,14 @@ class Objects:
         try:
             match asked.kind:
                 case "database":
-                    self._create_database(organization, name)
+                    with naming(organization, "database", name):
+                        _create_database(organization, name)
                 case "stream":
                     _create_stream(asked, session)
                 case "store":
                     detail = stores.read_options(asked.options, self._organizations, self._roots)
-                    if any(row[0] == name for row in databases(organization)):
-                        raise Failure(sqlstate.DUPLICATE_STORE, f"{name!r} is the name of a database")
-                    organization.catalog.add(organization.id, "store", name, detail)
-                    organization.store_names.add(name)
-                    organization.engine.mount(name, {}, organization.folder("copies"))
+                    with naming(organization, "store", name):
+                        stores.add(organization, name, detail, record)
                 case "compute_pool":
                     size = read_size(asked.options)
                     if name == DEFAULT and organization.catalog.find(organization.id, "compute_pool", name) is None:
@@ -83,7 +84,7 @@ class Objects:
                     raise unsupported("CREATE", asked.kind)
         except Failure as failure:
             there = failure.sql_state.startswith("42P") or failure.sql_state == sqlstate.DUPLICATE
-            if not (asked.if_not_exists and there):
+            if not (asked.if_not_exists and there) or isinstance(failure, Taken):
                 raise
         return done
 
@@ -98,9 +99,9 @@ class Objects:
                 case "stream" | "relation":
                     _drop_relation(asked, session)
                 case "store":
-                    catalog.drop(organization.id, "store", name)
-                    organization.store_names.discard(name)
-                    organization.engine.detach(name)
+                    catalog.get(organization.id, "store", name)
+                    self._check_unused(session, "store", name)
+                    stores.drop(organization, name)
                     session.store = "" if session.store == name else session.store
                 case "compute_pool":
                     if name == DEFAULT:
@@ -166,41 +167,36 @@ class Objects:
         )
         return Outcome(message=f"{verb} COMPUTE_POOL")
 
-    def _create_database(self, organization: Organization, name: str) -> None:
-        if name in HIDDEN or any(row[0].lower() == name.lower() for row in databases(organization)):
-            raise duplicate("database", name)
-        if name in organization.store_names:
-            raise Failure(sqlstate.DUPLICATE_DATABASE, f"{name!r} is the name of a store")
-        if not organization.locked:
-            organization.engine.attach(name, None)
-            return
-        file = f"{uuid.uuid4()}.data"
-        path = organization.folder("databases") / file
-        organization.engine.attach(name, path)
-        organization.catalog.add(organization.id, "database", name, {"file": file})
-
     def _drop_database(self, session: Session, name: str) -> None:
         organization = session.organization
-        if not any(row[0] == name for row in databases(organization)):
+        there = any(row[0] == name for row in databases(organization))
+        broken = organization.broken.get(("database", name))
+        if not there and broken is None:
             raise missing("database", name)
         if name == organization.engine.first_database:
             said = f"database {name!r} cannot be dropped: sessions begin in it"
             raise Failure(sqlstate.DEPENDENTS, said)
-        if session.connection.database == name:
-            raise Failure(
-                sqlstate.DEPENDENTS, f"database {name!r} is in use by this session: USE DATABASE another first"
-            )
-        if user := self._sessions.using(organization.id, name):
-            said = f"database {name!r} is in use by session {user.name!r}: it goes on after TERMINATE SESSION"
-            raise Failure(sqlstate.DEPENDENTS, f"{said} {user.name!r}")
-        found = organization.catalog.find(organization.id, "database", name)
-        organization.engine.detach(name)
-        if found is not None:
-            organization.catalog.drop(organization.id, "database", name)
-            path = organization.folder("databases") / found.detail["file"]
-            for file in (path, path.with_name(path.name + ".wal")):
-                file.unlink(missing_ok=True)
+        self._check_unused(session, "database", name)
+        with organization.changing:
+            found = organization.catalog.find(organization.id, "database", name)
+            if there:
+                organization.engine.detach(name)
+            organization.broken.pop(("database", name), None)
+            if found is not None:
+                organization.catalog.drop(organization.id, "database", name)
+                path = organization.folder("databases") / found.detail["file"]
+                for file in (path, path.with_name(path.name + ".wal")):
+                    file.unlink(missing_ok=True)
         organization.check_streams()
+
+    def _check_unused(self, session: Session, kind: str, name: str) -> None:
+        """Raises Failure for a database or store that a session is in."""
+        if session.connection.database == name:
+            said = f"{kind} {name!r} is in use by this session: USE DATABASE another first"
+            raise Failure(sqlstate.DEPENDENTS, said)
+        if user := self._sessions.using(session.organization.id, name):
+            said = f"{kind} {name!r} is in use by session {user.name!r}: it goes on after TERMINATE SESSION"
+            raise Failure(sqlstate.DEPENDENTS, f"{said} {user.name!r}")
 
     def _create_token(self, asked: Create, session: Session) -> Outcome:
         if unknown := asked.options.keys() - {"role", "roles"}:
@@ -252,6 +248,16 @@ def pool_detail(size: Size) -> dict[str, object]:
 
 def quoted(names: Names) -> str:
     return ".".join('"' + part.replace('"', '""') + '"' for part in names)
+
+
+def _create_database(organization: Organization, name: str) -> None:
+    if not organization.locked:
+        organization.engine.attach(name, None)
+        return
+    file = f"{uuid.uuid4()}.data"
+    path = organization.folder("databases") / file
+    organization.engine.attach(name, path)
+    organization.catalog.add(organization.id, "database", name, {"file": file})
 
 
 class Discard:

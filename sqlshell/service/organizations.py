@@ -14,6 +14,8 @@ from sqlshell.errors import ShellError
 from sqlshell.interface import sqlstate
 from sqlshell.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
+from sqlshell.service.copies import Copies
+from sqlshell.service.engines.contents import RESERVED
 from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.engines.engine import Engine, Failure, Relation
 from sqlshell.service.options import Options
@@ -26,8 +28,9 @@ DATABASE = "local"
 
 
 class Organization:
-    """One organization. `locked` says that its engine sees nothing but its own folder; `folder` makes that folder, and
-    `running` is how many of its statements run at once."""
+    """One organization. `folder` makes its folder. `copies` are those of its stores, None where its engine reads their
+    files itself, as it may read any other. `broken` are its databases and stores (kind and name) that could not be
+    opened, and why. `running` is how many of its statements run at once."""
 
     def __init__(
         self,
@@ -35,16 +38,20 @@ class Organization:
         engine: Engine,
         catalog: Catalog,
         folder: Callable[[], Path],
+        copies: Copies | None = None,
+        broken: dict[tuple[str, str], str] | None = None,
         *,
-        locked: bool,
         running: int,
     ):
         self.id = organization_id
         self.workers = Workers(running)
         self.engine = engine
         self.catalog = catalog
-        self.locked = locked
         self.store_names: set[str] = {item.name for item in catalog.objects(organization_id, "store")}
+        self.copies = copies
+        self.broken = broken or {}
+        self.changing = threading.RLock()
+        """Held by who makes or drops a database or store."""
         self._folder = folder
         self._pools: dict[str, Pool] = {}
         self.streams = Streams(engine, self._known_streams(), self.workers)
@@ -53,6 +60,11 @@ class Organization:
     @property
     def name(self) -> str:
         return self.catalog.organization_name(self.id)
+
+    @property
+    def locked(self) -> bool:
+        """Whether its engine sees nothing but its own folder."""
+        return self.copies is not None
 
     def folder(self, name: str) -> Path:
         """A folder of the organization's own, mode 0700."""
@@ -108,6 +120,8 @@ class Organizations:
         self._temporary: Path | None = None
         self._single = single
         self._open: dict[str, Organization] = {}
+        self.broken: dict[str, str] = {}
+        """Organizations that could not be opened when that was last tried, and why."""
         self._lock = threading.Lock()
 
     @property
@@ -127,12 +141,30 @@ class Organizations:
             if organization_id not in self._open:
                 if not self.catalog.organization_name(organization_id):
                     raise missing("organization", organization_id)
-                self._open[organization_id] = self._opened(organization_id)
+                try:
+                    self._open[organization_id] = self._opened(organization_id)
+                except (Failure, ShellError, OSError) as error:
+                    reason = error.strerror if isinstance(error, OSError) else error.message
+                    self.broken[organization_id] = str(reason or error).partition("\n")[0]
+                    name = self.catalog.organization_name(organization_id)
+                    said = f"organization {name!r} cannot be opened: {self.broken[organization_id]}"
+                    raise Failure("58030", said) from error
+                self.broken.pop(organization_id, None)
             return self._open[organization_id]
 
     def at_hand(self, organization_id: str) -> Organization | None:
         """The organization if it is open already."""
         return self._open.get(organization_id)
+
+    def first(self) -> Organization:
+        """The oldest organization that can be opened. Raises Failure where none can."""
+        failures = []
+        for organization_id, _ in self.catalog.organizations():
+            try:
+                return self.get(organization_id)
+            except Failure as failure:
+                failures.append(failure)
+        raise failures[0]
 
     def opened(self) -> list[Organization]:
         return list(self._open.values())
@@ -154,7 +186,8 @@ class Organizations:
             if opened is not None:
                 opened.close()
             self.catalog.drop_organization(organization_id)
-            shutil.rmtree(self.folder(organization_id), ignore_errors=True)
+            self.broken.pop(organization_id, None)
+            _remove(self._base() / "organizations" / organization_id)
 
     def folder(self, organization_id: str) -> Path:
         """The folder of an organization, made when it is missing."""
@@ -185,10 +218,12 @@ class Organizations:
             file.unlink(missing_ok=True)
         places = {key: self._data / "organizations" / key / "results" for key, _ in self.catalog.organizations()}
         for organization_id, results in (places | {"": self._data / "results"}).items():
-            ids = known(organization_id) if results.is_dir() else set()
-            for file in results.iterdir() if results.is_dir() else ():
-                if file.name not in ids:
-                    file.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                # A folder that cannot be read is told when its organization is opened.
+                ids = known(organization_id) if results.is_dir() else set()
+                for file in results.iterdir() if results.is_dir() else ():
+                    if file.name not in ids:
+                        file.unlink(missing_ok=True)
 
     def inside(self, path: Path) -> bool:
         """Whether a path is in, or holds, the service's own folder."""
@@ -215,29 +250,65 @@ class Organizations:
 
         running = self._options.bounds.running
         if self._single is not None:
-            return Organization(organization_id, self._single, self.catalog, folder, locked=False, running=running)
+            return Organization(organization_id, self._single, self.catalog, folder, running=running)
         base = folder()
-        databases = base / "databases"
-        databases.mkdir(mode=0o700, exist_ok=True)
-        found = self.catalog.objects(organization_id, "database")
-        if not found:
-            self.catalog.add(organization_id, "database", DATABASE, {"file": f"{uuid.uuid4()}.data"})
-            found = self.catalog.objects(organization_id, "database")
-        found.sort(key=lambda item: item.created)
+        folder_of_databases = base / "databases"
+        folder_of_databases.mkdir(mode=0o700, exist_ok=True)
+        databases, broken = self._databases(organization_id, folder_of_databases)
+        made_first = "" if databases or broken else f"{uuid.uuid4()}.data"
+        if made_first:
+            databases[DATABASE] = folder_of_databases / made_first
         for left in ("copies", "temporary"):
             shutil.rmtree(base / left, ignore_errors=True)
+            (base / left).mkdir(mode=0o700, exist_ok=True)
         engine = DuckdbEngine()
         try:
-            engine.lock(base, {item.name: databases / item.detail["file"] for item in found}, self._options.engine)
+            engine.lock(base, databases, self._options.engine)
         except Exception as error:
             engine.close()
             if isinstance(error, ShellError):
                 raise
             said = f"the organization's databases cannot be opened: {str(error).partition(chr(10))[0]}"
             raise Failure(sqlstate.INTERNAL, said) from error
-        for item in self.catalog.objects(organization_id, "store"):
-            engine.mount(item.name, {}, base / "copies")
-        made = Organization(organization_id, engine, self.catalog, folder, locked=True, running=running)
+        copies = Copies(engine, base / "copies", self._options.engine, self._options.quota)
+        broken |= {("database", name): reason for name, reason in engine.broken.items()}
+        if made_first and not broken:
+            # It is recorded when it is there: one that is recorded and not there is broken.
+            self.catalog.add(organization_id, "database", DATABASE, {"file": made_first})
+        made = Organization(organization_id, engine, self.catalog, folder, copies, broken, running=running)
         # A service that was killed may not have noted that a stream was dropped.
         made.check_streams()
         return made
+
+    def _databases(self, organization_id: str, folder: Path) -> tuple[dict[str, Path], dict[tuple[str, str], str]]:
+        """The files of an organization's databases by their names, the oldest first; and its databases and stores that
+        cannot be opened, and why."""
+        found: dict[str, Path] = {}
+        broken: dict[tuple[str, str], str] = {}
+        taken: set[str] = set()
+        kinds = ("database", "store")
+        items = [item for kind in kinds for item in self.catalog.objects(organization_id, kind)]
+        for item in sorted(items, key=lambda item: (kinds.index(item.kind), item.created)):
+            low, reason = item.name.lower(), ""
+            if low in RESERVED:
+                reason = "its name is reserved"
+            elif low in taken:
+                reason = "its name is that of another one, but for case"
+            taken.add(low)
+            if item.kind == "database" and not reason:
+                found[item.name] = folder / item.detail["file"]
+                with contextlib.suppress(OSError):
+                    reason = "" if found[item.name].stat().st_size else "its file is empty"
+                if not found[item.name].exists():
+                    reason = "its file is not there"
+            if reason:
+                found.pop(item.name, None)
+                broken[item.kind, item.name] = reason
+        return found, broken
+
+
+def _remove(folder: Path) -> None:
+    """Remove what is at a path, whatever it is."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.unlink(missing_ok=True)

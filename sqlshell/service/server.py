@@ -56,7 +56,11 @@ def serve(address: Address, data: Path | None, token: str, options: Options, on_
         listener = _unix(address.uds) if address.uds else _tcp(address.host, address.port)
         try:
             statements = make_statements(storage, options, data)
-            statements.organizations.get(statements.organizations.default())
+            try:
+                statements.organizations.get(statements.organizations.default())
+            except Failure as failure:
+                # Others can still be used, and this one once its folder is repaired.
+                logging.getLogger("sqlshell.service").warning("%s", failure.message)
             port = 0 if address.uds else listener.getsockname()[1]
             name = f"[{address.host}]" if ":" in address.host else address.host
             url = f"unix://{quote(str(address.uds.resolve()))}" if address.uds else f"http://{name}:{port}"

@@ -77,6 +77,8 @@ class Session(Struct, eq=False):
             if name and name != getattr(self, kind):
                 self.use(kind, name)
         database, schema = request.database or "", request.schema or ""
+        if database and (reason := self.organization.broken.get(("database", database))):
+            raise Failure("58030", f"database {database!r} cannot be opened: {reason}")
         if database not in {"", self.connection.database} or schema not in {"", self.connection.schema}:
             self.connection.use(database, schema)
 
@@ -158,7 +160,8 @@ class Sessions:
 
     def connect(self, caller: Caller) -> Session:
         """A new session that is nobody's yet. In a thread: it may open a database. Raises Failure."""
-        organization = self._organizations.get(caller.organization or self._organizations.default())
+        own = caller.organization
+        organization = self._organizations.get(own) if own else self._organizations.first()
         return Session(caller, organization, organization.engine.connect(), caller.roles[0])
 
     def keep(self, name: str, made: Session) -> Session:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sqlshell.service.engines.contents import SYSTEM
 from sqlshell.service.organizations import Organization
 from sqlshell.service.pools import DEFAULT
 from sqlshell.service.records import Record
 
-HIDDEN = frozenset({"system", "temp", "deltastream"})
-NAME = "deltastream"
+NAME = SYSTEM
 Table = tuple[Sequence[str], Sequence[Sequence[str | None]]]
 
 

@@ -7,8 +7,14 @@ from collections.abc import Collection
 from sqlshell.service.engines.engine import Relation
 from sqlshell.service.engines.render import literal
 
-HIDDEN = frozenset({"system", "temp", "deltastream"})
+SYSTEM = "deltastream"
+"""The service's own database."""
+
+HIDDEN = frozenset({"system", "temp", SYSTEM})
 """Databases that are DuckDB's or the service's own."""
+
+RESERVED = HIDDEN | {"memory", "main", "pg_catalog", "information_schema"}
+"""Names that no database of a person's can have, in any case: the engine has or takes them."""
 
 
 def listing(what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str]) -> str:

@@ -1,4 +1,4 @@
-"""What is wrong with a data file, in a line or two: its name, the line, the cause, and what to do.
+"""Data files: the SQL that reads one, and what is wrong with one in a line or two: where, the cause, and what to do.
 
 DuckDB says it in 25 lines of which most are the options of its reader, and counts the lines of JSON from two.
 """
@@ -6,6 +6,11 @@ DuckDB says it in 25 lines of which most are the options of its reader, and coun
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.engines.render import literal
 
 _CSV = re.compile(
     r"(?:[A-Z]\w+ )+Error: CSV Error on Line: (?P<line>\d+)\n(?:Original Line: (?P<text>[^\n]*)\n)?(?P<cause>[^\n]+)"
@@ -15,9 +20,45 @@ _JSON = re.compile(
     r'(?:[A-Z]\w+ )+Error: Malformed JSON in file "(?P<file>.+?)", at byte (?P<byte>\d+)'
     r" in (?P<unit>line|record/value) (?P<number>\d+): (?P<cause>[^\n]+)"
 )
+_PATTERN = re.compile(r"[*?[]")
 _COLUMNS = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+
+READERS = {
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".parquet": "read_parquet",
+    ".json": "read_json",
+    ".jsonl": "read_json",
+    ".ndjson": "read_json",
+}
+COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+ENDINGS = (*READERS, *(kind + packed for kind in READERS if kind != ".parquet" for packed in COMPRESSED))
+"""How the name of a data file ends, in any case."""
+
 ENCODING = "it is not UTF-8"
 LONGEST_LINE = 120
+
+
+def reader(name: str, path: Path) -> str:
+    """SQL that reads the file at `path` and no other, in the form that the ending of `name` tells.
+
+    DuckDB takes a path for a pattern, and NAME=VALUE in it for a column. Raises Failure.
+    """
+    low = name.lower()
+    packed = next((ending for ending in COMPRESSED if low.endswith(ending)), "")
+    kind = next((ending for ending in READERS if low.removesuffix(packed).endswith(ending)), "")
+    if not low.endswith(ENDINGS):
+        raise Failure(sqlstate.UNSUPPORTED, f"{name} is not one of csv, tsv, json, jsonl, ndjson, parquet")
+    text = str(path)
+    if _PATTERN.search(text):
+        if "\\" in text:
+            # There is no way to write it: a pattern cannot hold a backslash.
+            raise Failure(sqlstate.UNSUPPORTED, f"{name} has a backslash and one of *?[ in its path: rename it")
+        text = _PATTERN.sub(r"[\g<0>]", text)
+    options = "hive_partitioning = false"
+    if kind != ".parquet":
+        options += f", compression = {literal(COMPRESSED.get(packed, 'none'))}"
+    return f"{READERS[kind]}({literal(text)}, {options})"
 
 
 def explained(message: str) -> str:

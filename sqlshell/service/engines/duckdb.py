@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -13,26 +12,16 @@ import duckdb
 from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError
-from sqlshell.interface import sqlstate
 from sqlshell.scratch import scratch
 from sqlshell.service.engines.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.connection import DuckdbConnection
-from sqlshell.service.engines.contents import HIDDEN, columns, listing
-from sqlshell.service.engines.datafiles import explained
+from sqlshell.service.engines.contents import HIDDEN, SYSTEM, columns, listing
+from sqlshell.service.engines.datafiles import explained, reader
 from sqlshell.service.engines.engine import Failure, Feed, Relation
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.filed import Reader
 from sqlshell.service.engines.gate import Gate
 from sqlshell.service.engines.render import finished, identifier, literal
-
-READERS = {
-    ".csv": "read_csv",
-    ".tsv": "read_csv",
-    ".parquet": "read_parquet",
-    ".json": "read_json",
-    ".jsonl": "read_json",
-    ".ndjson": "read_json",
-}
 
 
 class Limits(Struct, frozen=True):
@@ -53,16 +42,17 @@ class DuckdbEngine:
         self._lock = threading.RLock()
         self._mounting = threading.Lock()
         self._published = False
-        self._mounted: dict[tuple[str, str], str] = {}
+        self.broken: dict[str, str] = {}
+        self._stores: set[str] = set()
+        self._viewed: dict[tuple[str, str], tuple[str, int, int]] = {}
         self._root = _opened(database)
         self.first_database = str(self._root.execute("SELECT current_database()").fetchall()[0][0])
         self._admin: duckdb.DuckDBPyConnection | None = None
-        self._reading: duckdb.DuckDBPyConnection | None = None
         self._results = Reader()
         for name, path in (views or {}).items():
             try:
-                self._root.execute(f"CREATE VIEW {identifier(name)} AS FROM {literal(str(path))}")
-            except duckdb.Error as error:
+                self._root.execute(f"CREATE VIEW {identifier(name)} AS FROM {reader(path.name, path)}")
+            except (duckdb.Error, Failure) as error:
                 self._root.close()
                 message = explained(str(error))
                 if message == str(error):
@@ -72,7 +62,7 @@ class DuckdbEngine:
     def lock(self, folder: Path, databases: Mapping[str, Path], limits: Limits) -> None:
         """Hold `databases` (name -> file) and nothing else, see no file outside `folder`, and let nobody change that.
 
-        The first of the databases is where sessions begin.
+        The first of the databases that can be opened is where sessions begin; where none can, the service's own.
         """
         root = self._root
         if limits.threads:
@@ -82,15 +72,19 @@ class DuckdbEngine:
             root.execute(f"SET memory_limit = {literal(limits.memory)}")
         root.execute(f"SET temp_directory = {literal(str(folder / 'temporary'))}")
         for name, path in databases.items():
-            root.execute(f"ATTACH {literal(str(path))} AS {identifier(name)}")
-        self.first_database = next(iter(databases))
+            try:
+                root.execute(f"ATTACH {literal(str(path))} AS {identifier(name)}")
+            except duckdb.Error as error:
+                self.broken[name] = str(error).partition("\n")[0].replace(str(path), path.name)
+        # New connections begin in what was attached first.
+        self._system()
+        self.first_database = next((name for name in databases if name not in self.broken), SYSTEM)
         root.execute(f"USE {identifier(self.first_database)}")
         root.execute("DETACH memory")
         tables = root.execute(
             "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN ('table', 'table_macro')"
         ).fetchall()
         self._gate = Gate([str(row[0]) for row in tables])
-        self._system()
         for setting in (
             f"allowed_directories = [{literal(str(folder))}]",
             "allow_community_extensions = false",
@@ -118,24 +112,29 @@ class DuckdbEngine:
         self._execute(f"ATTACH {literal(str(path) if path else ':memory:')} AS {identifier(name)}")
 
     def detach(self, name: str) -> None:
-        self._execute(f"DETACH {identifier(name)}")
+        with self._mounting:
+            self._execute(f"DETACH {identifier(name)}")
+            self._forget(name)
 
-    def mount(self, store: str, entities: Mapping[str, Path], copies: Path) -> None:
+    def mount(self, store: str, copy: Path) -> None:
+        with self._mounting:
+            # Nothing but an older copy of the same store makes way.
+            verb = "ATTACH OR REPLACE" if store in self._stores else "ATTACH"
+            self._execute(f"{verb} {literal(str(copy))} AS {identifier(store)} (READ_ONLY)")
+            self._stores.add(store)
+
+    def view(self, store: str, entities: Mapping[str, Path]) -> None:
         with self._mounting:
             if not self.read_listing(f"SELECT 1 FROM duckdb_databases() WHERE database_name = {literal(store)}"):
                 self.attach(store, None)
-                self._mounted = {key: stamp for key, stamp in self._mounted.items() if key[0] != store}
+                self._forget(store)
             for name, path in entities.items():
                 state = path.stat()
-                stamp = f"{path}:{state.st_mtime_ns}:{state.st_size}"
-                if self._mounted.get((store, name)) == stamp:
-                    continue
-                target = f"{identifier(store)}.main.{identifier(name)}"
-                self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {self._source(path, stamp, copies)}")
-                before = self._mounted.get((store, name))
-                if before is not None and self._gate is not None:
-                    _copy(copies, before).unlink(missing_ok=True)
-                self._mounted[store, name] = stamp
+                stamp = (str(path), state.st_mtime_ns, state.st_size)
+                if self._viewed.get((store, name)) != stamp:
+                    target = f"{identifier(store)}.main.{identifier(name)}"
+                    self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {reader(name, path)}")
+                    self._viewed[store, name] = stamp
 
     def listing(
         self, what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str]
@@ -192,9 +191,13 @@ class DuckdbEngine:
 
     def close(self) -> None:
         self._results.rest()
-        for connection in (self._admin, self._reading, self._root):
+        for connection in (self._admin, self._root):
             if connection is not None:
                 connection.close()
+
+    def _forget(self, store: str) -> None:
+        self._stores.discard(store)
+        self._viewed = {key: stamp for key, stamp in self._viewed.items() if key[0] != store}
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         if self._admin is None:
@@ -213,35 +216,6 @@ class DuckdbEngine:
             self._root.execute("ATTACH IF NOT EXISTS ':memory:' AS deltastream")
             self._root.execute("CREATE SCHEMA IF NOT EXISTS deltastream.sys")
             self._published = True
-
-    def _source(self, path: Path, stamp: str, copies: Path) -> str:
-        """What reads an entity: its file, or, where the instance sees no file, a copy that another one made of it."""
-        suffixes = [part.lower() for part in path.suffixes]
-        kind = next((READERS[part] for part in reversed(suffixes) if part in READERS), "")
-        if not kind:
-            raise Failure(sqlstate.UNSUPPORTED, f"{path.name} is not one of csv, tsv, json, jsonl, ndjson, parquet")
-        reader = f"{kind}({literal(str(path))})"
-        if self._gate is None:
-            return reader
-        copies.mkdir(mode=0o700, exist_ok=True)
-        copy = _copy(copies, stamp)
-        if not copy.exists():
-            if self._reading is None:
-                self._reading = _opened(None)
-                self._reading.execute("SET autoinstall_known_extensions = false")
-                self._reading.execute("SET allow_community_extensions = false")
-            part = copy.with_suffix(".part")
-            try:
-                self._reading.execute(f"COPY (FROM {reader}) TO {literal(str(part))} (FORMAT parquet)")
-            except duckdb.Error as error:
-                raise Failure(sqlstate.STORE_NOT_READY, f"{path.name} cannot be read: {error}") from error
-            part.replace(copy)
-        return f"read_parquet({literal(str(copy))})"
-
-
-def _copy(copies: Path, stamp: str) -> Path:
-    # The ending is none that DuckDB would take for a file to read by its name.
-    return copies / f"{hashlib.sha256(stamp.encode()).hexdigest()}.entity"
 
 
 def _opened(database: Path | None) -> duckdb.DuckDBPyConnection:

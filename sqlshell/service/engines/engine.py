@@ -135,6 +135,10 @@ class Engine(Protocol):
     def first_database(self) -> str:
         """The database that new connections are in."""
 
+    @property
+    def broken(self) -> Mapping[str, str]:
+        """Databases that could not be opened when the engine was, and why."""
+
     def connect(self) -> Connection: ...
 
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
@@ -149,9 +153,13 @@ class Engine(Protocol):
 
     def detach(self, name: str) -> None: ...
 
-    def mount(self, store: str, entities: Mapping[str, Path], copies: Path) -> None:
-        """Make the files of a store readable as relations of the database `store`; `copies` is a folder for the
-        engine's own use. Raises Failure."""
+    def mount(self, store: str, copy: Path) -> None:
+        """Attach a copy of a store, a file of the engine's own form, read-only as database `store`, in the place of the
+        copy before; what reads that one goes on. Raises Failure."""
+
+    def view(self, store: str, entities: Mapping[str, Path]) -> None:
+        """Make files readable where they are, as relations of the database `store`. For an engine that may read any
+        file. Raises Failure."""
 
     def listing(
         self, what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str]

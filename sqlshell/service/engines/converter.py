@@ -1,0 +1,159 @@
+"""The process that copies files of a store into a database file, and ends.
+
+It reads data files that anybody may have written, so that it has little to lose: the store's folder to read, a folder
+of its own to write, bounds of memory, file size and time. Files are opened beneath the store's folder without following
+links and read by their descriptors, so that what was opened is what is read, and no name is a pattern.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import msgspec
+from msgspec import Struct
+
+from sqlshell.service.engines import sandbox
+from sqlshell.service.engines.datafiles import explained, reader
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.engines.render import identifier, literal
+
+COPY = "store.data"
+"""The name of the copy in its folder: the ending is none that DuckDB takes for a file to read by its name."""
+
+Stamp = tuple[int, int, int]
+"""What tells one state of a file from another: inode, size in bytes, time of the last change in ns."""
+
+
+class Order(Struct, frozen=True):
+    """What to copy: `entities` of the folder that descriptor `root` is, and tables `keep` of the copy `before` ("" for
+    none), into the folder `into`. Bounds are bytes and
+    seconds; `parent` is the process that ends this one with itself."""
+
+    root: int
+    into: str
+    entities: list[str]
+    before: str
+    keep: list[str]
+    threads: int
+    memory: int
+    file_size: int
+    seconds: int
+    parent: int
+
+
+class Said(Struct, frozen=True, omit_defaults=True):
+    """One line of what the process says: it begins with an entity; has copied it, as of `stamp`; or could not."""
+
+    name: str
+    stamp: Stamp | None = None
+    reason: str = ""
+
+
+def main() -> int:
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    into = Path(order.into)
+    before = [Path(order.before)] if order.before else []
+    signal.alarm(order.seconds)
+    sandbox.restrict(
+        [order.root, *before],
+        [into],
+        sandbox.Bounds(order.memory + sandbox.BEYOND + order.threads * sandbox.THREAD, order.file_size),
+        parent=order.parent,
+    )
+    temporary = into / "temporary"
+    temporary.mkdir(mode=0o700)
+    connection = duckdb.connect(str(into / COPY))
+    for setting in (
+        "python_enable_replacements = false",
+        "autoinstall_known_extensions = false",
+        "autoload_known_extensions = false",
+        "allow_community_extensions = false",
+        "enable_external_file_cache = false",
+        f"temp_directory = {literal(str(temporary))}",
+        f"memory_limit = '{order.memory}B'",
+        f"threads = {order.threads}",
+    ):
+        connection.execute(f"SET {setting}")
+    if before:
+        connection.execute(f"ATTACH {literal(order.before)} AS before (READ_ONLY)")
+        for name in order.keep:
+            connection.execute(f"CREATE TABLE {identifier(name)} AS FROM before.main.{identifier(name)}")
+        connection.execute("DETACH before")
+    for name in order.entities:
+        _say(Said(name))
+        try:
+            _say(Said(name, stamp=_copied(connection, order.root, name)))
+        except Failure as failure:
+            _say(Said(name, reason=failure.message))
+        except OSError as error:
+            _say(Said(name, reason=error.strerror or "it cannot be opened"))
+        except duckdb.Error as error:
+            _say(Said(name, reason=_reason(str(error), name)))
+            if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+                # Nothing works in this instance any more: the others are copied by another process.
+                return 1
+    connection.close()
+    shutil.rmtree(temporary, ignore_errors=True)
+    return 0
+
+
+def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stamp:
+    with opened(root, name) as file:
+        found = os.fstat(file)
+        source = reader(name, Path(f"/dev/fd/{file}"))
+        connection.execute(f"CREATE TABLE {identifier(name)} AS FROM {source}")
+        return stamp(found)
+
+
+@contextmanager
+def opened(root: int, name: str) -> Iterator[int]:
+    """A descriptor of the regular file `name`, a path beneath the folder `root`, without following a link anywhere.
+
+    Raises OSError.
+    """
+    *folders, file = name.split("/")
+    place = os.dup(root)
+    try:
+        for part in folders:
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
+            os.close(place)
+            place = inner
+        # A pipe would wait for somebody who writes.
+        found = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place)
+    finally:
+        os.close(place)
+    try:
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise OSError(0, "it is not a file")
+        yield found
+    finally:
+        os.close(found)
+
+
+def stamp(found: os.stat_result) -> Stamp:
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _reason(message: str, name: str) -> str:
+    if "File too large" in message:
+        return "its copy would be larger than the service allows (--quota)"
+    if "No space left" in message:
+        return "there is no space left for its copy"
+    for folder in ("/dev/fd/", "/proc/self/fd/"):
+        while folder in message:
+            before, _, after = message.partition(folder)
+            message = before + name + after.lstrip("0123456789")
+    return explained(message).strip()
+
+
+def _say(said: Said) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(said) + b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,42 @@
+"""Processes of the service's own: this Python, one module, no environment, no descriptor that is not given."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+
+def begin(
+    module: str,
+    *,
+    descriptors: Sequence[int] = (),
+    arguments: Sequence[str] = (),
+    temporary: Path | None = None,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
+    stdout: int | IO[bytes] = subprocess.DEVNULL,
+    stderr: int | IO[bytes] = subprocess.DEVNULL,
+) -> subprocess.Popen[bytes]:
+    """Begin `main()` of a module, whose result is the exit code, in a process that has `descriptors` by their numbers,
+    `arguments` in sys.argv, and its temporary files in `temporary`.
+
+    What is imported there comes from where it comes from here. Raises OSError.
+    """
+    # The folder that this process is in may belong to anybody.
+    path = [item for item in sys.path if item and Path(item).is_absolute()]
+    code = f"import sys; sys.path[:] = {path!r}; from {module} import main; sys.exit(main())"
+    environment = {"LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "4"}
+    if temporary is not None:
+        environment["TMPDIR"] = str(temporary)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-X", "utf8", "-c", code, *arguments],
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=environment,
+        cwd="/",
+        pass_fds=tuple(descriptors),
+        start_new_session=True,
+    )
