@@ -53,7 +53,7 @@ def network_of(settings: Settings) -> Network:
         client_key=settings["client_key"],
         insecure=settings["insecure"],
         private_data_plane=settings["private_data_plane"],
-        answer_limit=max(1, settings["answer_limit"]) << 20,
+        answer_limit=settings["answer_limit"] << 20,
     )
 
 
@@ -85,6 +85,7 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
         say=diagnostics.note,
         warn=diagnostics.warn,
     )
+    diagnostics.hide = transport.trace.secrets.text
     return Service(transport, _client(transport, reached, session, settings, diagnostics))
 
 

@@ -23,6 +23,8 @@ class Diagnostics:
         self.verbose = verbose
         self.settle: Callable[[], None] = lambda: None
         """Called before anything is told: what was written on stdout before it comes first."""
+        self.hide: Callable[[str], str] = lambda text: text
+        """Takes the values out of a text that nobody else may see, such as the token."""
         self.place: Callable[[], str] = lambda: ""
         """`FILE:LINE` of what a script is at, "" outside of files."""
 
@@ -66,6 +68,7 @@ class Diagnostics:
 
     def _write(self, text: str, *, own: bool = False) -> None:
         self.settle()
+        text = self.hide(text)
         # A closed stderr leaves nobody to tell.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write((text if own else printable(text, keep="\n\t")) + "\n")

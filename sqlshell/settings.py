@@ -132,7 +132,13 @@ SETTINGS: tuple[Setting, ...] = (
         "flag",
         default=False,
     ),
-    Setting("answer_limit", "MiB of one answer at most (1024)", CONNECTION, "integer", default=1024),
+    Setting(
+        "answer_limit",
+        "MiB of one answer at most (64, up to 256 by the rows that are announced)",
+        CONNECTION,
+        "integer",
+        default=0,
+    ),
     Setting(
         "offline",
         "send nothing: print each request as a curl command without the token",

@@ -17,7 +17,8 @@ from sqlshell import __version__
 from sqlshell.client.network import Dial
 from sqlshell.client.options import Network
 from sqlshell.client.pool import Admit
-from sqlshell.client.proxies import proxy_for
+from sqlshell.client.proxies import proxy_for, secrets_of
+from sqlshell.client.secrecy import Secrets
 from sqlshell.client.target import Target
 from sqlshell.errors import ConnectionFailed, NotAuthenticated, ProtocolError, ServiceError, Unreachable
 
@@ -43,12 +44,15 @@ class Connection(ClientConnection):
         self._paused = False
         self._ended = False
         self._wake = asyncio.Event()
+        self.secrets = Secrets()
+        """What is taken out of all that came."""
 
     def process_event(self, event: Any) -> None:
         if not isinstance(event, Frame) or event.opcode not in {Opcode.TEXT, Opcode.CONT, Opcode.BINARY}:
             super().process_event(event)
             return
-        self._parts.append(bytes(event.data))
+        if event.data:
+            self._parts.append(bytes(event.data))
         if not event.fin:
             return
         frame = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
@@ -80,7 +84,13 @@ class Connection(ClientConnection):
             self._paused = False
             with contextlib.suppress(RuntimeError):
                 self.transport.resume_reading()
-        return taken
+        return self._without_secrets(taken)
+
+    def _without_secrets(self, taken: list[bytes]) -> list[bytes]:
+        joined = b"\0".join(taken)
+        if self.secrets.body(joined) == joined:
+            return taken
+        return [bytes(self.secrets.body(frame)) for frame in taken]
 
     @property
     def ended(self) -> bool:
@@ -98,7 +108,7 @@ class Connection(ClientConnection):
     @property
     def reason(self) -> str:
         """What the other side said at its close."""
-        return self.protocol.close_rcvd.reason[:200] if self.protocol.close_rcvd is not None else ""
+        return self.secrets.text(self.protocol.close_rcvd.reason)[:200] if self.protocol.close_rcvd is not None else ""
 
 
 class _Straight(connect):
@@ -117,10 +127,11 @@ async def opened(
     session_id: str = "",
     dial: Dial | None = None,
     admit: Admit | None = None,
+    secrets: Secrets | None = None,
 ) -> AsyncIterator[Connection]:
     """A websocket to `uri`, which is at `target`, by the same certificates and proxies as any other request.
 
-    Raises ConnectionFailed, NotAuthenticated and ServiceError.
+    `secrets` are taken out of all that comes. Raises ConnectionFailed, NotAuthenticated and ServiceError.
     """
     given: dict[str, Any] = {}
     proxy = ""
@@ -151,6 +162,20 @@ async def opened(
         ping_timeout=None,
         **given,
     )
+    secrets = secrets or Secrets()
+    for secret in secrets_of(proxy):
+        secrets.add(secret)
+    with secrets.kept():
+        connection = await _connected(opening, target)
+    connection.secrets = secrets
+    _notice_silence(connection)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def _connected(opening: connect, target: Target) -> Connection:
     try:
         connection = await opening
     except TimeoutError as error:
@@ -177,11 +202,7 @@ async def opened(
     except (websockets.InvalidURI, ValueError) as error:
         raise ProtocolError(f"the data plane {target.name} cannot be opened: {error}") from error
     assert isinstance(connection, Connection)
-    _notice_silence(connection)
-    try:
-        yield connection
-    finally:
-        await connection.close()
+    return connection
 
 
 async def _admitted(target: Target, admit: Admit) -> str:

@@ -8,15 +8,13 @@ from msgspec import Struct
 
 from sqlshell.errors import UsageError
 
-ANSWER_LIMIT = 1 << 30
-"""Bytes of one answer after inflating: more than this is not a partition."""
-
 
 class Network(Struct, frozen=True):
     """Times are in seconds. `timeout` bounds one request with all its repetitions, `retries` is how many there may be.
 
     `ca_file` replaces the machine's authorities; `client_cert` and `client_key` are PEM files, the key may be in the
     certificate's file. `private_data_plane` lets a service name a data plane at a private address.
+    `answer_limit` is how many bytes an answer may have once it is inflated, 0 for inflate.bound().
     """
 
     connect_timeout: float = 10.0
@@ -28,7 +26,7 @@ class Network(Struct, frozen=True):
     client_key: str = ""
     insecure: bool = False
     private_data_plane: bool = False
-    answer_limit: int = ANSWER_LIMIT
+    answer_limit: int = 0
 
     def tls(self) -> ssl.SSLContext:
         """The context of every TLS connection, websockets too. Raises UsageError naming the file that is wrong."""

@@ -53,7 +53,9 @@ class Pages(Struct):
                 return answer.body if whole else None
 
             try:
-                body = await transport.asked("GET", self.path, read, params={**self.query, "partitionID": number})
+                body = await transport.asked(
+                    "GET", self.path, read, params={**self.query, "partitionID": number}, rows=count
+                )
             except NotAuthenticated:
                 if self.refresh is None or refreshed:
                     raise

@@ -10,7 +10,7 @@ import httpcore
 from sqlshell.client.http import httpx
 from sqlshell.client.network import AsyncioBackend, Dial
 from sqlshell.client.options import Network
-from sqlshell.client.proxies import proxy_for
+from sqlshell.client.proxies import proxy_for, secrets_of
 from sqlshell.client.target import Target
 from sqlshell.errors import UsageError
 
@@ -39,6 +39,8 @@ class Pool(httpx.AsyncHTTPTransport):
         context: ssl.SSLContext | None = network.tls() if target.scheme == "https" else None
         proxy = "" if dial is not None else proxy_for(target)
         self.peers = backend.peers
+        self.secrets = secrets_of(proxy)
+        """What nobody may see of the proxy's URL."""
         if proxy:
             # A proxy that is itself reached by TLS needs a context too.
             context = context or network.tls()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from urllib.parse import unquote
 
 from sqlshell.client.target import Target
 from sqlshell.errors import UsageError
@@ -24,3 +25,10 @@ def proxy_for(target: Target) -> str:
     if scheme not in {"http", "https", "socks5", "socks5h"}:
         raise UsageError(f"the proxy {scheme}://… is of a kind that is not known", "http, https and socks5 are")
     return url
+
+
+def secrets_of(url: str) -> list[str]:
+    """The password in a proxy's URL, as it is written and as it is sent."""
+    user = url.partition("://")[2].rpartition("@")[0]
+    password = user.partition(":")[2]
+    return [password, unquote(password)] if password else []

@@ -121,10 +121,13 @@ class Results(Struct):
     def _plane(self, done: Done, request: DataplaneRequest) -> Plane:
         from sqlshell.client.dataplane import plane_of
 
+        secrets = self.transport.trace.secrets
+        secrets.add(request.token or "", lent=True)
         try:
             return plane_of(request, self.transport.target, done.head.statement_id or "")
         except ProtocolError as error:
             error.where = Where(statement_id=done.head.statement_id or "")
+            error.message = secrets.text(error.message)
             raise
 
     async def _opened(self, plane: Plane) -> Transport:
@@ -141,6 +144,7 @@ class Results(Struct):
             admit=admit,
             trace=self.transport.trace,
             say=self.transport.say,
+            lent=True,
         )
         self._planes.append(transport)
         if len(self._planes) > PLANES:
@@ -159,6 +163,7 @@ class Results(Struct):
         plane = self._plane(done, request)
         query_id = request.query_id or ""
         fresh = True
+        secrets = self.transport.trace.secrets
 
         async def open_() -> AbstractAsyncContextManager[Connection]:
             nonlocal plane, fresh
@@ -169,7 +174,6 @@ class Results(Struct):
                     raise ProtocolError(f"{api.name} no longer has a stream for this statement")
                 plane = self._plane(found, given)
             fresh = False
-            self.transport.trace.hide(plane.token)
             near = plane.same and (self.dial is not None or bool(api.uds))
             admit = None if near else admission(plane, api, self.transport.peers, allowed=network.private_data_plane)
             return opened(
@@ -179,6 +183,7 @@ class Results(Struct):
                 session_id=session_id,
                 dial=self.dial if near else None,
                 admit=admit,
+                secrets=secrets,
             )
 
         def hello() -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from sqlshell.client.frames import ENDED, UNAUTHORISED, Connection
+from sqlshell.client.inflate import FEW, values_in
 from sqlshell.client.retries import FIRST_WAIT, LONGEST_WAIT
 from sqlshell.client.watch import Rules
 from sqlshell.errors import (
@@ -307,6 +308,9 @@ def _final(connection: Connection | None) -> bool:
 
 
 def _decoded(frame: bytes, row: int, where: Where) -> _Frame:
+    if len(frame) > FEW and values_in(frame) > FEW:
+        told = f"a frame of the stream after row {row:,} has more than {FEW:,} values"
+        raise ProtocolError(told, where=where)
     try:
         return _FRAME.decode(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from sqlshell.client import redact
+from sqlshell.client.secrecy import Secrets
 
 _ID = re.compile(rb'"statementID"\s*:\s*"([0-9A-Za-z_-]{1,64})"')
 _LOOKED_AT = 4096
@@ -29,16 +30,11 @@ class Trace:
         self._level = level
         self._sql = sql
         self._number = 0
-        self._known: set[str] = set()
+        self.secrets = Secrets()
 
     @property
     def on(self) -> bool:
         return self._level() > 0
-
-    def hide(self, token: str) -> None:
-        """A token that is nowhere shown, wherever it may turn up."""
-        if len(token) >= 4:
-            self._known.add(token)
 
     def asked(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> Request:
         """A request is sent: what it gives is told of the answer."""
@@ -60,9 +56,7 @@ class Trace:
             self.tell("\n".join([*lines, f"< {shown}"] if shown else lines))
 
     def tell(self, text: str) -> None:
-        for token in self._known:
-            text = text.replace(token, redact.STARS)
-        self._say(text)
+        self._say(self.secrets.text(text))
 
 
 class Request:

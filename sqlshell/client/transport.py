@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from msgspec import Struct
 from sqlshell import __version__
 from sqlshell.client.http import httpx
 from sqlshell.client.inflate import Body as Inflated
+from sqlshell.client.inflate import bound
 from sqlshell.client.network import Dial
 from sqlshell.client.options import Network
 from sqlshell.client.pool import Admit, Pool
@@ -56,7 +58,7 @@ class Transport:
     `dial` gives a connected socket instead of TCP (the embedded service). Loopback targets and dialled ones never use a
     proxy; redirects are never followed, so that the token stays with its origin. `renew` gives the token where there is
     none yet, and another after a 401; `refused` only the other, or "" where there is none. `say` tells a person that
-    something is tried again, `warn` of what is unsafe.
+    something is tried again, `warn` of what is unsafe. `lent` says that the token came from a service, for this target.
     """
 
     def __init__(
@@ -72,13 +74,16 @@ class Transport:
         refused: Renew | None = None,
         say: Callable[[str], None] = _ignore,
         warn: Callable[[str], None] = _ignore,
+        lent: bool = False,
     ) -> None:
         self.target = target
         self.network = network or Network()
         self.trace = trace or Trace(_ignore, lambda: 0)
         self.say = say
         self._token = _checked(token)
-        self.trace.hide(token)
+        self._secrets = self.trace.secrets
+        self._secrets.add(token, lent=lent)
+        self._lent = lent
         self._renew = renew
         self._refused = refused or renew
         self._renewing = asyncio.Lock()
@@ -95,6 +100,8 @@ class Transport:
             "Accept-Encoding": "identity" if local else "gzip",
         }
         self._pool = Pool(target, self.network, dial=dial, admit=admit)
+        for secret in (target.token, *self._pool.secrets):
+            self._secrets.add(secret)
         self._client: httpx.AsyncClient = httpx.AsyncClient(
             base_url=target.base,
             timeout=httpx.Timeout(
@@ -138,8 +145,26 @@ class Transport:
         content: bytes | Upload | None = None,
         content_type: str = "",
         again: bool | None = None,
+        rows: int | None = None,
     ) -> Made:
-        """What `read` makes of the answer; a ProtocolError from it has the request made once more where that may be."""
+        """What `read` makes of the answer; a ProtocolError from it has the request made once more where that may be.
+
+        `rows` is how many the answer was announced to have.
+        """
+        with self._secrets.kept():
+            return await self._tried(method, path, read, params, content, content_type, again, rows)
+
+    async def _tried(
+        self,
+        method: str,
+        path: str,
+        read: Callable[[Answer], Made],
+        params: Params | None,
+        content: bytes | Upload | None,
+        content_type: str,
+        again: bool | None,
+        rows: int | None,
+    ) -> Made:
         tries = Tries(self.network, again=method == "GET" if again is None else again, known=self._known)
         renewed = False
         while True:
@@ -148,7 +173,7 @@ class Transport:
                     renewed = True
                     await self._take_new(self._renew, "")
                 used = self._token
-                answer = await self._once(method, path, params, content, content_type)
+                answer = await self._once(method, path, params, content, content_type, rows)
                 self._known = True
                 if answer.status == 401 and self._refused is not None and not renewed:
                     renewed = True
@@ -164,22 +189,29 @@ class Transport:
                     raise
                 why = error.message
             if wait >= SAID_SECONDS:
-                self.say(f"{why}: trying again in {wait:.1f} s ({tries.made} of {self.network.retries})")
+                self.say(
+                    f"{self._secrets.text(why)}: trying again in {wait:.1f} s ({tries.made} of {self.network.retries})"
+                )
             await asyncio.sleep(wait)
 
     @contextlib.asynccontextmanager
     async def opened(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
         """A GET whose body the caller reads, piece by piece. It is made once."""
-        async with self._translated():
-            request = self._client.build_request("GET", path, headers=self._with(headers))
-            told = self._told(request, b"")
-            response = await self._client.send(request, stream=True)
-            if told is not None:
-                told.answered(response.status_code, response.headers, b"", 0)
-            try:
+        with self._secrets.kept():
+            async with self._translated(), self._asked_once(path, headers) as response:
                 yield response
-            finally:
-                await response.aclose()
+
+    @contextlib.asynccontextmanager
+    async def _asked_once(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
+        request = self._client.build_request("GET", path, headers=self._with(headers))
+        told = self._told(request, b"")
+        response = await self._client.send(request, stream=True)
+        if told is not None:
+            told.answered(response.status_code, response.headers, b"", 0)
+        try:
+            yield response
+        finally:
+            await response.aclose()
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -196,7 +228,7 @@ class Transport:
                     token = _checked(await renew())
                 finally:
                     self._renewals += 1
-                self.trace.hide(token)
+                self._secrets.add(token)
                 self._token = token or used
             return self._token != used
 
@@ -210,7 +242,13 @@ class Transport:
         return self.trace.asked(request.method, str(request.url), request.headers, content)
 
     async def _once(
-        self, method: str, path: str, params: Params | None, content: bytes | Upload | None, content_type: str
+        self,
+        method: str,
+        path: str,
+        params: Params | None,
+        content: bytes | Upload | None,
+        content_type: str,
+        rows: int | None,
     ) -> Answer:
         told: Request | None = None
         try:
@@ -226,7 +264,7 @@ class Transport:
                 told = self._told(request, content.head if isinstance(content, Upload) else content or b"")
                 response = await self._client.send(request, stream=True)
                 try:
-                    answer, received = await self._whole(response)
+                    answer, received = await self._whole(response, rows)
                 finally:
                     await response.aclose()
                 await self._pool.drop_stale()
@@ -240,13 +278,23 @@ class Transport:
             self.extensions = frozenset(item.strip() for item in announced.split(","))
         return answer
 
-    async def _whole(self, response: httpx.Response) -> tuple[Answer, int]:
-        body = Inflated(response.headers.get("content-encoding", ""), self.network.answer_limit, self.target.name)
+    async def _whole(self, response: httpx.Response, rows: int | None) -> tuple[Answer, int]:
+        status, headers = response.status_code, response.headers
+        # The service in this process has the memory that this process has.
+        limit = bound(self.network.answer_limit, rows) if not self.inside else self.network.answer_limit or sys.maxsize
+        failed = status if status >= 300 and not self.inside else 0
+        body = Inflated(headers.get("content-encoding", ""), limit, self.target.name, failed=failed)
         received = 0
         async for piece in response.aiter_raw():
             received += len(piece)
             body.take(piece)
-        return Answer(response.status_code, response.headers, body.end()), received
+        whole: Body = body.end()
+        if not self.inside:
+            whole = self._secrets.body(whole, lent=self._lent)
+            said = "\n".join(headers.values())
+            if self._secrets.text(said) != said:
+                headers = httpx.Headers([(name, self._secrets.text(value)) for name, value in headers.multi_items()])
+        return Answer(status, headers, whole), received
 
     @contextlib.asynccontextmanager
     async def _translated(self) -> AsyncIterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -259,3 +260,25 @@ def test_a_reader_that_has_enough_does_not_wait_for_a_reconnect(monkeypatch: pyt
     monkeypatch.setattr(stream, "LONGEST_WAIT", 30.0)
     seen = read(sends(METADATA, *rows(1, 3), code=1012), rules=Rules(reconnect=True, seconds=0.5), dies=True)
     assert (seen.rows, seen.error, seen.ended) == (numbers(1, 3), None, "seconds")
+
+
+@pytest.mark.parametrize("secret", ["the-api-token", "plane-token"])
+def test_a_stream_that_gives_our_tokens_back_does_not_get_them_shown(secret: str) -> None:
+    said = f"{secret}, {base64.b64encode(f'Bearer {secret}'.encode()).decode()}"
+    named = METADATA | {"columns": [{"name": secret, "type": "VARCHAR"}, {"name": "p", "type": "VARCHAR"}]}
+    row = {"type": "data", "headers": {}, "data": [said, "kept"]}
+    for acts in (
+        sends(named, row),
+        sends(METADATA, row, code=4401, reason=said),
+        sends(METADATA, row, {"type": "error", "message": said, "sqlCode": "XX000"}),
+        sends(METADATA, f"{{{said}"),
+    ):
+        seen = read(acts, rules=Rules(reconnect=False))
+        shown = "\n".join(
+            [str(seen.rows), str(seen.columns), str(seen.said)]
+            + ([seen.error.message, seen.error.hint] if seen.error is not None else [])
+        )
+        assert secret not in shown
+        assert base64.b64encode(secret.encode()).decode()[:-4] not in shown
+        assert seen.plane is not None
+        assert seen.plane.hellos[0]["accessToken"] == "plane-token"

@@ -17,6 +17,7 @@ import duckdb
 import pytest
 
 from sqlshell.cli import SUBCOMMANDS, shell_command, subcommand
+from sqlshell.client.inflate import LARGEST, UNANNOUNCED
 from sqlshell.config import read_config, resolve
 from sqlshell.service.pools import Size
 from sqlshell.service.sessions import IDLE_SECONDS
@@ -244,7 +245,7 @@ def test_numbers_in_documents_are_those_of_the_program() -> None:
     defaults = {setting.name: setting.default for setting in SETTINGS}
     assert f"`--retries` ({defaults['retries']})" in client
     assert f"`--timeout` ({defaults['timeout']:g} s)" in client
-    assert f"{defaults['answer_limit']:,} MiB" in client
+    assert f"{UNANNOUNCED >> 20} MiB, and up to {LARGEST >> 20} MiB" in client
     assert f"{int(IDLE_SECONDS / 60)} minutes without a statement" in service
     size = Size()
     assert f"`concurrency` ({size.concurrency}), `queue` ({size.queue})" in service

@@ -1,0 +1,158 @@
+"""Values that nobody else may see, taken out of whatever came from elsewhere: as they are, and as they may be written.
+
+A service knows the token that it was sent, and a proxy its password: an answer that holds one is an echo, or a trick.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+from collections.abc import Iterator
+from functools import cache
+from urllib.parse import quote, quote_plus
+
+from sqlshell.errors import ShellError
+from sqlshell.result import Body
+
+STARS = "***"
+SHORTEST = 4
+"""A shorter value would be found anywhere."""
+
+SHORTEST_IN_ROWS = 8
+"""The same for rows, which are people's data."""
+
+LOOKED_AT_CLOSELY = 1 << 16
+"""Bytes of a body that are searched for every form of a value; a longer one is searched for the plain ones."""
+
+_ESCAPED = re.compile(rb"\\\\|\\u00([2-7][0-9a-fA-F])")
+_IN_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
+
+
+class Secrets:
+    """What is hidden. The values of a data plane come in answers, and are used: they stay in these, and are taken out
+    of everything else."""
+
+    def __init__(self) -> None:
+        self._own: dict[bytes, _Forms] = {}
+        self._lent: dict[bytes, _Forms] = {}
+
+    def add(self, value: str, *, lent: bool = False) -> None:
+        """`lent` is a value that the service gave, and may give again."""
+        given = value.encode("utf-8", "surrogatepass")
+        if len(given) >= SHORTEST and given not in self._own:
+            (self._lent if lent else self._own)[given] = _forms(given)
+
+    def text(self, text: str) -> str:
+        """Any text on its way to a person, a log or a file."""
+        if not text or not (self._own or self._lent):
+            return text
+        given = text.encode("utf-8", "surrogatepass")
+        made: Body = given
+        for forms in (*self._own.values(), *self._lent.values()):
+            made = forms.without(made)
+        return text if made == given else bytes(made).decode("utf-8", "replace")
+
+    def body(self, given: Body, *, lent: bool = True) -> Body:
+        """An answer, whose JSON stays JSON; with `lent` what a service gave for a data plane is taken out too."""
+        for forms in (*self._own.values(), *(self._lent.values() if lent else ())):
+            if forms.in_rows:
+                given = forms.without(given) if len(given) <= LOOKED_AT_CLOSELY else forms.quickly_without(given)
+        return given
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Takes them out of the errors that are raised inside."""
+        try:
+            yield
+        except ShellError as error:
+            error.message, error.hint = self.text(error.message), self.text(error.hint)
+            raise
+
+
+class _Forms:
+    """One value, and how it may be written."""
+
+    def __init__(self, value: bytes) -> None:
+        self._value = value
+        self.in_rows = len(value) >= SHORTEST_IN_ROWS and not value.isalpha() and not value.isdigit()
+        self._cores = _cores(value)
+        plain = value.decode("utf-8", "replace")
+        self._plain = {value, quote(plain, safe="").encode(), quote_plus(plain).encode()}
+        self._any = re.compile(b"".join(map(_written, value)))
+
+    def without(self, given: Body) -> Body:
+        """Every form, or a mixture of them."""
+        if self._any.search(given):
+            given = self._any.sub(STARS.encode(), given)
+        for core in self._cores:
+            if core in given:
+                given = _without_base64(bytes(given), core)
+        return given
+
+    def quickly_without(self, given: Body) -> Body:
+        for plain in self._plain:
+            if plain in given:
+                given = given.replace(plain, STARS.encode())
+        if b"\\u00" in given:
+            # Any character of a JSON string may be written so.
+            read = _ESCAPED.sub(_unescaped, given)
+            if self._value in read:
+                return read.replace(self._value, STARS.encode())
+        return given
+
+
+@cache
+def _forms(value: bytes) -> _Forms:
+    return _Forms(value)
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    char = bytes([int(found[1], 16)]) if found[1] else b""
+    return found[0] if char in {b"", b'"', b"\\", b"\x7f"} else char
+
+
+def _written(code: int) -> bytes:
+    """A pattern of one byte: as it is, as in a URL (more than once), in a string of JSON or C, in HTML."""
+    digits = b"".join(b"[%c%c]" % (low, up) if low != up else b"%c" % low for low, up in _hex(code))
+    forms = [re.escape(bytes([code])), b"%(?:25)*+" + digits]
+    if code < 0x80:
+        forms += [rb"\\++(?:u00|x)" + digits, rb"&(?:amp;)*+#(?:[xX]0*+" + digits + rb"|0*+%d);?" % code]
+        if code in b"\"'\\/<>&":
+            forms.append(rb"\\++" + re.escape(bytes([code])))
+    return b"(?:" + b"|".join(forms) + b")"
+
+
+def _hex(code: int) -> Iterator[tuple[int, int]]:
+    text = f"{code:02x}"
+    yield from zip(text.encode(), text.upper().encode(), strict=True)
+
+
+def _cores(value: bytes) -> list[bytes]:
+    """What base64 makes of a value wherever it begins in a text, without the characters that its neighbours decide."""
+    found = [value.hex().encode(), value.hex().upper().encode()]
+    for before in range(3):
+        whole = base64.b64encode(b"\0" * before + value)
+        first = (0, 2, 3)[before]
+        last = (len(value) + before) * 8 // 6
+        core = whole[first:last]
+        if len(core) >= 8:
+            found += [core, core.replace(b"+", b"-").replace(b"/", b"_")]
+    return list(dict.fromkeys(found))
+
+
+def _without_base64(given: bytes, core: bytes) -> bytes:
+    """Without the words of base64 that hold it."""
+    made: list[bytes] = []
+    done = 0
+    at = given.find(core)
+    while at >= 0:
+        start, end = at, at + len(core)
+        while start > done and given[start - 1] in _IN_BASE64:
+            start -= 1
+        while end < len(given) and given[end] in _IN_BASE64:
+            end += 1
+        made += [given[done:start], STARS.encode()]
+        done = end
+        at = given.find(core, done)
+    return b"".join([*made, given[done:]])

@@ -1,0 +1,262 @@
+"""A service that means harm, over a real socket: answers that grow in memory, and that give our secrets back."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import socketserver
+import threading
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from sqlshell.client.inflate import ERROR, FEW, LARGEST, PER_VALUE, ROW, UNANNOUNCED, bound, values_in
+from sqlshell.client.options import Network
+from sqlshell.client.results import Results
+from sqlshell.client.secrecy import Secrets
+from sqlshell.client.statements import Statements, Submission
+from sqlshell.client.target import parse
+from sqlshell.client.trace import Trace
+from sqlshell.client.transport import Transport
+from sqlshell.context import SessionContext
+from sqlshell.errors import ShellError
+
+TOKEN = "tok-Zf3+q/9Xw_7Lr~k2"
+STATEMENT = "11111111-2222-3333-4444-555555555555"
+MIB = 1 << 20
+
+
+@contextlib.contextmanager
+def answering(*answers: bytes) -> Iterator[str]:
+    """A server that gives these answers, whole with their heads, one for each connection; the last for ever."""
+    given = list(answers)
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            length = 0
+            while (line := self.rfile.readline()) not in {b"\r\n", b""}:
+                if line.lower().startswith(b"content-length:"):
+                    length = int(line.split(b":")[1])
+            self.rfile.read(length)
+            with contextlib.suppress(OSError):
+                self.wfile.write(given.pop(0) if len(given) > 1 else given[0])
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        allow_reuse_address = True
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def whole(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    head = "\r\n".join([f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *lines])
+    return head.encode() + b"\r\n\r\n" + body
+
+
+def chunked(body: bytes, size: int) -> bytes:
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    return head + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in [*pieces, b""])
+
+
+def zeros(mebibytes: int, around: tuple[bytes, bytes] = (b"", b"")) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    parts = [packer.compress(around[0]), *(packer.compress(b"0" * MIB) for _ in range(mebibytes))]
+    return b"".join([*parts, packer.compress(around[1]), packer.flush()])
+
+
+def result(rows: list[list[str | None]], **more: Any) -> dict[str, Any]:
+    columns = [{"name": f"c{number}", "type": "VARCHAR", "nullable": True} for number in range(len(rows[0]))]
+    metadata = {"encoding": "json", "partitionInfo": [{"rowCount": len(rows)}], "columns": columns}
+    return {"sqlState": "00000", "statementID": STATEMENT, "createdOn": 1, "metadata": metadata, "data": rows} | more
+
+
+def run(url: str, token: str = TOKEN, level: int = 0, **network: Any) -> tuple[list[list[str | None]], str, str]:
+    """The rows, the error in words, and all that was told."""
+    told: list[str] = []
+
+    async def work() -> tuple[list[list[str | None]], str]:
+        trace = Trace(told.append, lambda: level)
+        transport = Transport(parse(url), token, network=Network(retries=0, **network), trace=trace, say=told.append)
+        statements = Statements(transport, Results(transport))
+        rows: list[list[str | None]] = []
+        try:
+            async for given in statements.run(Submission("select 1", reads_only=True), SessionContext()):
+                async for batch in given.batches:
+                    rows += batch.rows
+        except ShellError as error:
+            return rows, f"{error.message} | {error.hint}"
+        finally:
+            await statements.aclose()
+        return rows, ""
+
+    rows, error = asyncio.run(work())
+    return rows, error, "\n".join(told)
+
+
+BOMB = (b'{"sqlState":"00000","statementID":"' + STATEMENT.encode() + b'","data":[["', b'"]]}')
+
+
+@pytest.mark.parametrize(
+    ("answer", "names"),
+    [
+        (whole(zeros(400, BOMB), Content_Encoding="gzip"), "64 MiB"),
+        (whole(zeros(400), "500 Failed", Content_Encoding="gzip"), "1 MiB"),
+        (whole(zeros(400), "404 Not Found", Content_Encoding="x-gzip"), "1 MiB"),
+        (whole(zlib.compress(b"[" * 300 * MIB), Content_Encoding="deflate"), "64 MiB"),
+        (whole(zlib.compress(b'{"data":[' + b"[]," * 10 * MIB), Content_Encoding="deflate"), "values"),
+        (whole(zlib.compress(b'{"metadata":{"columns":[' + b"{}," * 10 * MIB), Content_Encoding="deflate"), "values"),
+        (whole(zlib.compress(b'{"statementIDs":["' + b'","' * 10 * MIB), Content_Encoding="deflate"), "values"),
+        (whole(b"\x28\xb5\x2f\xfd", Content_Encoding="zstd"), "not asked for"),
+        (whole(b"\x1b\x03", Content_Encoding="br"), "not asked for"),
+    ],
+)
+def test_no_answer_takes_more_memory_than_its_bound(answer: bytes, names: str) -> None:
+    with answering(answer) as url:
+        tracemalloc.start()
+        try:
+            rows, error, _ = run(url)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert rows == []
+    assert names in error
+    assert "answer_limit" in error or "not asked for" in error or "500" in error or "404" in error
+    # A buffer that grows is there twice for a moment.
+    assert peak < 2.5 * UNANNOUNCED, f"{peak:,} bytes"
+
+
+def test_the_bound_is_the_persons_where_they_give_one() -> None:
+    big = whole(json.dumps(result([["x" * 3 * MIB]])).encode())
+    with answering(big) as url:
+        assert run(url)[1] == ""
+        assert "2 MiB" in run(url, answer_limit=2 * MIB)[1]
+    assert bound(0, None) == UNANNOUNCED
+    assert bound(0, 1_000) == UNANNOUNCED + 1_000 * ROW
+    assert bound(0, 10**12) == LARGEST
+    assert bound(5, 10**12) == 5
+    assert ERROR < UNANNOUNCED
+    assert FEW >= UNANNOUNCED // PER_VALUE // 4
+    assert values_in(b'{"data":[["a",null]]}') == 4
+
+
+def b64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+ECHOES = {
+    "plain": TOKEN,
+    "bearer": f"Bearer {TOKEN}",
+    "url": quote(TOKEN, safe=""),
+    "url, small": quote(TOKEN, safe="").lower().replace("tok-zf3%2bq%2f9xw_7lr~k2", "tok-Zf3%2bq%2f9Xw_7Lr~k2"),
+    "every character as a URL has it": "".join(f"%{ord(char):02X}" for char in TOKEN),
+    "twice": quote(quote(TOKEN, safe=""), safe=""),
+    "base64": b64(TOKEN),
+    "base64 of the header": b64(f"Bearer {TOKEN}"),
+    "basic": b64(f":{TOKEN}"),
+    "basic with a user": b64(f"user1:{TOKEN}"),
+    "base64 of more": b64(json.dumps({"authorization": f"Bearer {TOKEN}", "z": 1})),
+    "base64 for URLs": base64.urlsafe_b64encode(f"x{TOKEN}".encode()).decode(),
+    "hexadecimal": TOKEN.encode().hex(),
+    "html": "".join(f"&#{ord(char)};" for char in TOKEN),
+    "escaped twice": "".join(f"\\u{ord(char):04x}" for char in TOKEN),
+    "C": "".join(f"\\x{ord(char):02x}" for char in TOKEN),
+}
+
+
+def escaped(value: Any) -> bytes:
+    """JSON in which every character of the token is written by its number."""
+    text = json.dumps(value)
+    return text.replace(TOKEN, "".join(f"\\u{ord(char):04X}" for char in TOKEN)).replace("/", "\\/").encode()
+
+
+@pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
+def test_a_value_is_found_as_it_may_be_written(echo: str) -> None:
+    secrets = Secrets()
+    secrets.add(TOKEN)
+    shown = secrets.text(f"you are {echo}, or not")
+    assert shown.startswith("you are ")
+    assert "***" in shown
+    assert shown.endswith(", or not")
+    assert TOKEN[4:-4] not in shown
+    assert echo not in shown
+    assert secrets.body(f"you are {echo}, or not".encode()) == shown.encode()
+
+
+def test_a_service_that_gives_our_token_back_does_not_get_it_shown() -> None:
+    echo = " ".join(ECHOES.values())
+    say = f"you are {echo}, or not"
+    failed = {"sqlState": "42601", "message": say, "statementID": STATEMENT}
+    answers = (
+        whole(json.dumps(result([[say, "kept"]], message=say)).encode(), X_Echo=say),
+        chunked(json.dumps(result([[say, "kept"]])).encode(), 7),
+        whole(escaped(result([[say, "kept"]]))),
+        whole(json.dumps(failed).encode()),
+        whole(escaped(failed)),
+        whole(json.dumps({"message": say, "traceID": say}).encode(), "400 Bad Request"),
+        whole(say.encode(), "500 Failed", Content_Type="text/plain"),
+        whole(f"<html><title>{say}</title>".encode(), "502 Bad Gateway", Content_Type="text/html"),
+        whole(b"", "307 Temporary Redirect", Location=f"https://elsewhere.example/{echo}"),
+        whole(b"{}", "401 Unauthorized", WWW_Authenticate=f'Bearer realm="{echo}"'),
+        whole(b"", f"200 {echo.replace(' ', '')}", Content_Encoding=echo),
+        whole(json.dumps({"sqlState": "00000", "statementID": STATEMENT, "metadata": {"encoding": echo}}).encode()),
+        b"HTTP/1.1 " + echo.encode() + b"\r\n\r\n",
+        f"{echo}\r\n\r\n".encode(),
+        f"HTTP/1.1 200 OK\r\n{echo}\r\n\r\n".encode(),
+    )
+    for number, answer in enumerate(answers):
+        with answering(answer) as url:
+            rows, error, told = run(url, level=2)
+        shown = "\n".join([str(rows), error, told])
+        for form in (*ECHOES.values(), b64(TOKEN)[:-4]):
+            assert form not in shown, (number, form, shown)
+        if number < 3:
+            assert rows[0][1] == "kept"
+
+
+def test_a_token_that_is_a_word_is_not_taken_out_of_rows() -> None:
+    with answering(whole(json.dumps(result([["a statementID"]])).encode())) as url:
+        assert run(url, token="statementID")[:2] == ([["a statementID"]], "")
+
+
+def test_a_long_body_is_searched_too() -> None:
+    rows: list[list[str | None]] = [["x" * 100, TOKEN]]
+    rows += [["y" * 100, "z"]] * 2_000
+    for body in (json.dumps(result(rows)).encode(), escaped(result(rows))):
+        with answering(whole(body)) as url:
+            assert run(url)[0][0] == ["x" * 100, "***"]
+
+
+def test_a_data_plane_may_be_named_again_with_the_token_that_it_has() -> None:
+    secrets = Secrets()
+    secrets.add("plane-token-1", lent=True)
+    secrets.add("api-token-1")
+    answer = b'{"token":"plane-token-1","message":"api-token-1"}'
+    assert secrets.body(answer, lent=False) == b'{"token":"plane-token-1","message":"***"}'
+    assert secrets.body(answer) == b'{"token":"***","message":"***"}'
+    assert secrets.text(answer.decode()) == '{"token":"***","message":"***"}'
+
+
+def test_the_password_of_a_proxy_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = whole(f"you are p%40ss-word-1, {b64('u:p@ss-word-1')}".encode(), "407 Who")
+    with answering(answer) as url:
+        monkeypatch.setenv("http_proxy", url.replace("://", "://u:p%40ss-word-1@"))
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        _, error, told = run("http://sql.invalid", level=2)
+    for secret in ("p@ss-word-1", "p%40ss-word-1", b64("u:p@ss-word-1")[4:-4]):
+        assert secret not in error + told
