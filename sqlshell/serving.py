@@ -32,6 +32,17 @@ BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
     ("columns", click.IntRange(1), 0, "columns of a result"),
     ("seconds", click.FloatRange(0.0), 0, "seconds that a statement may run; 0 = any time"),
     ("spill_size", click.IntRange(0), 1 << 30, "GiB that an organization's statements may write while they run"),
+    ("url_size", click.IntRange(1), 1 << 10, "KiB of a request's URL"),
+    ("header_size", click.IntRange(1), 1 << 10, "KiB of a request's first line and headers"),
+    ("connections", click.IntRange(1), 0, "connections; no more than four fifths of the files that may be open"),
+    ("address_connections", click.IntRange(1), 0, "connections from one address, or from one /64 of IPv6"),
+    ("token_connections", click.IntRange(1), 0, "connections with the same token"),
+    ("header_seconds", click.FloatRange(0.1), 0, "seconds until a request's headers are complete"),
+    ("body_seconds", click.FloatRange(0.1), 0, "seconds that a request's body may stand still"),
+    ("write_seconds", click.FloatRange(0.1), 0, "seconds that a client may take nothing of its answer"),
+    ("bodies_size", click.IntRange(1), 1 << 20, "MiB of all requests that arrive; a fourth of it for an organization"),
+    ("uploads_size", click.IntRange(1), 1 << 30, "GiB of all attachments whose statements have not ended; likewise"),
+    ("unread_size", click.IntRange(1), 1 << 20, "MiB of all rows that wait for their readers; a fourth of it likewise"),
 )
 """The bounds that are options: name in Bounds, type, unit (0 for a count), help."""
 

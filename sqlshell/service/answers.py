@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, Metadata, PartitionInfo, StatementResponse
@@ -14,11 +15,14 @@ from sqlshell.service.catalog import Caller
 from sqlshell.service.dataplane import DataPlane
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.handover import Handover, Secret
-from sqlshell.service.pages import Pages
+from sqlshell.service.pages import Pages, Rows
 from sqlshell.service.records import Record
+from sqlshell.service.wire.connections import left
 
 BATCH_BYTES = 1 << 20
 """Bytes of a batch's answer from which the rest comes with the next one."""
+
+CLOSED = b"]}"
 
 EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions"}
 """Says in each answer what this service has beyond the interface."""
@@ -43,7 +47,7 @@ class Answers:
         if record.running:
             return json_response(msgspec.json.encode(head), 200 if record.feed is not None else 202)
         body = await self._result(head, record, partition, timezone, request, caller, by_plane=by_plane)
-        response = json_response(body or msgspec.json.encode(head))
+        response = PartitionResponse(head, body) if isinstance(body, Rows) else json_response(body or _encoded(head))
         if body is not None:
             # Which partition this is, for a client that wants to know that it has the one that it asked for.
             path = request.url.path.rstrip("/") if request.method == "GET" else f"/v2/statements/{record.statement_id}"
@@ -60,13 +64,13 @@ class Answers:
             if (record.running and record.feed is None and not record.started) or size > BATCH_BYTES:
                 break
             head = self._head(record, request, caller)
-            body = None
+            body: bytes | Rows | None = None
             if not record.running:
                 head.elapsed = round(record.seconds, 6)
                 failed = failed or (record.state if sqlstate.failed(record.state) else "")
                 small = record.spool.layout.form == "record"
                 body = await self._result(head, record, 0, timezone, request, caller, rows=small, context=context)
-            parts.append(body or msgspec.json.encode(head))
+            parts.append(body if isinstance(body, bytes) else _encoded(head))
             size += len(parts[-1])
             context = record.context
             if record.running and record.feed is None:
@@ -115,8 +119,9 @@ class Answers:
         by_plane: bool = False,
         rows: bool = True,
         context: ContextEcho | None = None,
-    ) -> bytes | None:
-        """The answer of a record that has ended, where it has rows; else None, and `head` is all of it.
+    ) -> bytes | Rows | None:
+        """The answer of a record that has ended, where it has rows; else None, and `head` is all of it. Rows that are
+        not small are given alone, to be sent in pieces.
 
         `rows` says whether they are wanted; a context that is the same as `context` is left out. Raises BadRequest.
         """
@@ -146,19 +151,51 @@ class Answers:
         if not rows:
             return None
         try:
+            if record.spool.layout.form != "record":
+                return await self._pages.rows(record, partition, record.zone(timezone))
             text = await self._pages.partition(record, partition, record.zone(timezone))
         except OSError as error:
             # Its own text would tell where the service keeps results.
             raise BadRequest(f"the result cannot be read: {error.strerror or 'error'}", 500) from error
         except Failure as error:
             raise BadRequest(f"the result cannot be read: {error}", 500) from error
-        return msgspec.json.encode(head)[:-1] + b',"data":[' + text + b"]}"
+        return _opened(head) + text + CLOSED
 
     def _secret(self, record: Record, request: Request, caller: Caller) -> Secret | None:
         """What the statement's own token has not seen yet; a HEAD request would throw it away."""
         if caller.token_id != record.owner or request.method == "HEAD":
             return None
         return self._handover.take(caller.token_id, record.statement_id)
+
+
+class PartitionResponse(Response):
+    """An answer whose rows are sent piece by piece, as their reader takes them."""
+
+    def __init__(self, head: StatementResponse, rows: Rows) -> None:
+        super().__init__(None, 200, EXTENSIONS, "application/json")
+        self._opened = _opened(head)
+        self._rows = rows
+        self.headers["content-length"] = str(len(self._opened) + rows.size + len(CLOSED))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            await send({"type": "http.response.body", "body": self._opened, "more_body": True})
+            async for piece in self._rows.pieces():
+                if left(scope):
+                    return
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": CLOSED})
+        finally:
+            self._rows.close()
+
+
+def _encoded(head: StatementResponse) -> bytes:
+    return msgspec.json.encode(head)
+
+
+def _opened(head: StatementResponse) -> bytes:
+    return _encoded(head)[:-1] + b',"data":['
 
 
 def several(records: list[Record]) -> Response:

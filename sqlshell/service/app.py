@@ -18,11 +18,21 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
 from sqlshell import __version__
-from sqlshell.interface.models import Version
+from sqlshell.interface.models import StatementRequest, Version
 from sqlshell.service import resources
 from sqlshell.service.answers import Answers, json_response, message, several
 from sqlshell.service.auth import BearerAuth, bearer
-from sqlshell.service.body import BadRequest, Form, Limits, check_timezone, kind_of, read_form, read_json, read_request
+from sqlshell.service.body import (
+    BadRequest,
+    Form,
+    Limits,
+    check_encoding,
+    check_timezone,
+    kind_of,
+    read_form,
+    read_json,
+    read_request,
+)
 from sqlshell.service.catalog import ROLES, Caller
 from sqlshell.service.dataplane import PREFIX, DataPlane, stream
 from sqlshell.service.engines.engine import Failure
@@ -31,6 +41,8 @@ from sqlshell.service.options import Options
 from sqlshell.service.pages import Pages
 from sqlshell.service.records import settle
 from sqlshell.service.statements import Statements
+from sqlshell.service.wire.budget import Budget, Lease
+from sqlshell.service.wire.connections import refusal
 
 GRACE_SECONDS = 0.1
 """How long a submission is waited for before it is answered as running."""
@@ -46,8 +58,10 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     """The application. `token` is the operator's; where `hosts` are given, requests for others are refused."""
     catalog = statements.organizations.catalog
     plane = DataPlane(catalog, options.data_plane, options.public_url)
-    answers = Answers(Pages(statements.organizations), plane, statements.endings.handover)
-    api = Endpoints(statements, answers, plane, options)
+    unread = Budget(options.bounds.unread_size)
+    pages = Pages(statements.organizations, unread)
+    answers = Answers(pages, plane, statements.endings.handover)
+    api = Endpoints(statements, answers, plane, options, unread)
     routes = [
         Route("/v2/statements", api.submit, methods=["POST"]),
         Route("/v2/statements/{statement_id}", api.look_up, methods=["GET"]),
@@ -60,7 +74,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     if options.legacy:
         from sqlshell.service.legacy import Legacy
 
-        legacy = Legacy(api, statements)
+        legacy = Legacy(api, statements, pages)
         routes += [
             Route("/run-statement", legacy.run, methods=["POST"]),
             Route("/copy/{kind}/{organization}/{name:path}", api.download, methods=["GET"]),
@@ -87,30 +101,50 @@ async def version(request: Request) -> Response:
 class Endpoints:
     """What answers requests."""
 
-    def __init__(self, statements: Statements, answers: Answers, plane: DataPlane, options: Options) -> None:
+    def __init__(
+        self, statements: Statements, answers: Answers, plane: DataPlane, options: Options, unread: Budget
+    ) -> None:
+        self._unread = unread
         self._statements = statements
         self._answers = answers
         self._plane = plane
         self._options = options
+        self._document = b""
         bounds = options.bounds
+        self._bodies = Budget(options.bounds.bodies_size)
+        self._uploads = Budget(options.bounds.uploads_size)
         self.limits = Limits(
             options.statement_limit, options.attachment_limit, options.attachments, bounds.name, bounds.statements
         )
 
     async def submit(self, request: Request) -> Response:
         """POST /v2/statements."""
+        lease = self.lease(request)
+        try:
+            asked, form = await self._read(request, lease)
+            return await self._run(request, asked, form)
+        finally:
+            lease.close()
+
+    def lease(self, request: Request) -> Lease:
+        """What the body of a request takes of the memory for all of them."""
+        return Lease(self._bodies, caller_of(request).organization)
+
+    async def _read(self, request: Request, lease: Lease) -> tuple[StatementRequest, Form]:
+        check_encoding(request.headers.get("content-encoding", ""))
         content_type = request.headers.get("content-type", "")
         if kind_of(content_type, (FORM, JSON)) == JSON:
-            asked, form = read_request(await read_json(request.stream(), self.limits), self.limits), Form()
-        else:
-            form = await self.form(request, ("request",), "attachments")
-            try:
-                if "request" not in form.fields:
-                    raise BadRequest("the part 'request' is missing")
-                asked = read_request(form.fields["request"], self.limits)
-            except BadRequest:
-                form.close()
-                raise
+            return read_request(await read_json(request.stream(), self.limits, lease), self.limits), Form()
+        form = await self.form(request, ("request",), "attachments", lease)
+        try:
+            if "request" not in form.fields:
+                raise BadRequest("the part 'request' is missing")
+            return read_request(form.fields.pop("request"), self.limits), form
+        except BadRequest:
+            form.close()
+            raise
+
+    async def _run(self, request: Request, asked: StatementRequest, form: Form) -> Response:
         timezone = (asked.parameters.timezone if asked.parameters else None) or ""
         caller = caller_of(request)
         try:
@@ -152,10 +186,13 @@ class Endpoints:
         record = self._statements.find(statement_id, caller)
         if record is None:
             raise BadRequest(f"there is no statement {statement_id}", 404)
+        said = refusal(request.scope, caller.token_id)
+        if said:
+            return message(said, 429, {"Connection": "close"})
         return await self._answers.one(record, partition, timezone, request, caller, by_plane=True)
 
     async def stream(self, socket: WebSocket) -> None:
-        await stream(socket, self._statements, self._plane)
+        await stream(socket, self._statements, self._plane, self._unread)
 
     async def download(self, request: Request) -> Response:
         """A resource's bytes, whole or in part."""
@@ -197,12 +234,23 @@ class Endpoints:
     async def document(self, request: Request) -> Response:
         from sqlshell.service.openapi import document
 
-        return json_response(msgspec.json.encode(document(self._options)))
+        # Strangers may ask for it: it is made once.
+        self._document = self._document or msgspec.json.encode(document(self._options))
+        return json_response(self._document)
 
-    async def form(self, request: Request, fields: Collection[str], files: str) -> Form:
+    async def form(self, request: Request, fields: Collection[str], files: str, lease: Lease) -> Form:
         folder = await asyncio.to_thread(self._statements.organizations.uploads)
         kind = request.headers.get("content-type", "")
-        return await read_form(kind, request.stream(), self.limits, fields=fields, files=files, folder=folder)
+        return await read_form(
+            kind,
+            request.stream(),
+            self.limits,
+            fields=fields,
+            files=files,
+            folder=folder,
+            lease=lease,
+            files_lease=Lease(self._uploads, caller_of(request).organization),
+        )
 
 
 def caller_of(request: Request) -> Caller:

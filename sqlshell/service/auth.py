@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sqlshell.service.answers import message
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest
 from sqlshell.service.dataplane import PREFIX
+from sqlshell.service.wire.connections import refusal
 
 OPEN = frozenset({"/openapi.json"})
 LEGACY = ("/run-statement", "/copy/", "/version")
@@ -50,6 +51,13 @@ class BearerAuth:
             if caller.token_id == ANONYMOUS and not scope["path"].startswith(LEGACY):
                 headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
                 await message("a bearer token is missing", 401, headers)(scope, receive, send)
+                return
+            said = refusal(scope, caller.token_id)
+            if said:
+                if scope["type"] == "websocket":
+                    await send({"type": "websocket.close", "code": 1013, "reason": said})
+                else:
+                    await message(said, 429, {"Connection": "close"})(scope, receive, send)
                 return
             scope["caller"] = caller
             send = self._until_dropped(caller, send)

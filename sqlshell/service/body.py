@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 import zoneinfo
@@ -15,9 +16,19 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.bounds import met
+from sqlshell.service.wire.budget import Lease
 
-ESCAPED = 6
-"""Bytes that a character may take in JSON, such as \\u0000."""
+WIDTH = 2
+"""Bytes of a body for each character that a statement may have: decoding holds up everybody else."""
+
+MEMBERS = 4000
+"""Texts of a JSON body beside those of its statements: names of members, and their values."""
+
+PARTS = 100
+"""Parts of a form beside its attachments."""
+
+PIECE = 256 << 10
+"""Bytes of a form that are read in the event loop; what comes behind them is read in threads."""
 
 OVERHEAD = 64 << 10
 """Bytes of a request beside its statement."""
@@ -48,15 +59,18 @@ class Attachment(Struct, frozen=True):
 
 
 class Form(Struct):
-    """The fields of a form by name, and its files. close() removes the files."""
+    """The fields of a form by name, and its files. close() removes the files, and gives back what they took."""
 
     fields: dict[str, bytes] = field(default_factory=dict)
     attachments: list[Attachment] = field(default_factory=list)
+    lease: Lease | None = None
 
     def close(self) -> None:
         for item in self.attachments:
             item.path.unlink(missing_ok=True)
         self.attachments.clear()
+        if self.lease is not None:
+            self.lease.close()
 
 
 class Limits(Struct, frozen=True):
@@ -72,7 +86,7 @@ class Limits(Struct, frozen=True):
     @property
     def text(self) -> int:
         """Bytes of a form's fields, or of a JSON body."""
-        return self.statement * ESCAPED + OVERHEAD
+        return self.statement * WIDTH + OVERHEAD
 
 
 async def read_form(
@@ -83,20 +97,29 @@ async def read_form(
     fields: Collection[str],
     files: str,
     folder: Path,
+    lease: Lease | None = None,
+    files_lease: Lease | None = None,
 ) -> Form:
     """A multipart form: each of `fields` once, and any number of files in parts named `files`, which are written to
     `folder`. Other parts mean nothing.
 
-    Raises BadRequest that names the part.
+    `lease` is what the fields take, `files_lease` what the files do until the form is closed. Raises BadRequest that
+    names the part.
     """
     _, options = parse_options_header(content_type)
     if not options.get(b"boundary"):
         raise BadRequest("Content-Type: multipart/form-data without a boundary")
-    parts = _Parts(limits, fields, files, folder)
+    parts = _Parts(limits, fields, files, folder, lease)
+    parts.form.lease = files_lease
     try:
         parser = MultipartParser(options[b"boundary"], parts.callbacks())  # type: ignore[arg-type]
+        size = 0
         async for chunk in stream:
-            parser.write(chunk)
+            size += len(chunk)
+            if size <= PIECE:
+                parser.write(chunk)
+            else:
+                await asyncio.to_thread(parser.write, chunk)
         parser.finalize()
         if not parts.ended:
             raise BadRequest("the form ends before its closing boundary")
@@ -109,21 +132,38 @@ async def read_form(
     return parts.form
 
 
-async def read_json(stream: AsyncIterator[bytes], limits: Limits) -> bytes:
+async def read_json(stream: AsyncIterator[bytes], limits: Limits, lease: Lease | None = None) -> bytearray:
     body = bytearray()
     async for chunk in stream:
+        _grow(lease, len(chunk))
         body += chunk
         if len(body) > limits.text:
             raise BadRequest(f"the body is larger than {limits.text} bytes", 413)
-    return bytes(body)
+    return body
 
 
-def read_request(text: bytes, limits: Limits) -> StatementRequest:
+def _grow(lease: Lease | None, size: int, bound: str = "bodies_size") -> None:
+    if lease is not None and not lease.grow(size):
+        raise BadRequest(f"too much is being sent at once {met(bound)}: send this request again", 503)
+
+
+def check_encoding(encoding: str) -> None:
+    """Raises BadRequest (415) for a body that is compressed."""
+    if encoding.strip().lower() not in {"", "identity"}:
+        raise BadRequest(f"Content-Encoding: {encoding[:40]!r} is not supported; send the body as it is", 415)
+
+
+def read_request(text: bytes | bytearray, limits: Limits) -> StatementRequest:
     """The statement request. Raises BadRequest that names the field."""
+    # Each text begins with a quote that no backslash escapes.
+    if text.count(b'"') - text.count(b'\\"') > 2 * (BATCH + MEMBERS):
+        raise BadRequest(f"request: there are more than {BATCH + MEMBERS} texts in it", 413)
     try:
         request = _REQUEST.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequest(f"request: {error}") from None
+    except RecursionError:
+        raise BadRequest("request: it is nested too deeply") from None
     if request.statements is None:
         check_statement(request.statement, "request.statement", limits)
     else:
@@ -194,7 +234,9 @@ def base_name(given: bytes) -> str:
 class _Parts:
     """Takes what the parser finds."""
 
-    def __init__(self, limits: Limits, fields: Collection[str], files: str, folder: Path) -> None:
+    def __init__(self, limits: Limits, fields: Collection[str], files: str, folder: Path, lease: Lease | None) -> None:
+        self._lease = lease
+        self._parts = 0
         self._fields = fields
         self.form = Form()
         self.ended = False
@@ -227,6 +269,9 @@ class _Parts:
         self.form.close()
 
     def _begin(self) -> None:
+        self._parts += 1
+        if self._parts > PARTS + self._limits.attachments:
+            raise BadRequest(f"the form has more than {PARTS + self._limits.attachments} parts", 413)
         self._name, self._filename = "", b""
         self._text = bytearray()
         self._headers = 0
@@ -270,12 +315,15 @@ class _Parts:
             self._bytes += end - start
             if self._bytes > self._limits.attachment:
                 raise BadRequest(f"{self._files}: more than {self._limits.attachment} bytes", 413)
+            _grow(self.form.lease, end - start, "uploads_size")
             self._file.write(chunk[start:end])
             return
         self._texts += end - start
         if self._texts > self._limits.text:
             raise BadRequest(f"{self._name}: more than {self._limits.text} bytes", 413)
-        self._text += chunk[start:end]
+        if self._name in self._fields:
+            _grow(self._lease, end - start)
+            self._text += chunk[start:end]
 
     def _end(self) -> None:
         if self._file is not None:

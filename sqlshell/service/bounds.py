@@ -18,6 +18,11 @@ class Bounds(Struct, frozen=True):
     their texts. Of an organization: `objects` of each kind, `resources_size` of their files, statements `running` at
     once, `spill_size` of what statements write while they run. `name` is the characters of a name, `option` those of
     a value of WITH.
+
+    Of a request: the bytes of its `url` and its `header`, how long its header may take in all and its `body` stand
+    still. Of connections: all, those of an `address`, those of a `token`; `write_seconds` is for how long a reader may
+    take nothing. Of memory: `bodies_size` of all requests that arrive, `unread_size` of all rows that have been
+    rendered and not been taken; and `uploads_size` of all attachments whose statements have not ended.
     """
 
     statements: int = 1000
@@ -33,6 +38,17 @@ class Bounds(Struct, frozen=True):
     columns: int = 4000
     seconds: float = 3600.0
     spill_size: int = 20 << 30
+    url_size: int = 16 << 10
+    header_size: int = 64 << 10
+    connections: int = 4000
+    address_connections: int = 1000
+    token_connections: int = 500
+    header_seconds: float = 15.0
+    body_seconds: float = 30.0
+    write_seconds: float = 60.0
+    bodies_size: int = 512 << 20
+    uploads_size: int = 16 << 30
+    unread_size: int = 256 << 20
 
 
 FREE = Bounds(
@@ -49,6 +65,9 @@ FREE = Bounds(
     columns=WITHOUT,
     seconds=0.0,
     spill_size=0,
+    bodies_size=WITHOUT,
+    uploads_size=WITHOUT,
+    unread_size=WITHOUT,
 )
 """The bounds of the embedded service, whose only user may do anything."""
 

@@ -22,6 +22,8 @@ from sqlshell.service.organizations import Organization
 from sqlshell.service.records import Record
 from sqlshell.service.statements import Statements
 from sqlshell.service.streams import Query
+from sqlshell.service.wire.budget import Budget
+from sqlshell.service.wire.connections import refusal
 
 PREFIX = "/dataplane/v2"
 TOKEN_SECONDS = 3600
@@ -29,7 +31,10 @@ AUTH_SECONDS = 10.0
 LARGE = 1 << 20
 """Bytes from which a result goes by the data plane where that is `large`."""
 
-NORMAL, GOING_AWAY, REFUSED, UNAUTHORIZED, INTERNAL = 1000, 1001, 1008, 4401, 1011
+SMALL = 64 << 10
+"""Characters of rows that are sent to a reader without asking whether there is room for them."""
+
+NORMAL, GOING_AWAY, REFUSED, UNAUTHORIZED, INTERNAL, TRY_LATER = 1000, 1001, 1008, 4401, 1011, 1013
 
 
 class DataPlane:
@@ -81,7 +86,7 @@ class DataPlane:
         return f"{until}.{token_id}.{hmac.new(self._key, signed, hashlib.sha256).hexdigest()}"
 
 
-async def stream(socket: WebSocket, statements: Statements, plane: DataPlane) -> None:
+async def stream(socket: WebSocket, statements: Statements, plane: DataPlane, unread: Budget) -> None:
     """One reader of an endless SELECT, from its first frame to the query's end."""
     query_id = socket.path_params["statement_id"].lower()
     await socket.accept()
@@ -111,8 +116,12 @@ async def stream(socket: WebSocket, statements: Statements, plane: DataPlane) ->
         await _error(socket, said or "the query has ended", state)
         return
     organization, query = found
+    said = refusal(socket.scope, caller.token_id)
+    if said:
+        await socket.close(TRY_LATER, said)
+        return
     with statements.endings.reading(record, caller.token_id) as gone:
-        sending = asyncio.ensure_future(_send(socket, statements, organization, query, session))
+        sending = asyncio.ensure_future(_send(socket, statements, organization, query, session, unread))
         listening = asyncio.ensure_future(_gone(socket))
         dropped = asyncio.ensure_future(gone.wait())
         try:
@@ -127,8 +136,14 @@ async def stream(socket: WebSocket, statements: Statements, plane: DataPlane) ->
 
 
 async def _send(
-    socket: WebSocket, statements: Statements, organization: Organization, query: Query, session: str
+    socket: WebSocket,
+    statements: Statements,
+    organization: Organization,
+    query: Query,
+    session: str,
+    unread: Budget,
 ) -> None:
+    taken = 0
     try:
         await socket.send_text(_metadata(query.feed.columns))
         async with organization.streams.reader(query, session) as (position, skip):
@@ -141,11 +156,19 @@ async def _send(
                 if news is None:
                     break
                 end, rows = news
+                size = sum(map(len, rows))
+                if size > SMALL and not taken:
+                    # They are read again when there is room for them.
+                    del news, rows
+                    taken = await unread.wait(organization.id, size)
+                    continue
                 for number, row in enumerate(rows[skip:], skip + 1):
                     # Waits where this reader is slow: what it has not taken stays in the table.
                     await socket.send_text(f'{{"type":"data","headers":{{}},"data":{row}}}')
                     if session:
                         query.places[session] = (position, number)
+                unread.give(organization.id, taken)
+                taken = 0
                 position, skip = end, 0
                 if session:
                     query.places[session] = (position, skip)
@@ -153,6 +176,8 @@ async def _send(
         await _error(socket, message, state)
     except (WebSocketDisconnect, RuntimeError, OSError):
         return
+    finally:
+        unread.give(organization.id, taken)
 
 
 async def _gone(socket: WebSocket) -> None:

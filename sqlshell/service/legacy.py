@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Rows, StatementRequest
 from sqlshell.service.answers import message
-from sqlshell.service.body import BadRequest, Form, check_names, check_statement, kind_of
+from sqlshell.service.body import BadRequest, Form, check_encoding, check_names, check_statement, kind_of
 from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.organizations import Organizations
@@ -41,23 +41,28 @@ _WORDS = re.compile(r"\s*(\w+)(?:\s+(?:or\s+replace\s+|temp(?:orary)?\s+)*(\w+))
 class Legacy:
     """Answers the legacy endpoints."""
 
-    def __init__(self, api: Endpoints, statements: Statements) -> None:
+    def __init__(self, api: Endpoints, statements: Statements, pages: Pages) -> None:
         self._api = api
         self._statements = statements
         self._organizations: Organizations = statements.organizations
-        self._pages = Pages(statements.organizations)
+        self._pages = pages
 
     async def run(self, request: Request) -> Response:
         """POST /run-statement."""
         from sqlshell.service.app import caller_of
 
         kind_of(request.headers.get("content-type", ""), ("multipart/form-data",))
-        form = await self._api.form(request, FIELDS, "attachment")
+        check_encoding(request.headers.get("content-encoding", ""))
+        lease = self._api.lease(request)
         try:
-            asked = self._read(form)
-        except BadRequest:
-            form.close()
-            raise
+            form = await self._api.form(request, FIELDS, "attachment", lease)
+            try:
+                asked = self._read(form)
+            except BadRequest:
+                form.close()
+                raise
+        finally:
+            lease.close()
         try:
             caller = caller_of(request)
             records = await self._statements.submit(asked, caller, form)
@@ -115,22 +120,29 @@ class Legacy:
             if outcome is not None and outcome.columns:
                 names = _distinct([column.name or "" for column in outcome.columns])
                 for partition in range(len(record.spool.layout.counts)):
-                    body = await self._pages.partition(record, partition, "UTC")
-                    rows = _ROWS.decode(b"[" + body + b"]")
-                    objects = [msgspec.json.encode(dict(zip(names, row, strict=True))) for row in rows]
-                    if objects:
-                        yield (b"," if partition else b"") + b",".join(objects)
+                    async with self._pages.held(record, partition):
+                        body = await self._pages.partition(record, partition, "UTC")
+                        objects = await asyncio.to_thread(_objects, names, body)
+                        if objects:
+                            yield (b"," if partition else b"") + objects
             yield b"]}"
         yield b"]"
 
 
+def _objects(names: Sequence[str], body: bytes) -> bytes:
+    rows = _ROWS.decode(b"[" + body + b"]")
+    return b",".join(msgspec.json.encode(dict(zip(names, row, strict=True))) for row in rows)
+
+
 def _distinct(names: Sequence[str]) -> list[str]:
     """Names of an object's members: a name that comes again gets a number."""
-    found: list[str] = []
+    found: dict[str, None] = {}
+    numbers: dict[str, int] = {}
     for name in names:
-        number, made = 1, name
+        number, made = numbers.get(name, 1), name
         while made in found:
             number += 1
             made = f"{name}_{number}"
-        found.append(made)
-    return found
+        numbers[name] = number
+        found[made] = None
+    return list(found)

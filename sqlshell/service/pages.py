@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import BinaryIO
 
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.records import Record
-from sqlshell.service.results import Layout
+from sqlshell.service.results import PARTITION_BYTES, Layout
 from sqlshell.service.unused import give_back
+from sqlshell.service.wire.budget import Budget
 from sqlshell.service.zones import in_zone
 
 STRETCH_BYTES = 16 << 20
@@ -22,14 +26,90 @@ REST_SECONDS = 2.0
 """How long after the last reader everything that was held for readers goes."""
 
 
-class Pages:
-    """Gives partitions of records. Lives in one event loop."""
+PIECE = 256 << 10
+"""Bytes that are handed to a connection at once: more only when it has taken those."""
 
-    def __init__(self, organizations: Organizations) -> None:
+
+class Rows:
+    """The rows of a partition, as text with commas between them, for one reader: `size` bytes in pieces. They are a
+    `body`, or the next bytes of a file; close() gives back what they take of the memory for all readers."""
+
+    def __init__(self, size: int, body: bytes = b"", file: BinaryIO | None = None) -> None:
+        self.size = size
+        self._body = body
+        self._file = file
+        self.on_close: Callable[[], None] | None = None
+
+    async def pieces(self) -> AsyncIterator[bytes | memoryview]:
+        """Raises OSError."""
+        if self._file is None:
+            whole = memoryview(self._body)
+            for start in range(0, self.size, PIECE):
+                yield whole[start : start + PIECE]
+            return
+        left = self.size
+        while left:
+            piece = await asyncio.to_thread(self._file.read, min(left, PIECE))
+            if not piece:
+                raise OSError("the result's file is too short")
+            left -= len(piece)
+            yield piece
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        if self.on_close is not None:
+            self.on_close()
+            self.on_close = None
+
+
+class Pages:
+    """Gives partitions of records. Lives in one event loop. `unread` is what all readers have not yet taken."""
+
+    def __init__(self, organizations: Organizations, unread: Budget) -> None:
         self._organizations = organizations
+        self._unread = unread
         self._stretches: OrderedDict[tuple[str, int], asyncio.Future[list[bytes]]] = OrderedDict()
         self._sizes: dict[tuple[str, int], int] = {}
         self._resting: asyncio.TimerHandle | None = None
+
+    async def rows(self, record: Record, number: int, timezone: str) -> Rows:
+        """The rows of a partition, to be closed. Waits where its organization has enough readers that do not read.
+
+        Raises Failure and OSError.
+        """
+        layout = record.spool.layout
+        filed = layout.form == "text" and bool(layout.ends) and not _moved(record, timezone)
+        size = self.size(record, number)
+        taken = await self._unread.wait(record.organization, min(size, PIECE) if filed else size)
+        rows = None
+        try:
+            if filed:
+                self._rest_later()
+                file, size = await asyncio.to_thread(record.spool.open, number)
+                rows = Rows(size, file=file)
+            else:
+                body = await self.partition(record, number, timezone)
+                rows = Rows(len(body), body)
+            rows.on_close = lambda: self._unread.give(record.organization, taken)
+            return rows
+        finally:
+            if rows is None:
+                self._unread.give(record.organization, taken)
+
+    def held(self, record: Record, number: int) -> AbstractAsyncContextManager[None]:
+        """Hold the memory for a partition that its reader takes from partition()."""
+        return self._unread.hold(record.organization, self.size(record, number))
+
+    @staticmethod
+    def size(record: Record, number: int) -> int:
+        """The bytes of a partition, about."""
+        layout = record.spool.layout
+        if layout.form == "record":
+            return len(record.spool.body)
+        if number >= len(layout.ends):
+            return PARTITION_BYTES
+        return layout.ends[number] - (layout.ends[number - 1] if number else 0)
 
     async def partition(self, record: Record, number: int, timezone: str) -> bytes:
         """The rows of a partition as text with commas between them. Raises Failure and OSError."""
@@ -50,7 +130,7 @@ class Pages:
     @staticmethod
     async def _zoned(record: Record, rows: bytes, timezone: str) -> bytes:
         outcome = record.outcome
-        if outcome is not None and outcome.zoned and timezone != "UTC":
+        if outcome is not None and _moved(record, timezone):
             return await asyncio.to_thread(in_zone, rows, outcome.zoned, timezone)
         return rows
 
@@ -108,6 +188,11 @@ class Pages:
             give_back()
 
         asyncio.get_running_loop().run_in_executor(None, rest)
+
+
+def _moved(record: Record, timezone: str) -> bool:
+    """Whether a result holds instants that have to be written in another zone than they are kept in."""
+    return record.outcome is not None and bool(record.outcome.zoned) and timezone != "UTC"
 
 
 def stretch(layout: Layout, number: int) -> tuple[int, int]:

@@ -127,6 +127,15 @@ class Spool:
             file.seek(start)
             return file.read(end - start)
 
+    def open(self, number: int) -> tuple[BinaryIO, int]:
+        """The file of a partition that is kept as text, at its beginning, and its bytes. Raises OSError."""
+        assert self._path is not None
+        ends = self.layout.ends
+        start = ends[number - 1] if number else 0
+        file = self._path.open("rb")
+        file.seek(start)
+        return file, ends[number] - start
+
     def drop(self) -> None:
         if self._file is not None:
             self._file.close()

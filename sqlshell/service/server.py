@@ -12,11 +12,14 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import uvicorn
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from sqlshell.ending import ENDING
@@ -24,15 +27,20 @@ from sqlshell.errors import ServiceError, UsageError
 from sqlshell.loops import expect_imports
 from sqlshell.service.app import make_app
 from sqlshell.service.catalog import Catalog
-from sqlshell.service.deadlines import Deadlines
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.guard import loopback
 from sqlshell.service.options import Options
 from sqlshell.service.setup import locked, make_statements, open_storage
 from sqlshell.service.statements import Statements
+from sqlshell.service.wire.connections import Connections, descriptors, fitting
+from sqlshell.service.wire.protocol import BoundedProtocol
+from sqlshell.service.wire.websocket import MESSAGE, BoundedSocket
 
 KEEP_ALIVE_SECONDS = 80
 """Idle connections live longer here than with any client, so that a POST never meets a closing one."""
+
+PING_SECONDS = 20
+"""How often readers of endless results are asked whether they are there, and how long they have to answer."""
 
 HOST_HINT = "--host takes an address of this machine, such as 127.0.0.1"
 
@@ -52,6 +60,8 @@ def serve(address: Address, data: Path | None, token: str, options: Options, on_
     Raises UsageError when the address or the folder cannot be used, ServiceError when another service has the folder.
     """
     os.umask(0o077)
+    bounds = options.bounds
+    options = replace(options, bounds=replace(bounds, connections=fitting(bounds.connections, descriptors())))
     with contextlib.closing(open_storage(data)) as storage, locked(data):
         listener = _unix(address.uds) if address.uds else _tcp(address.host, address.port)
         try:
@@ -65,7 +75,7 @@ def serve(address: Address, data: Path | None, token: str, options: Options, on_
             name = f"[{address.host}]" if ":" in address.host else address.host
             url = f"unix://{quote(str(address.uds.resolve()))}" if address.uds else f"http://{name}:{port}"
             app = make_app(statements, token, options, _hosts(address, port, options))
-            return _loop()(_serve(statements, app, listener, options.grace, lambda: on_ready(url)))
+            return _loop()(_serve(statements, app, listener, options, lambda: on_ready(url)))
         except Failure as failure:
             raise ServiceError(failure.message) from None
         finally:
@@ -117,13 +127,19 @@ def _hosts(address: Address, port: int, options: Options) -> set[str]:
 
 
 async def _serve(
-    statements: Statements, app: ASGIApp, listener: socket.socket, grace: float, ready: Callable[[], None]
+    statements: Statements, app: ASGIApp, listener: socket.socket, options: Options, ready: Callable[[], None]
 ) -> int:
+    connections = Connections(options.bounds)
+    protocol: Any = partial(BoundedProtocol, bounds=options.bounds, connections=connections)
     config = uvicorn.Config(
         app,
-        http=Deadlines,
-        ws="websockets-sansio",
-        ws_max_size=64 << 10,
+        http=protocol,
+        ws=BoundedSocket,
+        ws_max_size=MESSAGE,
+        # Inflating and deflating takes memory for each reader, and the event loop's time.
+        ws_per_message_deflate=False,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -150,7 +166,7 @@ async def _serve(
     ready()
     ticking = asyncio.ensure_future(server.main_loop())
     await stop.wait()
-    draining = asyncio.ensure_future(statements.drain(grace))
+    draining = asyncio.ensure_future(statements.drain(options.grace))
     at_once = asyncio.ensure_future(now.wait())
     await asyncio.wait({draining, at_once}, return_when=asyncio.FIRST_COMPLETED)
     for task in (draining, at_once):

@@ -208,45 +208,6 @@ def test_a_client_that_leaves_in_mid_body_leaves_no_traceback(tmp_path: Path) ->
     assert "Traceback" not in (tmp_path / "err").read_text()
 
 
-def test_requests_that_stand_still_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The protocol itself, on a real socket, with shorter times than a person would wait for in a test."""
-    import asyncio
-    import threading
-
-    import uvicorn
-
-    from sqlshell.service import deadlines
-
-    monkeypatch.setattr(deadlines, "HEADER_SECONDS", 0.3)
-    monkeypatch.setattr(deadlines, "BODY_IDLE_SECONDS", 0.3)
-
-    async def app(scope: object, receive: object, send: object) -> None:
-        while (await receive())["type"] == "http.request":  # type: ignore[operator]
-            pass
-
-    config = uvicorn.Config(app, http=deadlines.Deadlines, lifespan="off", log_config=None, port=0)
-    server = uvicorn.Server(config)
-    listener = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
-    thread.start()
-    try:
-        for sent in (
-            b"",
-            b"POST / HT",
-            b"POST / HTTP/1.1\r\nHost: x\r\n",
-            b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nab",
-        ):
-            with socket.create_connection(listener.getsockname(), timeout=10) as wire:
-                wire.sendall(sent)
-                answer = b""
-                while chunk := wire.recv(1000):
-                    answer += chunk
-                assert answer.startswith(b"HTTP/1.1 408"), sent
-    finally:
-        server.should_exit = True
-        thread.join(10)
-
-
 def test_a_unix_socket_is_private(tmp_path: Path) -> None:
     path = tmp_path / "new" / "s.sock"
     running = serve(tmp_path, "--uds", str(path))

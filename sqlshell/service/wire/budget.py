@@ -1,0 +1,115 @@
+"""Memory and files that are held for clients: bodies that arrive, and rows that have not been taken yet."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+
+from sqlshell.service.unused import give_back
+
+SHARE = 4
+"""Into how many parts a budget is cut: none of those who share it takes more than one."""
+
+REST_SECONDS = 2.0
+"""How long after the last use of a budget freed memory is given back to the system."""
+
+
+class Budget:
+    """Bytes for all, of which each holder (an organization) has at most a share.
+
+    Lives in one event loop, but for take(), which is for any thread. What is larger than a share counts as one, so
+    that it is served too.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._share = max(1, most // SHARE)
+        self._most = self._share * SHARE
+        self._lock = threading.Lock()
+        self._all = 0
+        self._held: dict[str, int] = {}
+        self._waiting: OrderedDict[asyncio.Future[None], tuple[str, int]] = OrderedDict()
+        self._resting: asyncio.TimerHandle | None = None
+
+    def take(self, holder: str, size: int) -> bool:
+        """Whether there is room for so many more bytes; if so, they are taken until give()."""
+        with self._lock:
+            held = self._held.get(holder, 0)
+            if held + size > self._share or self._all + size > self._most:
+                return False
+            self._held[holder] = held + size
+            self._all += size
+        return True
+
+    def give(self, holder: str, size: int) -> None:
+        with self._lock:
+            held = self._held.pop(holder, 0) - size
+            if held > 0:
+                self._held[holder] = held
+            self._all -= size
+        for waiting, (who, wanted) in list(self._waiting.items()):
+            if not waiting.done() and self.take(who, wanted):
+                waiting.set_result(None)
+        if not self._all:
+            self._rest_later()
+
+    @contextlib.asynccontextmanager
+    async def hold(self, holder: str, size: int) -> AsyncIterator[None]:
+        """Wait for room, and hold it."""
+        size = await self.wait(holder, size)
+        try:
+            yield
+        finally:
+            self.give(holder, size)
+
+    async def wait(self, holder: str, size: int) -> int:
+        """Wait for room; the bytes that are taken until give()."""
+        size = min(size, self._share)
+        if not self.take(holder, size):
+            await self._wait(holder, size)
+        return size
+
+    async def _wait(self, holder: str, size: int) -> None:
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[waiting] = holder, size
+        try:
+            await waiting
+        except asyncio.CancelledError:
+            if waiting.done() and not waiting.cancelled():
+                self.give(holder, size)
+            raise
+        finally:
+            self._waiting.pop(waiting, None)
+
+    def _rest_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = loop.call_later(REST_SECONDS, self._rest, loop)
+
+    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._resting = None
+        loop.run_in_executor(None, give_back)
+
+
+class Lease:
+    """What one body has taken of a budget as it grew."""
+
+    def __init__(self, budget: Budget, holder: str) -> None:
+        self._budget = budget
+        self._holder = holder
+        self._size = 0
+
+    def grow(self, size: int) -> bool:
+        """Whether there is room for so many more bytes."""
+        if not self._budget.take(self._holder, size):
+            return False
+        self._size += size
+        return True
+
+    def close(self) -> None:
+        size, self._size = self._size, 0
+        if size:
+            self._budget.give(self._holder, size)

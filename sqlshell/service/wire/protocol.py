@@ -1,0 +1,250 @@
+"""HTTP as uvicorn speaks it, within bounds that uvicorn does not have: sizes, deadlines, connections."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import httptools
+import msgspec
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from sqlshell.service.answers import message
+from sqlshell.service.bounds import Bounds, met
+from sqlshell.service.wire.connections import KEY, Connection, Connections, Known, peer
+from sqlshell.service.wire.transport import DRAIN_BYTES, Lingering
+
+HEADERS = 100
+"""Headers of a request."""
+
+AHEAD = 16
+"""Requests that a client may send over one connection before it has the answer to the first of them."""
+
+FRAMING = 64 << 10
+"""Bytes of a chunked body that may be no content, beside as many as it has content."""
+
+BODY_SECONDS = 3600.0
+"""For a whole body, however slowly it comes."""
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. Requests that are refused are answered in their turn, and the connection ends with that."""
+
+    def __init__(self, *given: Any, bounds: Bounds, connections: Connections, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._bounds = bounds
+        self._connections = connections
+        self._connection: Connection | None = None
+        self._clock: asyncio.TimerHandle | None = None
+        self._body_until = 0.0
+        self._in_head = False
+        self._in_body = False
+        self._size = 0
+        """Bytes that came of the request's head, or of its body."""
+        self._content = 0
+        self._refusal: tuple[int, str] | None = None
+        self._deaf = False
+        self._last_words = b""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        lingering = Lingering(transport, self._bounds.write_seconds, self._sending, self._left)
+        super().connection_made(lingering)
+        connection = Connection(peer(transport.get_extra_info("peername")), transport.abort)
+        refused = self._connections.enter(connection)
+        if refused is not None:
+            self._deaf = True
+            transport.write(_raw(*refused))
+            transport.close()
+            return
+        self._connection = connection
+        lingering.known = Known(self._connections, connection)
+        self._wait(self._bounds.header_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        cast(Lingering, self.transport).lost()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        lingering = cast(Lingering, self.transport)
+        if self._deaf or lingering.lingering:
+            if lingering.lingering:
+                lingering.drained(len(data))
+            return
+        if self._in_body:
+            left = self._body_until - self.loop.time()
+            self._wait(min(self._bounds.body_seconds, max(left, 0.0)))
+        self._size += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            if self._should_upgrade():
+                self.handle_websocket_upgrade()
+            else:
+                self._deaf = True
+            return
+        except httptools.HttpParserError:
+            self._refuse(*(self._refusal or (400, "the request is not HTTP/1.1, or not well formed")))
+            return
+        if self._in_head and self._size > self._bounds.header_size:
+            self._refuse(431, self._too_long())
+        elif self._in_body and self._size > FRAMING + 2 * self._content:
+            self._refuse(400, "the chunks of the body have too little content")
+        elif self._in_body and self.cycle.response_complete and self._size > DRAIN_BYTES:
+            self.transport.abort()
+
+    def on_message_begin(self) -> None:
+        self._in_head, self._size = True, 0
+        self._wait(self._bounds.header_seconds)
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        if len(self.url) > self._bounds.url_size:
+            self._fail(414, f"the URL is longer than {self._bounds.url_size} bytes {met('url_size')}")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_body:
+            # A trailer: no header of a request whose headers have been judged.
+            return
+        super().on_header(name, value)
+        if len(self.headers) > HEADERS:
+            self._fail(431, f"the request has more than {HEADERS} headers")
+
+    def on_headers_complete(self) -> None:
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self._bounds.header_size:
+            self._fail(431, self._too_long())
+        wrong = _wrong(self.url, self.headers, self.parser.get_http_version())
+        if wrong is not None:
+            self._fail(*wrong)
+        self._in_head, self._in_body = False, True
+        self._size = self._content = 0
+        self._body_until = self.loop.time() + BODY_SECONDS
+        self._wait(self._bounds.body_seconds)
+        if self._connection is not None:
+            self._connections.work(self._connection, busy=True)
+            cast(dict[str, Any], self.scope)[KEY] = cast(Lingering, self.transport).known
+        before = self.cycle
+        super().on_headers_complete()
+        if self.cycle is before:
+            return
+        if self.expect_100_continue or self.parser.should_upgrade():
+            # What comes next over this connection may be the body, or a request.
+            self.cycle.keep_alive = False
+        if len(self.pipeline) > AHEAD:
+            self.pipeline[0] = self.cycle, cast(Any, _too_many)
+            self._fail(429, "")
+
+    def on_body(self, body: bytes) -> None:
+        self._content += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_head = self._in_body = False
+        self._size = 0
+        self._stop()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.pipeline and self.cycle.response_complete:
+            if self._connection is not None and not self._in_body:
+                self._connections.work(self._connection, busy=False)
+            if self._last_words:
+                self.transport.write(self._last_words)
+                self.transport.close()
+
+    def handle_websocket_upgrade(self) -> None:
+        self._stop()
+        self._in_head = self._in_body = False
+        super().handle_websocket_upgrade()
+
+    def _too_long(self) -> str:
+        return f"the request's headers are longer than {self._bounds.header_size} bytes {met('header_size')}"
+
+    def _fail(self, status: int, said: str) -> None:
+        """Stop the parser, from one of its callbacks."""
+        self._refusal = status, said
+        raise ValueError(said)
+
+    def _refuse(self, status: int, said: str) -> None:
+        """Read nothing more, and say why when all requests before this one have been answered."""
+        self._deaf = True
+        self._stop()
+        words = _raw(status, said) if said else b""
+        cycle = self.cycle
+        if self._in_body and words and cycle is not None and not cycle.response_complete:
+            queued = next((item for item in self.pipeline if item[0] is cycle), None)
+            if queued is None and cycle.response_started:
+                self.transport.abort()
+                return
+            if queued is None:
+                cycle.disconnected = True
+                cycle.message_event.set()
+                self._say(words)
+                return
+            self.pipeline.remove(queued)
+        if cycle is None or cycle.response_complete:
+            self._say(words)
+        else:
+            self._last_words = words
+
+    def _say(self, words: bytes) -> None:
+        self.transport.write(words)
+        self.transport.close()
+
+    def _sending(self) -> bool:
+        return self._in_head or self._in_body or self._deaf
+
+    def _left(self) -> None:
+        if self._connection is not None:
+            self._connections.leave(self._connection)
+
+    def _wait(self, seconds: float) -> None:
+        self._stop()
+        self._clock = self.loop.call_later(seconds, self._late)
+
+    def _stop(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
+
+    def _late(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self._in_body and self.flow.read_paused:
+            # It is us who do not read.
+            self._wait(self._bounds.body_seconds)
+            return
+        name = "body_seconds" if self._in_body else "header_seconds"
+        self._refuse(408, f"the request came too slowly {met(name)}")
+
+
+async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:
+    said = f"more than {AHEAD} requests were sent ahead over one connection"
+    await message(said, 429, {"Connection": "close"})(scope, receive, send)
+
+
+def _wrong(url: bytes, headers: list[tuple[bytes, bytes]], version: str) -> tuple[int, str] | None:
+    """What is wrong with the first line and the headers of a request, though its form is right."""
+    codings = [value for name, value in headers if name == b"transfer-encoding"]
+    if codings and (codings != [b"chunked"] or version != "1.1"):
+        return 501, "Transfer-Encoding is chunked, once, in HTTP/1.1 alone"
+    if not url.startswith((b"/", b"*")):
+        hosts = [value for name, value in headers if name == b"host"]
+        with contextlib.suppress(ValueError):
+            if hosts != [urlsplit(url).netloc]:
+                return 400, "the URL names another host than the header Host"
+    return None
+
+
+def _raw(status: int, said: str) -> bytes:
+    """An answer to a request that no application sees."""
+    body = msgspec.json.encode({"message": said})
+    head = b"Content-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
+    return STATUS_LINE[status] + head + body

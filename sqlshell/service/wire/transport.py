@@ -1,0 +1,156 @@
+"""The transport between a protocol and its connection: readers that take nothing, and closing while somebody sends."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import struct
+import sys
+import termios
+from collections.abc import Callable, Iterable
+from typing import Any
+
+LOOKS = 4
+"""How often within the time for a write it is looked whether something was taken."""
+
+DRAIN_BYTES = 64 << 20
+DRAIN_SECONDS = 15.0
+DRAIN_IDLE_SECONDS = 2.0
+"""What is still read of a request that was answered before its end, so that its sender reads the answer."""
+
+
+class Lingering(asyncio.Transport):
+    """A transport that ends the connection of a peer which takes nothing for `seconds`, and that is closed in two steps
+    while the peer sends: first the answers end, then what comes is thrown away, for a while.
+
+    `sending` says whether the peer may be in the middle of a request, `ended` is called when the connection is lost.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        seconds: float,
+        sending: Callable[[], bool],
+        ended: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._transport = transport
+        self._seconds = seconds
+        self._sending = sending
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._look: asyncio.TimerHandle | None = None
+        self._written = 0
+        self._taken = 0
+        self._taken_at = 0.0
+        self._drain: asyncio.TimerHandle | None = None
+        self._drained = 0
+        self._drain_until = 0.0
+        self.lingering = False
+        self.known: object = None
+        """What requests over it are told of their connection."""
+
+    def lost(self) -> None:
+        """The connection is gone."""
+        for clock in (self._look, self._drain):
+            if clock is not None:
+                clock.cancel()
+        self._look = self._drain = None
+        self._ended()
+
+    def write(self, data: Any) -> None:
+        self._written += len(data)
+        self._transport.write(data)
+        if self._look is None and self._transport.get_write_buffer_size():
+            self._taken, self._taken_at = self._progress(), self._loop.time()
+            self._look = self._loop.call_later(self._seconds / LOOKS, self._looked)
+
+    def writelines(self, parts: Iterable[Any]) -> None:
+        self.write(b"".join(parts))
+
+    def close(self) -> None:
+        if self.lingering or self._transport.is_closing():
+            return
+        if not self._sending() or not self._transport.can_write_eof():
+            self._transport.close()
+            return
+        self.lingering = True
+        self._drain_until = self._loop.time() + DRAIN_SECONDS
+        self._transport.write_eof()
+        self._transport.resume_reading()
+        self._drain = self._loop.call_later(DRAIN_IDLE_SECONDS, self._transport.close)
+
+    def drained(self, number: int) -> None:
+        """So many bytes came behind the answer."""
+        self._drained += number
+        now = self._loop.time()
+        if self._drain is not None:
+            self._drain.cancel()
+        if self._drained > DRAIN_BYTES or now > self._drain_until:
+            self._transport.close()
+        else:
+            self._drain = self._loop.call_later(DRAIN_IDLE_SECONDS, self._transport.close)
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        return self.lingering or self._transport.is_closing()
+
+    def write_eof(self) -> None:
+        self._transport.write_eof()
+
+    def can_write_eof(self) -> bool:
+        return self._transport.can_write_eof()
+
+    def is_reading(self) -> bool:
+        return self._transport.is_reading()
+
+    def pause_reading(self) -> None:
+        if not self.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if not self.is_closing():
+            self._transport.resume_reading()
+
+    def get_write_buffer_size(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._transport.set_write_buffer_limits(high, low)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._transport.set_protocol(protocol)
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self._transport.get_protocol()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._transport.get_extra_info(name, default)
+
+    def _looked(self) -> None:
+        self._look = None
+        if not self._transport.get_write_buffer_size():
+            return
+        taken, now = self._progress(), self._loop.time()
+        if taken != self._taken:
+            self._taken, self._taken_at = taken, now
+        elif now - self._taken_at >= self._seconds * 0.99:
+            self._transport.abort()
+            return
+        self._look = self._loop.call_later(self._seconds / LOOKS, self._looked)
+
+    def _progress(self) -> int:
+        """The bytes that the peer's side has taken so far."""
+        return self._written - self._transport.get_write_buffer_size() - self._in_kernel()
+
+    def _in_kernel(self) -> int:
+        if sys.platform != "linux":
+            return 0
+        socket = self._transport.get_extra_info("socket")
+        try:
+            # Without this a slow but honest reader shows only when a third of the system's buffer is free.
+            return int(struct.unpack("i", fcntl.ioctl(socket.fileno(), termios.TIOCOUTQ, b"\0" * 4))[0])
+        except (OSError, AttributeError):
+            return 0

@@ -1,0 +1,510 @@
+"""Bounds of the wire: what one client may send, hold open and leave unread, and that others notice nothing of it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import json
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from sqlshell.service.bounds import Bounds
+from sqlshell.service.wire.connections import Connection, Connections, fitting, peer
+from sqlshell.service.wire.websocket import FRAMES
+from tests.conftest import Served, clean_environment, serve, stop
+from tests.service.client import Client
+
+STATEMENTS = "POST /v2/statements HTTP/1.1"
+JSON = "Content-Type: application/json"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service with small bounds."""
+    bounds = {"header-size": 8, "url-size": 2, "header-seconds": 0.7, "body-seconds": 0.7, "write-seconds": 1}
+    bounds |= {"bodies-size": 4, "unread-size": 4}
+    options = [part for name, value in bounds.items() for part in (f"--max-{name}", str(value))]
+    running = serve(tmp_path_factory.mktemp("wire"), *options)
+    yield running
+    stop(running)
+
+
+@contextlib.contextmanager
+def dial(served: Served) -> Iterator[socket.socket]:
+    parts = urlsplit(served.url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as wire:
+        yield wire
+
+
+def head(served: Served, first: str, *lines: str, token: str | None = None) -> bytes:
+    known = {line.partition(":")[0].lower() for line in lines}
+    own = [] if "host" in known else [f"Host: {urlsplit(served.url).netloc}"]
+    own += [f"Authorization: Bearer {served.token if token is None else token}"]
+    return "\r\n".join([first, *own, *lines, "", ""]).encode()
+
+
+def rest(wire: socket.socket) -> bytes:
+    """All that comes until the other side closes."""
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while chunk := wire.recv(1 << 16):
+            found += chunk
+    return found
+
+
+def exchange(served: Served, *sent: bytes) -> bytes:
+    with dial(served) as wire:
+        with contextlib.suppress(ConnectionError):
+            for part in sent:
+                wire.sendall(part)
+        return rest(wire)
+
+
+def said(answer: bytes) -> tuple[int, str]:
+    """The status of an answer, and its message."""
+    top, _, body = answer.partition(b"\r\n\r\n")
+    return int(top.split(b" ")[1]), str(json.loads(body)["message"])
+
+
+def closing(served: Served, *lines: str) -> bytes:
+    return head(served, *lines, "Connection: close")
+
+
+def works(served: Served) -> bool:
+    with Client(served) as client:
+        return client.rows("select 1") == [["1"]]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "named"),
+    [
+        ([f"X-A: {'a' * 9000}"], 431, "--max-header-size"),
+        ([f"X-{number}: a" for number in range(200)], 431, "100 headers"),
+        ([f"X-{'a' * 9000}: a"], 431, "--max-header-size"),
+    ],
+)
+def test_headers_are_bounded(small: Served, sent: list[str], status: int, named: str) -> None:
+    found = said(exchange(small, head(small, "GET /v2/version HTTP/1.1", *sent)))
+    assert (found[0], named in found[1]) == (status, True), found
+
+
+def test_a_long_url_is_refused(small: Served) -> None:
+    found = said(exchange(small, head(small, f"GET /v2/version?{'a' * 3000} HTTP/1.1")))
+    assert (found[0], "--max-url-size" in found[1]) == (414, True)
+
+
+@pytest.mark.parametrize("begun", [b"GET /", b"GET / HTTP/1.1\r\nX-A: ", b"GET / HTTP/1.1\r\nX-"])
+def test_headers_without_end_are_not_kept(small: Served, begun: bytes) -> None:
+    sent = 0
+    with dial(small) as wire:
+        wire.sendall(begun)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(400):
+                sent += wire.send(b"a" * (1 << 20))
+        assert rest(wire)[:12] in {b"HTTP/1.1 431", b"HTTP/1.1 414", b""}
+    assert sent < 120 << 20
+    status = Path("/proc", str(small.process.pid), "status")
+    if status.exists():
+        assert int(status.read_text().partition("VmHWM:")[2].split()[0]) < 700 << 10
+
+
+@pytest.mark.parametrize(
+    ("sent", "named"),
+    [
+        (b"", "--max-header-seconds"),
+        (b"POST / HT", "--max-header-seconds"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\n", "--max-header-seconds"),
+    ],
+)
+def test_headers_that_stand_still_are_closed(small: Served, sent: bytes, named: str) -> None:
+    status, words = said(exchange(small, sent))
+    assert (status, named in words) == (408, True)
+
+
+def test_a_body_that_stands_still_is_closed(small: Served) -> None:
+    status, words = said(exchange(small, head(small, STATEMENTS, JSON, "Content-Length: 9"), b"{"))
+    assert (status, "--max-body-seconds" in words) == (408, True)
+
+
+@pytest.mark.parametrize("size", [3 << 20, 20 << 20])
+def test_an_answer_is_read_though_the_body_was_not(small: Served, size: int) -> None:
+    """A sender that looks for the answer when it has sent all finds it, and no broken pipe."""
+    request = head(small, STATEMENTS, JSON, f"Content-Length: {size}", token="wrong")
+    with dial(small) as wire:
+        wire.sendall(request)
+        for _ in range(size >> 16):
+            wire.sendall(b" " * (1 << 16))
+        assert said(rest(wire)) == (401, "unknown token")
+
+
+def test_the_refusal_of_a_large_form_is_read(small: Served) -> None:
+    form: list[Any] = [("request", (None, '{"statement":"select 1"}')), ("attachments", ("a", b"x" * (3 << 20)))]
+    answer = httpx.post(f"{small.url}/v2/statements", files=form, trust_env=False)
+    assert (answer.status_code, answer.json()) == (401, {"message": "a bearer token is missing"})
+
+
+@pytest.mark.parametrize(
+    ("lines", "body", "status"),
+    [
+        (["Content-Length: 5", "Transfer-Encoding: chunked"], b"0\r\n\r\n", 400),
+        (["Content-Length: 5", "Content-Length: 6"], b"xxxxxx", 400),
+        (["Transfer-Encoding: gzip, chunked"], b"0\r\n\r\n", 501),
+        (["Transfer-Encoding: chunked"], b"1;" + b"e" * 1_000_000 + b"\r\n{\r\n0\r\n\r\n", 400),
+        (["Transfer-Encoding: chunked"], b"1\r\n \r\n" * 100_000, 400),
+        (["Transfer-Encoding: chunked"], b"z\r\n", 400),
+        (["Transfer-Encoding: chunked"], b"ffffffffffffffffff\r\n", 400),
+        (["Transfer-Encoding: chunked"], b"1\r\n{\r\n0\r\nX: " + b"a" * 400_000 + b"\r\n\r\n", 400),
+        (["Content-Length: 2\rX-A: b"], b"{}", 400),
+    ],
+    ids=["both", "two", "gzip", "extension", "tiny", "bad", "huge", "trailer", "bare"],
+)
+def test_odd_framing_is_refused(small: Served, lines: list[str], body: bytes, status: int) -> None:
+    answer = exchange(small, head(small, STATEMENTS, JSON, *lines), body)
+    assert said(answer)[0] == status, answer[:200]
+
+
+def test_trailers_are_no_headers(small: Served) -> None:
+    body = b'18\r\n{"statement":"select 1"}\r\n0\r\nContent-Type: text/plain\r\nHost: x\r\n\r\n'
+    answer = exchange(small, closing(small, STATEMENTS, JSON, "Transfer-Encoding: chunked"), body)
+    assert answer.startswith(b"HTTP/1.1 200") or answer.startswith(b"HTTP/1.1 202"), answer
+
+
+@pytest.mark.parametrize(
+    ("url", "status"), [("http://evil.example/v2/version", 400), ("http://{host}/v2/version", 200), ("*", 404)]
+)
+def test_other_forms_of_a_url(small: Served, url: str, status: int) -> None:
+    named = url.format(host=urlsplit(small.url).netloc)
+    answer = exchange(small, closing(small, f"GET {named} HTTP/1.1"))
+    assert answer.startswith(b"HTTP/1.1 %d" % status), answer
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "CONNECT", "TRACE", "DELETE"])
+def test_methods_that_are_none(small: Served, method: str) -> None:
+    answer = exchange(small, closing(small, f"{method} /v2/version HTTP/1.1"))
+    assert answer.startswith((b"HTTP/1.1 405", b"HTTP/1.1 400")), answer
+
+
+def test_http_1_0_and_head(small: Served) -> None:
+    assert exchange(small, head(small, "GET /v2/version HTTP/1.0")).startswith(b"HTTP/1.1 200")
+    answer = exchange(small, closing(small, "HEAD /v2/version HTTP/1.1"))
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert answer.endswith(b"\r\n\r\n")
+
+
+def test_a_body_that_was_not_asked_for_is_no_request(small: Served) -> None:
+    """Behind an answer to Expect: 100-continue nobody knows whether a body comes: the connection ends."""
+    first = head(small, STATEMENTS, "Content-Type: text/plain", "Content-Length: 40", "Expect: 100-continue")
+    answer = exchange(small, first, head(small, "GET /v2/version HTTP/1.1"))
+    assert answer.count(b"HTTP/1.1") == 1
+    assert said(answer)[0] == 415
+    body = b'{"statement":"select 1"}'
+    with dial(small) as wire:
+        wire.sendall(head(small, STATEMENTS, JSON, f"Content-Length: {len(body)}", "Expect: 100-continue"))
+        assert wire.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        wire.sendall(body)
+        assert rest(wire).startswith(b"HTTP/1.1 20")
+
+
+def test_requests_that_are_sent_ahead_are_bounded(small: Served) -> None:
+    asked = head(small, "GET /v2/version HTTP/1.1")
+    answer = exchange(small, asked * 10, closing(small, "GET /v2/version HTTP/1.1"))
+    assert answer.count(b"HTTP/1.1 200") == 11
+    answer = exchange(small, asked * 5000)
+    assert 0 < answer.count(b"HTTP/1.1 200") < 200
+    assert answer.count(b"HTTP/1.1 429") == 1
+    assert b"sent ahead" in answer[answer.index(b"HTTP/1.1 429") :]
+
+
+def test_what_is_wrong_is_said_in_its_turn(small: Served) -> None:
+    answer = exchange(small, head(small, "GET /v2/version HTTP/1.1"), b"nonsense\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert (answer.count(b"HTTP/1.1 200"), answer.count(b"HTTP/1.1 400")) == (1, 1)
+
+
+def test_compressed_bodies_are_refused(small: Served) -> None:
+    bomb = gzip.compress(b" " * (50 << 20))
+    with Client(small) as client:
+        for kind in ("application/json", "multipart/form-data; boundary=X"):
+            headers = {"Content-Type": kind, "Content-Encoding": "gzip"}
+            answer = client.http.post("/v2/statements", content=bomb, headers=headers)
+            assert (answer.status_code, "Content-Encoding" in answer.json()["message"]) == (415, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"statement":"select 1","x":' + b"[" * 500_000 + b"]" * 500_000 + b"}", 400),
+        (b'{"statement":"select 1","x":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}", 413),
+        (b'{"statement":"select 1",' + b",".join(b'"k%d":1' % number for number in range(50_000)) + b"}", 413),
+        (b'{"statements":[' + b",".join([b'"\\\\"'] * 100_000) + b"]}", 413),
+        (b'{"statement":"select 1","parameters":{"rowLimit":' + b"9" * 500_000 + b"}}", 400),
+    ],
+    ids=["deep", "objects", "keys", "statements", "digits"],
+)
+def test_hostile_json_is_refused(small: Served, body: bytes, status: int) -> None:
+    with Client(small) as client:
+        for headers, content in (
+            ({"Content-Type": "application/json"}, body),
+            (
+                {"Content-Type": "multipart/form-data; boundary=X"},
+                b'--X\r\nContent-Disposition: form-data; name="request"\r\n\r\n' + body + b"\r\n--X--\r\n",
+            ),
+        ):
+            answer = client.http.post("/v2/statements", content=content, headers=headers)
+            assert (answer.status_code, "request" in answer.json()["message"]) == (status, True), answer.text[:200]
+
+
+@pytest.mark.parametrize(
+    ("part", "status"),
+    [
+        (b'--X\r\nContent-Disposition: form-data; name="o"\r\n\r\n\r\n' * 5000, 413),
+        (b'--X\r\nContent-Disposition: form-data; name="' + b"n" * 20_000 + b'"\r\n\r\n\r\n', 400),
+        (b"--X\r\n" + b"X-A: b\r\n" * 5000 + b"\r\n\r\n", 400),
+    ],
+    ids=["parts", "name", "headers"],
+)
+def test_hostile_forms_are_refused(small: Served, part: bytes, status: int) -> None:
+    with Client(small) as client:
+        headers = {"Content-Type": "multipart/form-data; boundary=X"}
+        answer = client.http.post("/v2/statements", content=part + b"--X--\r\n", headers=headers)
+        assert answer.status_code == status, answer.text
+
+
+def test_bodies_that_arrive_share_their_memory(small: Served) -> None:
+    """A fourth of 4 MiB for the organization: what is larger, alone or together, is told to come again."""
+    with Client(small) as client:
+        for kind, body in (
+            ("application/json", json.dumps({"statement": "select '" + "x" * (2 << 20) + "'"}).encode()),
+            (
+                "multipart/form-data; boundary=X",
+                b'--X\r\nContent-Disposition: form-data; name="request"\r\n\r\n' + b" " * (2 << 20) + b"\r\n--X--\r\n",
+            ),
+        ):
+            answer = client.http.post("/v2/statements", content=body, headers={"Content-Type": kind})
+            assert (answer.status_code, "--max-bodies-size" in answer.json()["message"]) == (503, True)
+        half = json.dumps({"statement": "select 1 -- " + "x" * (1 << 19)}).encode()
+        for _ in range(5):
+            answer = client.http.post("/v2/statements", content=half, headers={"Content-Type": "application/json"})
+            assert answer.status_code in {200, 202}, answer.text
+
+
+def silent(served: Served, path: str, number: int) -> Sequence[socket.socket]:
+    parts = urlsplit(served.url)
+    wires = []
+    for _ in range(number):
+        wire = socket.socket()
+        # The system would take some MB in the reader's place.
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        wire.settimeout(20)
+        wire.connect((parts.hostname or "", parts.port or 0))
+        wire.sendall(head(served, f"GET {path} HTTP/1.1"))
+        wires.append(wire)
+    return wires
+
+
+def memory(served: Served) -> int:
+    text = Path("/proc", str(served.process.pid), "status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0]) << 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_readers_that_do_not_read_hold_little_and_are_cut(small: Served) -> None:
+    with Client(small) as client:
+        answer = client.run("select repeat('x', 30000000) as x")
+        path = f"/v2/statements/{answer['statementID']}"
+        before = memory(small)
+        wires = silent(small, path, 4)
+        try:
+            time.sleep(0.5)
+            assert memory(small) - before < 60 << 20
+            # They have the room of their organization, until they are cut.
+            assert len(client.http.get(path).json()["data"][0][0]) == 30_000_000
+            for wire in wires:
+                assert len(rest(wire)) < 30_000_000
+        finally:
+            for wire in wires:
+                wire.close()
+
+
+def test_a_slow_reader_gets_everything(small: Served) -> None:
+    with Client(small) as client:
+        answer = client.run("select repeat('x', 12000000) as x")
+        (wire,) = silent(small, f"/v2/statements/{answer['statementID']}", 1)
+        with wire:
+            found = 0
+            until = time.monotonic() + 2.5
+            while time.monotonic() < until:
+                found += len(wire.recv(4096))
+                time.sleep(0.1)
+            while found < 12_000_000:
+                chunk = wire.recv(1 << 20)
+                assert chunk
+                found += len(chunk)
+
+
+def upgrade(served: Served, path: str = "/dataplane/v2/streams/00000000-0000-0000-0000-000000000000") -> bytes:
+    key = base64.b64encode(os.urandom(16)).decode()
+    lines = ("Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13")
+    return head(served, f"GET {path} HTTP/1.1", *lines)
+
+
+def frame(opcode: int, data: bytes = b"", *, last: bool = True) -> bytes:
+    size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2)
+    return bytes([opcode | (0x80 if last else 0)]) + size + b"\0\0\0\0" + data
+
+
+@pytest.mark.parametrize(
+    ("frames", "code"),
+    [
+        (frame(1, b"x" * 10, last=False) + frame(0, last=False) * (FRAMES + 1), 1009),
+        (frame(9) * 20_000, 1008),
+        (frame(1, b"x" * 20_000), 1009),
+        (frame(2, b"x" * 10) * 10_000, 1008),
+    ],
+    ids=["frames", "pings", "long", "flood"],
+)
+def test_a_websocket_that_sends_much_is_closed(small: Served, frames: bytes, code: int) -> None:
+    with dial(small) as wire:
+        wire.sendall(upgrade(small))
+        assert wire.recv(1000).startswith(b"HTTP/1.1 101")
+        with contextlib.suppress(ConnectionError):
+            wire.sendall(frames)
+        found = rest(wire)
+        assert code.to_bytes(2) in found or not found
+
+
+def test_a_websocket_with_bad_headers_is_closed(small: Served) -> None:
+    with dial(small) as wire:
+        wire.sendall(upgrade(small).replace(b"Sec-WebSocket-Key: ", b"Sec-WebSocket-Key: !"))
+        assert rest(wire).startswith(b"HTTP/1.1 400")
+    assert works(small)
+
+
+def test_a_stream_reader_that_reads_nothing_is_cut(small: Served) -> None:
+    with Client(small) as client:
+        client.rows("create stream silent (t varchar)")
+        asked = client.submit("select * from silent")["metadata"]["dataplaneRequest"]
+        parts = urlsplit(small.url)
+        with socket.socket() as wire:
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            wire.settimeout(20)
+            wire.connect((parts.hostname or "", parts.port or 0))
+            wire.sendall(upgrade(small, urlsplit(asked["uri"]).path))
+            token: dict[str, Any] = {"type": "auth", "accessToken": asked["token"], "sessionId": ""}
+            wire.sendall(frame(1, json.dumps(token).encode()))
+            client.rows("insert into silent select repeat('x', 1000000) from range(20)")
+            time.sleep(2.5)
+            assert len(rest(wire)) < 20_000_000
+
+
+def test_one_address_does_not_take_all_connections(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--max-address-connections", "20", "--max-token-connections", "10")
+    try:
+        with Client(running) as client, contextlib.ExitStack() as stack:
+            assert client.rows("select 1") == [["1"]]
+            for _ in range(100):
+                stack.enter_context(dial(running))
+            # Those that have shown no token make room, and the one that has stays.
+            assert client.rows("select 1") == [["1"]]
+            assert works(running)
+            clients = [stack.enter_context(Client(running)) for _ in range(12)]
+            answers = [one.http.get("/v2/version") for one in clients]
+            assert [answer.status_code for answer in answers] == [200] * 9 + [429] * 3
+            assert "--max-token-connections" in answers[-1].json()["message"]
+    finally:
+        assert stop(running) == 0
+
+
+def test_connections_make_room_by_whose_they_are() -> None:
+    connections = Connections(Bounds(connections=6, address_connections=4, token_connections=3))
+    ended: list[str] = []
+
+    def enter(name: str, address: str, token: str = "", *, busy: bool = False) -> tuple[int, str] | None:
+        made = Connection(address, lambda: ended.append(name))
+        refused = connections.enter(made)
+        if refused is None and token:
+            connections.work(made, busy=True)
+            assert connections.known(made, token) == ""
+            connections.work(made, busy=busy)
+        return refused
+
+    assert enter("a", "one", "t") is None
+    assert enter("b", "one") is None
+    assert enter("c", "one") is None
+    assert enter("d", "one", "u", busy=True) is None
+    assert enter("e", "one") is None
+    assert ended == ["b"]
+    assert enter("f", "one", "t") is None
+    assert ended == ["b", "c"]
+    assert enter("g", "one", "t", busy=True) is None
+    assert ended == ["b", "c", "e"]
+    # Nobody here is a stranger: of the token with the most, the one that rests longest.
+    assert enter("h", "one", "v", busy=True) is None
+    assert ended == ["b", "c", "e", "a"]
+    assert enter("i", "one", "v", busy=True) is None
+    assert ended == ["b", "c", "e", "a", "f"]
+    refused = enter("j", "one")
+    assert refused is not None
+    assert refused[0] == 429
+    assert enter("k", "two", "v", busy=True) is None
+    late = Connection("two", lambda: None)
+    assert connections.enter(late) is None
+    assert "3 connections" in connections.known(late, "v")
+    connections.leave(late)
+    connections.leave(late)
+    assert enter("l", "three", "t", busy=True) is None
+    refused = enter("m", "four")
+    assert refused is not None
+    assert refused[0] == 503
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        (("127.0.0.1", 5), "127.0.0.1"),
+        (("::ffff:10.0.0.1", 5, 0, 0), "10.0.0.1"),
+        (("2001:db8::1:2", 5, 0, 0), "2001:db8::/64"),
+        (("fe80::1%eth0", 5, 0, 0), "fe80::/64"),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_what_a_connection_counts_for(address: object, found: str) -> None:
+    assert peer(address) == found
+
+
+def test_few_descriptors_are_enough(tmp_path: Path) -> None:
+    assert (fitting(4000, 1 << 20), fitting(4000, 1000), fitting(4000, 64)) == (4000, 800, 1)
+    token = tmp_path / "token"
+    token.write_text("test-token-0123456789")
+    token.chmod(0o600)
+    program = f"{shlex.quote(sys.executable)} -m sqlshell serve --port 0 --token-file token"
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", f"ulimit -Sn 100; ulimit -Hn 300; exec {program}"],
+        cwd=tmp_path,
+        env=clean_environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    running = Served(process.stdout.readline().removeprefix("listening on ").strip(), token.read_text(), process)
+    try:
+        with contextlib.ExitStack() as stack:
+            for _ in range(400):
+                stack.enter_context(dial(running))
+            assert works(running)
+    finally:
+        assert stop(running) == 0
