@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import StatementRequest
+from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.batches import Batch, Batches
 from sqlshell.service.body import BadRequest, Form
 from sqlshell.service.bounds import TOGETHER, met
@@ -76,7 +76,7 @@ class Statements:
     async def submit(self, request: StatementRequest, caller: Caller, form: Form | None = None) -> list[Record]:
         """Begin to run the statements of a request; their records, in order. `form` is closed when they have run.
 
-        Raises BadRequest when there is none, Failure when the caller's organization cannot be opened.
+        Raises BadRequest when there is none. They have failed where the caller's organization cannot be opened.
         """
         form = form or Form()
         handed = False
@@ -93,7 +93,10 @@ class Statements:
             aside = self._aside(texts[0]) if len(texts) == 1 and not commands else None
             # What is about statements has a measure of its own: with it the others are ended.
             self._check_load(caller, texts, 1 if aside is None else 2)
-            session, own = await self._session(request, caller)
+            try:
+                session, own = await self._session(request, caller)
+            except Failure as failure:
+                return self._refused(texts, caller, failure)
             self.start()
             records = [self._record(text, caller, session, request) for text in texts]
             self._check_token(caller, session if own else None)
@@ -124,7 +127,13 @@ class Statements:
         if self.draining:
             raise BadRequest("the service is stopping", 503)
         self._check_load(caller, request.statements or (), 1)
-        session, own = await self._session(request, caller)
+        try:
+            session, own = await self._session(request, caller)
+        except Failure as failure:
+            batch = Batch(self._refused((request.statements or [])[:1], caller, failure), True)
+            batch.over.set()
+            self.batches.keep(batch)
+            return batch
         self.start()
         records = [self._record(text, caller, session, request) for text in request.statements or ()]
         self._check_token(caller, session if own else None)
@@ -180,6 +189,18 @@ class Statements:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _refused(self, texts: Sequence[str], caller: Caller, failure: Failure) -> list[Record]:
+        """The records of statements for which there is no session, such as those of an organization that is broken."""
+        records = []
+        for text in texts:
+            context = ContextEcho(organization_id=caller.organization or None, role_name=caller.roles[0])
+            spool = Spool(lambda: self.organizations.result_file("", "refused"), self._options.partition_rows)
+            records.append(Record(text, caller.organization, caller.token_id, spool, context))
+        self.ledger.begin(records)
+        self.endings.finish(records[0], failure.sql_state, failure.message)
+        self._cancel(records[1:])
+        return records
 
     def _record(self, sql: str, caller: Caller, session: Session, request: StatementRequest) -> Record:
         # Where the statement of a caller who may go to another organization runs is known when its turn has come.

@@ -1,0 +1,256 @@
+"""What a process that restricted itself cannot do any more, and what it still can: each is tried in a real process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sqlshell.service.engines import landlock, sandbox
+
+linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Landlock")
+
+PROGRAM = """
+import os, resource, signal, socket, subprocess, sys, threading
+from pathlib import Path
+
+import duckdb
+
+from sqlshell.service.engines import sandbox
+
+own = Path({own!r})
+given = sandbox.restrict(
+    [own / "copies"],
+    [own / "databases"],
+    sandbox.Bounds(sandbox.memory_bound("200MB", 2), {file_size}),
+    parent=os.getppid(),
+)
+
+
+def tried(work):
+    try:
+        result = work()
+    except BaseException as error:
+        print(type(error).__name__, getattr(error, "errno", ""), str(error).partition(chr(10))[0])
+    else:
+        print("done", result)
+
+
+def database(sql, spilled="10GB"):
+    connection = duckdb.connect(str(own / "databases" / "d.data"))
+    connection.execute("SET threads = 2")
+    connection.execute("SET memory_limit = '200MB'")
+    connection.execute(f"SET max_temp_directory_size = '{{spilled}}'")
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute(f"SET temp_directory = '{{own / 'databases'}}'")
+    return connection.execute(sql).fetchall()
+
+
+{works}
+"""
+
+
+def restricted(folder: Path, *works: str, file_size: int = 0) -> list[str]:
+    """What came of `works`, Python expressions, in a process of its own that restricted itself to `folder`."""
+    for name in ("copies", "databases"):
+        (folder / name).mkdir(exist_ok=True)
+    calls = "\n".join(f"tried(lambda: {work})" for work in works)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(own=str(folder), works=calls, file_size=file_size)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.stdout.splitlines() or [f"ended {done.returncode}: {done.stderr.strip()[-300:]}"]
+
+
+FILES = (
+    "open('/etc/passwd').read()",
+    "os.listdir('/etc')",
+    "os.listdir('/')",
+    "os.listdir(Path.home())",
+    "open('/proc/self/environ').read()",
+    "open('/proc/1/environ').read()",
+    "open('/proc/self/mem', 'rb').read(1)",
+    "open({outside!r}).read()",
+    "open({outside!r}, 'a').write('x')",
+    "open(own / 'other', 'w').write('x')",
+    "open(own / 'copies' / 'x', 'w').write('x')",
+    "(own / 'databases' / 'l').symlink_to({outside!r})",
+    "os.link({outside!r}, own / 'databases' / 'h')",
+    "os.rename({outside!r}, own / 'databases' / 'h')",
+    "os.unlink({outside!r})",
+    "os.chmod({outside!r}, 0o777)",
+    "os.truncate({outside!r}, 0)",
+    "os.mkfifo(own / 'databases' / 'p')",
+    "database('FROM read_text($$/etc/passwd$$)')",
+    "database('ATTACH $${outside}$$ AS o')",
+)
+
+
+@linux
+def test_no_file_but_its_own(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("secret")
+    own = tmp_path / "own"
+    own.mkdir()
+    before = outside.stat()
+    works = [work.format(outside=str(outside)) for work in FILES]
+    answers = restricted(own, *works)
+    for work, answer in zip(works, answers, strict=True):
+        assert answer.startswith(("PermissionError", "IOException", "OSError 18 ")), work
+    after = outside.stat()
+    assert outside.read_text() == "secret"
+    assert (before.st_mode, before.st_nlink) == (after.st_mode, after.st_nlink)
+
+
+@linux
+def test_no_link_leads_out(tmp_path: Path) -> None:
+    """A link that somebody else put into its folder is followed, and what it leads to is refused."""
+    outside = tmp_path / "outside"
+    outside.write_text("secret")
+    own = tmp_path / "own"
+    (own / "databases").mkdir(parents=True)
+    (own / "databases" / "link").symlink_to(outside)
+    assert restricted(own, "open(own / 'databases' / 'link').read()")[0].startswith("PermissionError 13")
+
+
+@linux
+def test_no_network(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        works = (
+            f"socket.create_connection(('127.0.0.1', {port}))",
+            "socket.create_server(('127.0.0.1', 0))",
+            f"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {port}))",
+            "socket.socket(socket.AF_UNIX).connect(chr(0) + 'name')",
+        )
+        for work, answer in zip(works, restricted(tmp_path, *works), strict=True):
+            assert answer.startswith("PermissionError"), work
+
+
+@linux
+def test_no_other_process(tmp_path: Path) -> None:
+    works = (
+        "os.fork()",
+        "subprocess.run(['/bin/true'])",
+        "os.execv('/bin/true', ['true'])",
+        "os.posix_spawn('/bin/true', ['true'], {})",
+        "os.kill(os.getppid(), 0)",
+        "os.system('true')",
+    )
+    *answers, status = restricted(tmp_path, *works)
+    for work, answer in zip(works, answers, strict=False):
+        assert answer.startswith("PermissionError"), work
+    assert status in {"done -1", f"done {127 << 8}"}
+
+
+@linux
+def test_open_files_are_bounded(tmp_path: Path) -> None:
+    assert restricted(tmp_path, "[os.dup(0) for _ in range(5000)]")[0].startswith("OSError 24")
+
+
+def test_a_file_is_bounded(tmp_path: Path) -> None:
+    """A write beyond the bound is an error of the statement."""
+    work = "database('CREATE TABLE t AS SELECT random() FROM range(1_000_000)')"
+    assert "File too large" in restricted(tmp_path, work, file_size=4 << 20)[0]
+    assert (tmp_path / "databases" / "d.data").stat().st_size <= 4 << 20
+
+
+@linux
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT length(repeat('x', 4000000000))",
+        "SELECT length(string_agg(repeat(i::VARCHAR, 50000000), '')) FROM range(200) t(i)",
+    ],
+)
+def test_memory_is_bounded(tmp_path: Path, sql: str) -> None:
+    """A bomb is an error, or the end of the process; never more memory than the bound."""
+    answers = restricted(tmp_path, f"database({sql!r})", "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10")
+    assert not answers[0].startswith("done")
+    if len(answers) > 1:
+        assert int(answers[1].split()[1]) < sandbox.memory_bound("200MB", 2) >> 20
+
+
+def test_a_sort_that_spills_runs(tmp_path: Path) -> None:
+    sql = "CREATE OR REPLACE TABLE t AS SELECT repeat(i::VARCHAR, 60) AS s FROM range(800_000) t(i) ORDER BY hash(i)"
+    spilling, within = restricted(tmp_path, f"database({sql!r})", f"database({sql!r}, '0KB')")
+    assert spilling.startswith("done [(")
+    assert within.startswith("OutOfMemoryException")
+
+
+@linux
+def test_what_it_needs_is_left(tmp_path: Path) -> None:
+    """DuckDB is begun a second time, time zones are known, modules of the standard library can be imported."""
+    work = (
+        "(database('SELECT 1'), duckdb.connect().execute('SELECT 2').fetchall(), "
+        "__import__('zoneinfo').ZoneInfo('Europe/Berlin').key, __import__('xml.dom.minidom').__name__, "
+        "threading.Thread(target=int).start())"
+    )
+    assert restricted(tmp_path, work)[0] == "done ([(1,)], [(2,)], 'Europe/Berlin', 'xml', None)"
+
+
+def test_it_leaves_no_core_and_tells_what_the_system_gave(tmp_path: Path) -> None:
+    core, told = restricted(tmp_path, "resource.getrlimit(resource.RLIMIT_CORE)", "given")
+    assert core == "done (0, 0)"
+    assert "each engine has a process of its own" in told
+    if landlock.version() >= 6:
+        assert f"{sandbox.FILES} (Landlock {landlock.version()})" in told
+        assert "does not give" not in told
+
+
+def test_what_is_missing_is_told() -> None:
+    told = str(sandbox.Protections((sandbox.MEMORY,), (sandbox.FILES, sandbox.NETWORK)))
+    expected = "each engine has a process of its own: bounded memory; "
+    assert told == expected + "this system does not give: no files but its own, no network"
+
+
+@linux
+def test_it_ends_with_its_parent(tmp_path: Path) -> None:
+    code = (
+        "import os, subprocess, sys, time\n"
+        "made = subprocess.Popen([sys.executable, '-c', 'import os, sys, time\\n"
+        "from sqlshell.service.engines import sandbox\\n"
+        "sandbox.restrict([], [], sandbox.Bounds(), parent=os.getppid())\\n"
+        "print(os.getpid(), flush=True)\\ntime.sleep(60)'], stdout=subprocess.PIPE)\n"
+        "print(made.stdout.readline().decode().strip(), flush=True)\n"
+        "os._exit(0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    child = Path(f"/proc/{int(done.stdout)}/stat")
+    until = time.monotonic() + 30
+    while child.exists() and child.read_text().rpartition(")")[2].split()[0] != "Z" and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_second_thread_is_refused(tmp_path: Path) -> None:
+    """Threads that run already would keep their rights."""
+    code = (
+        "import threading, time\nfrom sqlshell.service.engines import sandbox\n"
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "sandbox.restrict([], [], sandbox.Bounds())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert "RuntimeError: a process is restricted before it has a second thread" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("", 0), ("2GB", 2 * 10**9), ("512 MiB", 512 << 20), ("50%", 500), ("0.5kib", 512), ("1T", 10**12), ("7B", 7)],
+)
+def test_sizes_are_read_as_duckdb_reads_them(text: str, number: int) -> None:
+    assert sandbox.size(text, 1000) == number
+
+
+def test_the_bound_of_files_leaves_some_room(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(b"x" * 1000)
+    free = os.statvfs(tmp_path)
+    assert 1000 + (1 << 30) <= sandbox.file_bound(tmp_path) <= 1000 + (1 << 30) + free.f_bavail * free.f_frsize
