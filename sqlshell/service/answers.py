@@ -43,7 +43,7 @@ class Answers:
 
         `by_plane` says that the request came to the data plane. Raises BadRequest for a partition out of range.
         """
-        head = self._head(record, request, caller)
+        head = self._head(record, request, caller, by_plane=by_plane)
         if record.running:
             return json_response(msgspec.json.encode(head), 200 if record.feed is not None else 202)
         body = await self._result(head, record, partition, timezone, request, caller, by_plane=by_plane)
@@ -88,8 +88,8 @@ class Answers:
         listed = b',"statements":[' + b",".join(parts) + b"]}"
         return json_response(msgspec.json.encode(head)[:-1] + listed, 200 if whole else 202)
 
-    def _head(self, record: Record, request: Request, caller: Caller) -> StatementResponse:
-        """A record's answer without a result."""
+    def _head(self, record: Record, request: Request, caller: Caller, *, by_plane: bool = False) -> StatementResponse:
+        """A record's answer without a result. The data plane gives no new token, or one would be good forever."""
         head = StatementResponse(
             sql_state=record.state,
             message=record.message or None,
@@ -99,7 +99,7 @@ class Answers:
         )
         if record.running and record.feed is not None:
             head.sql_state = sqlstate.DONE
-            asked = self._plane.streaming(record, request, caller)
+            asked = None if by_plane else self._plane.streaming(record, request, caller)
             head.metadata = Metadata(encoding="json", columns=[], dataplane_request=asked, context=record.context)
         elif record.running:
             head.message = "the statement is running" if record.started else "the statement waits"

@@ -56,5 +56,10 @@ class Client:
         assert answer["sqlState"] == "00000", answer
         return list(answer["data"])
 
+    def rows_of_nothing(self, sql: str, files: Sequence[tuple[str, bytes]] = ()) -> None:
+        """Run a statement that gives no rows."""
+        answer = self.run(sql, files)
+        assert answer["sqlState"] == "00000", answer
+
     def state(self, sql: str, files: Sequence[tuple[str, bytes]] = (), **fields: Any) -> str:
         return str(self.run(sql, files, **fields)["sqlState"])

@@ -1,0 +1,511 @@
+"""Who may do what: every endpoint, with every kind of token, about statements in every state."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from sqlshell.interface.models import ContextEcho
+from sqlshell.service.catalog import ORGANIZATION_ID, Caller, Catalog
+from sqlshell.service.dataplane import TOKEN_SECONDS, DataPlane
+from sqlshell.service.records import Record
+from sqlshell.service.results import Spool
+from sqlshell.service.storage import Storage
+from tests.conftest import Served, serve, stop
+from tests.service.client import Client
+
+MARK = "matrix_marker"
+"""Stands in the SQL, the rows and the errors of every statement of the matrix, in the file, and in names."""
+
+ENDLESS = f"select count(*) as {MARK} from range(100000000000) a, range(1000) b"
+
+Tokens = Mapping[str, Sequence[str]]
+"""The Authorization headers of each kind of caller."""
+
+
+class World:
+    """A service with statements in every state, and callers of every kind. `sender` is who sent the statements,
+    the writer of that name but for those of `secret` (an owner), `elsewhere` and `nowhere` (the operator)."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.operator = Client(served)
+        self.http = httpx.Client(base_url=served.url, timeout=60, trust_env=False)
+        parts = urlsplit(served.url)
+        self.wire = HTTPConnection(parts.hostname or "", parts.port or 0, timeout=60)
+        self.operator.rows("create organization other")
+        names = {"foreign": ("owner", "other"), "maker": ("owner", "local"), "dropped": ("owner", "local")}
+        names |= dict.fromkeys(("writer", "sender"), ("writer", "local"))
+        names |= {"owner": ("owner", "local"), "reader": ("reader", "local")}
+        self.clients: dict[str, Client] = {"operator": self.operator}
+        self.texts: dict[str, str] = {"operator": served.token}
+        for name, (role, organization) in names.items():
+            # A session of its own: that of the operator stays in the first organization.
+            with Client(served) as client:
+                sql = f"create api_token {name} with ('role' = '{role}')"
+                self.texts[name] = str(client.rows(sql, organization=organization)[0][1])
+            self.clients[name] = Client(served, self.texts[name])
+        self.ids: dict[str, str] = {"unknown": str(uuid.uuid4())}
+        self.planes: dict[str, str] = {}
+        self._fill()
+        self.clients["maker"].rows("drop api_token dropped")
+        bearers = {name: [f"Bearer {text}"] for name, text in self.texts.items()}
+        twice = [*bearers["owner"], *bearers["operator"]]
+        stray = [f"Bearer {self.planes['stray']}"]
+        self.tokens: Tokens = {"none": [], "wrong": ["Bearer wrong"], "twice": twice, "stray": stray, **bearers}
+
+    def close(self) -> None:
+        for client in self.clients.values():
+            client.http.close()
+        self.http.close()
+        self.wire.close()
+
+    def ask(self, method: str, path: str, headers: Sequence[tuple[str, str]]) -> tuple[int, str]:
+        """Status, and body and headers as text, of a request whose path and headers nobody corrects."""
+        self.wire.putrequest(method, path, skip_accept_encoding=True)
+        for name, value in headers:
+            self.wire.putheader(name, value)
+        self.wire.endheaders()
+        answer = self.wire.getresponse()
+        return answer.status, answer.read().decode("utf-8", "replace") + str(answer.headers)
+
+    def headers(self, who: str, state: str = "") -> list[tuple[str, str]]:
+        """`plane` is the data plane's token of the statement in that state, or of another one where it has none."""
+        given = [f"Bearer {self.planes.get(state, self.planes['stray'])}"] if who == "plane" else self.tokens[who]
+        return [("Authorization", text) for text in given]
+
+    def _fill(self) -> None:
+        sender, maker = self.clients["sender"], self.clients["maker"]
+        # 9 MiB each, of which the quota lets two stay.
+        large = f"select '{MARK}' as v, repeat('{MARK}', 100) from range(7000)"
+        swept = [sender.run(large)["statementID"] for _ in range(4)]
+        self.ids["swept"] = swept[0]
+        until = time.monotonic() + 30
+        while sender.http.get(f"/v2/statements/{swept[0]}").status_code == 200:
+            assert time.monotonic() < until, "the quota was not kept"
+            time.sleep(0.1)
+        self.ids["finished"] = sender.run(f"select '{MARK}' as v")["statementID"]
+        for state in ("large", "stray"):
+            answer = sender.run(f"select '{MARK}' as v, repeat('{MARK}', 100) from range(1000)")
+            self.ids[state] = answer["statementID"]
+            self.planes[state] = answer["metadata"]["dataplaneRequest"]["token"]
+        del self.ids["stray"]
+        self.ids["failed"] = sender.run(f"select * from {MARK}")["statementID"]
+        cancelled = sender.submit(ENDLESS)
+        self.ids["cancelled"] = cancelled["statementID"]
+        sender.rows_of_nothing(f"terminate query '{cancelled['statementID']}'")
+        maker.rows_of_nothing(f"create stream {MARK}_stream (v varchar)")
+        streaming = sender.submit(f"select v as {MARK} from {MARK}_stream")
+        self.ids["streaming"] = streaming["statementID"]
+        self.planes["streaming"] = streaming["metadata"]["dataplaneRequest"]["token"]
+        request = {"statements": [f"select '{MARK}' as v", f"select '{MARK}' as w"]}
+        self.ids["batch"] = sender.http.post("/v2/statements", json=request).json()["statementID"]
+        self.ids["running"] = sender.submit(ENDLESS)["statementID"]
+        self.ids["queued"] = sender.submit(f"select '{MARK}'")["statementID"]
+        self.ids["secret"] = maker.submit(f"create api_token {MARK}; select 1")["statementIDs"][0]
+        moved = self.operator.submit(f"list organizations; use organization other; select '{MARK}' as v")
+        self.ids["nowhere"], _, self.ids["elsewhere"] = moved["statementIDs"]
+        with Client(self.served) as beside:
+            for name in ("secret", "nowhere", "elsewhere"):
+                while beside.rows(f"describe query state '{self.ids[name]}'")[0][2] == "03000":
+                    assert time.monotonic() < until + 30
+        file = [(f"{MARK}.jar", MARK.encode())]
+        maker.rows_of_nothing(f"create function_source kept with ('file' = '{MARK}.jar')", file)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("matrix")
+    running = serve(
+        folder,
+        "--legacy",
+        "--data",
+        "data",
+        "--data-plane",
+        "large",
+        "--quota",
+        "0.02",
+        "--threads",
+        "1",
+        "--grace",
+        "0",
+    )
+    made = World(running)
+    try:
+        yield made
+    finally:
+        made.close()
+        stop(running)
+
+
+def table(text: str) -> dict[tuple[str, str], str]:
+    """The cells of a table by their row and column."""
+    head, *rows = (line.split() for line in text.strip().splitlines())
+    return {(row[0], column): cell for row in rows for column, cell in zip(head[1:], row[1:], strict=True)}
+
+
+LOOK_UP = table("""
+    state     none wrong dropped twice plane stray foreign reader writer sender owner operator
+    unknown    401   401     401   401   401   401     404    404    404    404   404      404
+    queued     401   401     401   401   401   401     404    404    404    202   202      202
+    running    401   401     401   401   401   401     404    404    404    202   202      202
+    finished   401   401     401   401   401   401     404    404    404    200   200      200
+    large      401   401     401   401   401   401     404    404    404    200   200      200
+    failed     401   401     401   401   401   401     404    404    404    200   200      200
+    cancelled  401   401     401   401   401   401     404    404    404    200   200      200
+    streaming  401   401     401   401   401   401     404    404    404    200   200      200
+    swept      401   401     401   401   401   401     404    404    404    404   404      404
+    batch      401   401     401   401   401   401     404    404    404    200   200      200
+    secret     401   401     401   401   401   401     404    404    404    404   200      200
+    elsewhere  401   401     401   401   401   401     200    404    404    404   404      200
+    nowhere    401   401     401   401   401   401     404    404    404    404   404      200
+""")
+"""GET and HEAD of /v2/statements/{statementID}, whatever is asked for."""
+
+PLANE = table("""
+    state     none wrong dropped twice plane stray foreign reader writer sender owner operator
+    unknown    401   401     401   401   401   401     401    401    401    401   401      401
+    queued     401   401     401   401   401   401     401    401    401    401   401      401
+    running    401   401     401   401   401   401     401    401    401    401   401      401
+    finished   401   401     401   401   401   401     401    401    401    401   401      401
+    large      401   401     401   401   200   401     401    401    401    401   401      401
+    failed     401   401     401   401   401   401     401    401    401    401   401      401
+    cancelled  401   401     401   401   401   401     401    401    401    401   401      401
+    streaming  401   401     401   401   200   401     401    401    401    401   401      401
+    swept      401   401     401   401   401   401     401    401    401    401   401      401
+    batch      401   401     401   401   401   401     401    401    401    401   401      401
+    secret     401   401     401   401   401   401     401    401    401    401   401      401
+    elsewhere  401   401     401   401   401   401     401    401    401    401   401      401
+    nowhere    401   401     401   401   401   401     401    401    401    401   401      401
+""")
+"""GET and HEAD of /dataplane/v2/statements/{statementID}. `plane` is the statement's own token, where it has one."""
+
+STREAM = table("""
+    state     none wrong dropped plane stray foreign reader writer sender owner operator
+    unknown   4401  4401    4401  4401  4401    4401   4401   4401   4401  4401     4401
+    running   4401  4401    4401  4401  4401    4401   4401   4401   4401  4401     4401
+    finished  4401  4401    4401  4401  4401    4401   4401   4401   4401  4401     4401
+    large     4401  4401    4401 error  4401    4401   4401   4401   4401  4401     4401
+    streaming 4401  4401    4401  rows  4401    4401   4401   4401   4401  4401     4401
+    elsewhere 4401  4401    4401  4401  4401    4401   4401   4401   4401  4401     4401
+""")
+"""The websocket /dataplane/v2/streams/{statementID}: the code of its close, or what the first frame is."""
+
+DESCRIBE = table("""
+    state     foreign reader writer sender owner operator
+    unknown     3D019  3D019  3D019  3D019 3D019    3D019
+    queued      3D019  42501  42501  00000 00000    00000
+    running     3D019  42501  42501  00000 00000    00000
+    finished    3D019  42501  42501  00000 00000    00000
+    large       3D019  42501  42501  00000 00000    00000
+    failed      3D019  42501  42501  00000 00000    00000
+    cancelled   3D019  42501  42501  00000 00000    00000
+    streaming   3D019  42501  42501  00000 00000    00000
+    swept       3D019  3D019  3D019  3D019 3D019    3D019
+    batch       3D019  42501  42501  00000 00000    00000
+    secret      3D019  42501  42501  42501 00000    00000
+    elsewhere   00000  3D019  3D019  3D019 3D019    00000
+    nowhere     3D019  3D019  3D019  3D019 3D019    00000
+""")
+"""DESCRIBE QUERY, by SQL: its sqlState."""
+
+TERMINATE = table("""
+    state     foreign reader
+    unknown     3D019  3D019
+    queued      3D019  42501
+    running     3D019  42501
+    finished    3D019  42501
+    large       3D019  42501
+    failed      3D019  42501
+    cancelled   3D019  42501
+    streaming   3D019  42501
+    swept       3D019  3D019
+    batch       3D019  42501
+    secret      3D019  42501
+    elsewhere   00000  3D019
+    nowhere     3D019  3D019
+""")
+"""TERMINATE QUERY of those who may not end other tokens' statements, by SQL: its sqlState."""
+
+PLAIN = table("""
+    endpoint           none wrong dropped twice plane stray foreign reader writer sender owner operator
+    /openapi.json       200   200     200   200   200   200     200    200    200    200   200      200
+    /v2/version         401   401     401   401   401   401     200    200    200    200   200      200
+    /version            401   401     401   401   401   401     200    200    200    200   200      200
+    json                401   401     401   401   401   401     200    200    200    200   200      200
+    form                401   401     401   401   401   401     200    200    200    200   200      200
+    legacy              401   401     401   401   401   401     200    200    200    200   200      200
+    download            401   401     401   401   401   401     404    200    200    200   200      200
+    download-etag       401   401     401   401   401   401     404    304    304    304   304      304
+    download-range      401   401     401   401   401   401     404    206    206    206   206      206
+    copy                401   401     401   401   401   401     404    200    200    200   200      200
+    anything-else       401   401     401   401   401   401     404    404    404    404   404      404
+""")
+"""What is about no statement. The resource belongs to the first organization."""
+
+COVERED = {
+    ("post", "/v2/statements"),
+    ("get", "/v2/statements/{statementID}"),
+    ("get", "/v2/version"),
+    ("get", "/v2/download/{resourceType}/{organizationID}/{resourceName}"),
+    ("get", "/openapi.json"),
+    ("get", "/dataplane/v2/statements/{statementID}"),
+    ("get", "/dataplane/v2/streams/{statementID}"),
+    ("post", "/run-statement"),
+    ("get", "/copy/{resource_type}/{org_id}/{resource_name}"),
+    ("get", "/version"),
+}
+
+
+def cells(cells: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str, str]]:
+    for (row, column), expected in cells.items():
+        yield row, column, expected
+
+
+def test_the_tables_have_every_endpoint_and_state(world: World) -> None:
+    paths = world.http.get("/openapi.json").json()["paths"]
+    assert {(method, path) for path, item in paths.items() for method in item} == COVERED
+    for known in (LOOK_UP, PLANE, DESCRIBE, TERMINATE):
+        assert {row for row, _ in known} == set(world.ids)
+
+
+@pytest.mark.parametrize("base", ["/v2/statements/", "/dataplane/v2/statements/"])
+def test_looking_at_statements(world: World, base: str) -> None:
+    wrong = []
+    for state, who, expected in cells(LOOK_UP if base.startswith("/v2") else PLANE):
+        headers, url = world.headers(who, state), base + world.ids[state]
+        theirs = world.clients["sender"].session
+        for query in ("", f"?partitionID=0&timezone=Asia/Tokyo&sessionID={theirs}&batch=0"):
+            status, seen = world.ask("GET", url + query, headers)
+            leaks = expected not in {"200", "202"} and MARK in seen
+            if str(status) != expected or leaks:
+                wrong.append((state, who, query, status, expected, seen[:200]))
+            # The secret is its sender's, and a data plane's answer has no token for another hour.
+            assert state != "secret" or '"data":[[' not in seen, who
+            assert base.startswith("/v2") or "dataplaneRequest" not in seen, state
+        assert str(world.ask("HEAD", url, headers)[0]) == expected, (state, who)
+    assert not wrong
+
+
+def test_reading_streams(world: World) -> None:
+    async def opened(state: str, who: str) -> str:
+        url = world.served.url.replace("http", "ws", 1) + f"/dataplane/v2/streams/{world.ids[state]}"
+        token = "".join(text.removeprefix("Bearer ") for _, text in world.headers(who, state))
+        async with connect(url, proxy=None) as socket, asyncio.timeout(20):
+            said = json.dumps({"type": "auth", "accessToken": token, "sessionId": ""}) if token else "{}"
+            await socket.send(said)
+            try:
+                first = json.loads(await socket.recv())
+            except ConnectionClosed as closed:
+                assert closed.rcvd is not None
+                assert MARK not in closed.rcvd.reason
+                return str(closed.rcvd.code)
+            return "rows" if first["type"] == "metadata" else str(first["type"])
+
+    async def all_of_them() -> list[object]:
+        return [
+            (state, who, found, expected)
+            for state, who, expected in cells(STREAM)
+            if (found := await opened(state, who)) != expected
+        ]
+
+    assert asyncio.run(all_of_them()) == []
+
+
+def test_frames_that_open_no_stream(world: World) -> None:
+    good = world.planes["streaming"]
+    frames = [
+        "[" * 60_000,
+        json.dumps({"type": "auth", "accessToken": [good]}),
+        json.dumps({"type": "data", "accessToken": good}),
+        json.dumps({"type": "auth", "accessToken": "9" * 5000 + "." + good}),
+        json.dumps({"type": "auth", "accessToken": f"{good}\ud800"}),
+        json.dumps(good),
+    ]
+
+    async def close_code(frame: str) -> int | None:
+        url = world.served.url.replace("http", "ws", 1) + f"/dataplane/v2/streams/{world.ids['streaming']}"
+        async with connect(url, proxy=None) as socket, asyncio.timeout(20):
+            await socket.send(frame)
+            try:
+                return len(await socket.recv())
+            except ConnectionClosed as closed:
+                return closed.rcvd.code if closed.rcvd else None
+
+    async def all_of_them() -> list[int | None]:
+        return [await close_code(frame) for frame in frames]
+
+    assert asyncio.run(all_of_them()) == [4401] * len(frames)
+
+
+@pytest.mark.parametrize("verb", ["describe query", "terminate query"])
+def test_statements_about_statements(world: World, verb: str) -> None:
+    wrong = []
+    for state, who, expected in cells(DESCRIBE if verb.startswith("d") else TERMINATE):
+        for part in ("", "history") if expected == "00000" and verb.startswith("d") else ("",):
+            answer = world.clients[who].run(f"{verb} {part} '{world.ids[state]}'", parameters={})
+            leaks = expected != "00000" and MARK in json.dumps(answer)
+            if answer["sqlState"] != expected or leaks:
+                wrong.append((state, who, part, answer, expected))
+    assert not wrong
+    running = world.http.get(f"/v2/statements/{world.ids['running']}", headers=world.headers("sender"))
+    assert running.status_code == 202
+
+
+@pytest.mark.parametrize("sql", ["list queries", "list sessions", 'select * from deltastream.sys."queries"'])
+def test_lists_of_statements(world: World, sql: str) -> None:
+    there = {name for name in world.ids if name not in {"unknown", "swept", "elsewhere", "nowhere"}}
+    for who, client in world.clients.items():
+        if who == "dropped":
+            continue
+        answer = client.run(sql, parameters={})
+        text, listed = json.dumps(answer), {row[0] for row in answer["data"]}
+        shown = {name for name, statement_id in world.ids.items() if statement_id in listed}
+        if "list sessions" not in sql:
+            expected = {"foreign": {"elsewhere"}, "operator": there | {"nowhere"}}.get(who, there)
+            assert shown == (expected - {"nowhere"} if "sys" in sql else expected), who
+        if who in {"reader", "writer"}:
+            assert MARK not in text.replace(sql, ""), who
+
+
+def test_what_is_about_no_statement(world: World) -> None:
+    source = f"function_source/{ORGANIZATION_ID}/kept"
+    tag = world.http.get(f"/v2/download/{source}", headers=world.headers("owner")).headers["etag"]
+    wrong = []
+    for endpoint, who, expected in cells(PLAIN):
+        headers = world.headers(who)
+        match endpoint:
+            case "json":
+                answer = world.http.post("/v2/statements", json={"statement": "select 1"}, headers=headers)
+            case "form":
+                parts = {"request": (None, '{"statement": "select 1"}', "application/json")}
+                answer = world.http.post("/v2/statements", files=parts, headers=headers)
+            case "legacy":
+                answer = world.http.post(
+                    "/run-statement", data={"statement": "select 1"}, files={"x": b""}, headers=headers
+                )
+            case "download":
+                answer = world.http.get(f"/v2/download/{source}", headers=headers)
+            case "download-etag":
+                answer = world.http.get(f"/v2/download/{source}", headers=[*headers, ("If-None-Match", tag)])
+            case "download-range":
+                answer = world.http.get(f"/v2/download/{source}", headers=[*headers, ("Range", "bytes=0-3")])
+            case "copy":
+                answer = world.http.get(f"/copy/{source}", headers=headers)
+            case "anything-else":
+                answer = world.http.get("/v2/tokens", headers=headers)
+            case _:
+                answer = world.http.get(endpoint, headers=headers)
+        leaks = expected in {"401", "404"} and (MARK in answer.text or "etag" in answer.headers)
+        if str(answer.status_code) != expected or leaks:
+            wrong.append((endpoint, who, answer.status_code, expected, answer.text[:200]))
+    assert not wrong
+
+
+def test_paths_lead_around_nothing(world: World) -> None:
+    found = world.ids["finished"]
+    paths = [
+        f"/v2//statements/{found}",
+        f"//v2/statements/{found}",
+        f"/v2/statements/{found}/",
+        f"/v2/statements/./{found}",
+        f"/v2/statements/..%2fstatements%2f{found}",
+        f"/v2/version/../statements/{found}",
+        f"/v2/version%2f..%2fstatements/{found}",
+        f"/openapi.json/../v2/statements/{found}",
+        f"/openapi.json%00/../v2/statements/{found}",
+        f"/openapi.json?/v2/statements/{found}",
+        f"/dataplane/v2/../../v2/statements/{found}",
+        f"/dataplane/v2/%2e%2e/%2e%2e/v2/statements/{found}",
+        f"/dataplane/v2//v2/statements/{found}",
+        f"/DATAPLANE/v2/statements/{found}",
+        f"/v2/statements/{found}%00",
+        f"/v2/statements/{found}?access_token={world.texts['owner']}",
+        f"/v2/statements/{found}?token={world.texts['owner']}&authorization=Bearer%20{world.texts['owner']}",
+        f"/v2/statements/{found}?sessionID={world.clients['sender'].session}",
+        f"/v2/statements/{found}?partitionID=0&partitionID=1",
+        f"/v2/statements/{found}?batch=0&batch=1",
+        f"/v2/statements/{found.upper()}",
+        f"/v2/statements/%7b{found}%7d",
+        f"/v2/statements/urn:uuid:{found}",
+        f"/v2/statements/{found.replace('-', '')}",
+        f"/dataplane/v2/statements/{found.upper()}",
+        f"/run-statement/../v2/statements/{found}",
+        f"/copy/../v2/statements/{found}",
+        f"/copy/function_source/{ORGANIZATION_ID}/..%2fkept",
+        f"/v2/download/function_source/{ORGANIZATION_ID.upper()}/..%2f..%2fresults%2f{found}",
+        f"/v2/download/function_source/{ORGANIZATION_ID}/%2e%2e/results/{found}",
+        f"/v2/download/results/{ORGANIZATION_ID}/{found}",
+        f"/v2/download/function_source/%2a/{found}",
+    ]
+    for who in ("none", "reader", "foreign", "stray"):
+        for path in paths:
+            status, seen = world.ask("GET", path, world.headers(who))
+            assert status in {200, 307, 400, 401, 404, 405}, (who, path, status)
+            assert MARK not in seen, (who, path)
+            assert status != 200 or path.startswith("/openapi.json"), (who, path)
+    for form in (found.upper(), f"%7b{found}%7d", found.replace("-", "")):
+        assert world.ask("GET", f"/v2/statements/{form}", world.headers("sender"))[0] == 200
+
+
+def test_headers_stand_for_nobody_else(world: World) -> None:
+    found = f"/v2/statements/{world.ids['finished']}"
+    owner, reader = f"Bearer {world.texts['owner']}", f"Bearer {world.texts['reader']}"
+    tricks: list[tuple[int, list[tuple[str, str]]]] = [
+        (401, [("Authorization", reader), ("Authorization", owner)]),
+        (401, [("Authorization", owner), ("Authorization", reader)]),
+        (401, [("Authorization", owner), ("authorization", owner)]),
+        (401, [("Authorization", f"{owner}, {owner}")]),
+        (401, [("Authorization", f"Basic {world.texts['owner']}")]),
+        (401, [("Authorization", world.texts["owner"])]),
+        (401, [("Authorization", "Bearer")]),
+        (401, [("Authorization", "Bearer  ")]),
+        (401, [("Authorization", "Bearer operator")]),
+        (401, [("Authorization", f"Bearer {world.texts['owner']}%00")]),
+        (401, [("Proxy-Authorization", owner), ("X-Authorization", owner), ("Cookie", f"token={owner}")]),
+        (404, [("Authorization", reader), ("X-Original-URL", "/openapi.json"), ("X-Rewrite-URL", "/openapi.json")]),
+        (404, [("Authorization", reader), ("X-Forwarded-User", "operator"), ("X-HTTP-Method-Override", "POST")]),
+        (404, [("Authorization", reader), ("Range", "bytes=0-"), ("If-None-Match", "*")]),
+        (404, [("Authorization", reader), ("ds-session-id", world.clients["sender"].session)]),
+        (200, [("Authorization", owner.replace("Bearer", "bEARER"))]),
+    ]
+    for expected, headers in tricks:
+        status, seen = world.ask("GET", found, headers)
+        assert status == expected, headers
+        assert expected == 200 or MARK not in seen, headers
+
+
+def test_ids_tell_nothing_of_each_other(world: World) -> None:
+    seen = [uuid.UUID(world.clients["reader"].run("select 1")["statementID"]) for _ in range(50)]
+    assert len(set(seen)) == 50
+    assert all(item.version == 4 for item in seen)
+    # Of 122 random bits each differs between about half of the ids.
+    for bit in set(range(128)) - set(range(76, 80)) - set(range(62, 64)):
+        assert 0 < sum(item.int >> bit & 1 for item in seen) < 50
+
+
+def test_a_data_planes_token_expires(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    catalog = Catalog(Storage())
+    plane = DataPlane(catalog, "always", "http://127.0.0.1")
+    record = Record("select 1", ORGANIZATION_ID, "operator", Spool(lambda: tmp_path / "r", 10), ContextEcho())
+    caller = Caller("operator")
+    token = plane.result_set(record, None, caller).token or ""  # type: ignore[arg-type]
+    assert plane.caller(token, record.statement_id) == caller
+    until, token_id, mac = token.split(".")
+    later = f"{int(until) + 1}.{token_id}.{mac}"
+    for wrong in (later, f"1.{token_id}.{mac}", f"{until}.anonymous.{mac}", f"{until}.{mac}", mac, "", "." * 3):
+        assert plane.caller(wrong, record.statement_id) is None
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + TOKEN_SECONDS + 1)
+    assert plane.caller(token, record.statement_id) is None
