@@ -6,12 +6,12 @@ set; http, https, ws or wss for a stream.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Collection
 from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
+from sqlshell.client.addresses import loopback, numeric, plain, private, same
 from sqlshell.client.target import Target
 from sqlshell.errors import ProtocolError, ServiceError
 from sqlshell.interface.models import DataplaneRequest
@@ -21,7 +21,6 @@ LONGEST_URI = 8_192
 
 _SCHEMES = {RESULT_SET: {"http", "https"}, STREAMING: {"http", "https", "ws", "wss"}}
 _PLAIN = {"ws": "http", "wss": "https"}
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class Plane(Struct, frozen=True):
@@ -72,13 +71,13 @@ def plane_of(request: DataplaneRequest, api: Target, statement_id: str) -> Plane
             raise ProtocolError(f"{refused}: it has a query, which the interface does not know")
         path += f"?{parts.query}"
     target = Target(scheme, host.lower(), port or {"http": 80, "https": 443}[scheme])
-    same = (target.scheme, target.host, target.port) == (api.scheme, api.host, api.port) or (
-        bool(api.uds) and target.host == "localhost"
+    near = (target.scheme, plain(target.host), target.port) == (api.scheme, plain(api.host), api.port) or (
+        bool(api.uds) and plain(target.host) == "localhost"
     )
     token = request.token or ""
     if any(not "!" <= char <= "~" for char in token):
         raise ProtocolError(f"{api.name} gave a token for the data plane that no header can carry")
-    return Plane(target, path or "/", token, same)
+    return Plane(target, path or "/", token, near)
 
 
 def _path(path: str, statement_id: str, refused: str) -> str:
@@ -100,32 +99,21 @@ def admission(plane: Plane, api: Target, peers: Collection[str], *, allowed: boo
     """What is asked of each address of a data plane before it is connected to; None where any is good.
 
     A service elsewhere may not send its clients to addresses that only they can reach: loopback, link-local, private.
-    `peers` are the addresses at which the service itself was reached.
+    `peers` are the addresses at which the service itself was reached. Raises ServiceError for a plane that is named by
+    such an address: a proxy would go there.
     """
     if allowed or api.loopback:
         return None
 
     def admit(address: str) -> None:
-        if address in peers or not private(address):
+        if not private(address) or any(same(address, peer) for peer in peers):
             return
         raise ServiceError(
             f"{api.name} points at a data plane at the private address {address}, which was not asked",
             "private_data_plane = true in the profile allows it",
         )
 
+    host = plane.target.host
+    if loopback(host) or numeric(host) is not None:
+        admit(host)
     return admit
-
-
-def private(address: str) -> bool:
-    """Whether an address is not one of the public internet's."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return True
-    if isinstance(found, ipaddress.IPv6Address):
-        inside = found.ipv4_mapped or found.sixtofour
-        if inside is None and found in _NAT64:
-            inside = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-        if inside is not None:
-            return not inside.is_global
-    return not found.is_global or found.is_multicast

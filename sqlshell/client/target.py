@@ -5,7 +5,6 @@ A DSN is `https://:TOKEN@host/v2?sessionID=&timezone=&organizationID=&roleName=&
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -13,6 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from sqlshell.client.addresses import loopback
 from sqlshell.errors import UsageError
 
 DSN_PARTS = {
@@ -85,12 +85,7 @@ class Target(Struct, frozen=True):
     @property
     def loopback(self) -> bool:
         """Whether the service is on this machine, so that no proxy may stand between."""
-        if self.uds or self.host == "localhost" or self.host.endswith(".localhost"):
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return bool(self.uds) or loopback(self.host)
 
 
 def is_url(text: str) -> bool:

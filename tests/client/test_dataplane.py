@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client.dataplane import Plane, admission, plane_of, private
+from sqlshell.client.addresses import private
+from sqlshell.client.dataplane import Plane, admission, plane_of
 from sqlshell.client.options import Network
 from sqlshell.client.results import Results
 from sqlshell.client.statements import Statements, Submission

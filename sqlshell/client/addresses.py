@@ -1,0 +1,125 @@
+"""What an address stands for, however it is written: which machine is reached in the end."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+_LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
+_COMPATIBLE: Final = ipaddress.IPv6Network("::/96")
+_TRANSLATED: Final = ipaddress.IPv6Network("::ffff:0:0:0/96")
+_THIS_HOST: Final = ipaddress.IPv4Network("0.0.0.0/8")
+_ISATAP: Final = frozenset({0x00005EFE, 0x02005EFE})
+_DOTS: Final = re.compile("[。．｡]")
+_NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+", re.ASCII)
+_PARTS: Final = 4
+_LOW: Final = 0xFFFFFFFF
+
+
+def numeric(host: str) -> Address | None:
+    """The address that a host is written as; None for a name.
+
+    Takes what resolvers take: `127.1`, `0177.0.0.1`, `0x7f000001`, `2130706433`, a scope (`fe80::1%eth0`), brackets,
+    a dot at the end, and digits and dots of other scripts.
+    """
+    text = plain(host).partition("%")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return _numbers(text)
+
+
+def plain(host: str) -> str:
+    """A host as it is looked up: in small letters, without the dot at its end, in the digits and dots of ASCII."""
+    return _DOTS.sub(".", unicodedata.normalize("NFKC", host)).lower().rstrip(".")
+
+
+def loopback(host: str) -> bool:
+    """Whether a host, a name or an address, is this machine."""
+    name = plain(host)
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    found = numeric(host)
+    return found is not None and any(_here(meant) for meant in meanings(found))
+
+
+def private(address: str) -> bool:
+    """Whether an address is not one of the public internet's, or leads to one that is not. No address is private."""
+    found = numeric(address)
+    return found is None or found in _LOCAL_NAT64 or any(_inside(meant) for meant in meanings(found))
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two addresses are one."""
+    first, second = numeric(one), numeric(other)
+    return first is not None and second is not None and _canonical(first) == _canonical(second)
+
+
+def meanings(address: Address) -> Iterator[Address]:
+    """The address, or those that it carries: IPv4 that is mapped, translated or tunnelled through IPv6."""
+    inner = [] if isinstance(address, ipaddress.IPv4Address) else list(_carried(address))
+    yield from inner
+    # What is made to carry another stands for that alone; ISATAP's are in any network, and stand for that too.
+    if not inner or int(address) >> 32 & _LOW in _ISATAP:
+        yield address
+
+
+def _carried(address: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
+    number = int(address)
+    if address.ipv4_mapped is not None:
+        yield address.ipv4_mapped
+    elif address.sixtofour is not None:
+        yield address.sixtofour
+    elif address.teredo is not None:
+        yield from address.teredo
+    elif any(address in net for net in (_NAT64, _LOCAL_NAT64, _TRANSLATED)) or (
+        address in _COMPATIBLE and number > 0xFFFF
+    ) or number >> 32 & _LOW in _ISATAP:
+        yield ipaddress.IPv4Address(number & _LOW)
+
+
+def _here(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        return address.is_loopback or address in _THIS_HOST
+    return address.is_loopback or address.is_unspecified
+
+
+def _inside(address: Address) -> bool:
+    local = isinstance(address, ipaddress.IPv6Address) and address.is_site_local
+    return not address.is_global or address.is_multicast or local
+
+
+def _canonical(address: Address) -> Address:
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def _numbers(text: str) -> ipaddress.IPv4Address | None:
+    """One to four numbers, decimal, octal or hexadecimal, the last of which has the rest of the address."""
+    parts = text.split(".")
+    if len(parts) > _PARTS or not all(len(part) <= 40 and _NUMBER.fullmatch(part) for part in parts):
+        return None
+    try:
+        numbers = [_number(part) for part in parts]
+    except ValueError:
+        return None
+    *first, last = numbers
+    room = 8 * (_PARTS - len(first))
+    if any(number > 0xFF for number in first) or last >= 1 << room:
+        return None
+    value = last
+    for at, number in enumerate(first):
+        value |= number << 8 * (3 - at)
+    return ipaddress.IPv4Address(value)
+
+
+def _number(text: str) -> int:
+    if text[:2].lower() == "0x":
+        return int(text[2:] or "0", 16)
+    return int(text, 8) if text.startswith("0") else int(text)
