@@ -266,9 +266,11 @@ def _start(
     statement_id: str = "",
 ) -> int:
     from sqlshell.modes import Start, start
+    from sqlshell.origin import Own
 
     config = read_config(config_folder(os.environ))
-    return start(Start(target or "", scripts, output, _flags(given), config, os.environ, statement_id))
+    own = [(kind, Own(text)) for kind, text in scripts]
+    return start(Start(Own(target or ""), own, Own(output), _flags(given), config, os.environ, statement_id))
 
 
 def _fetch(statement_id: str, target: str | None, output: str | None, **given: Any) -> int:

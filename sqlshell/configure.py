@@ -10,6 +10,7 @@ from pathlib import Path
 from sqlshell.client.target import Target, without_token
 from sqlshell.config import Config, Settings, config_folder, read_config, resolve
 from sqlshell.errors import UsageError
+from sqlshell.origin import Own
 from sqlshell.settings import SETTINGS
 from sqlshell.shell.editor import edit_file
 
@@ -141,5 +142,5 @@ def _init(path: Path) -> None:
 def _edit(path: Path) -> None:
     if not path.exists():
         _init(path)
-    edit_file(str(path))
+    edit_file(Own(str(path)))
     read_config(path.parent)

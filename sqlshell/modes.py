@@ -20,6 +20,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.ending import Ending, end_by_signals, run_to_end, say_logs
 from sqlshell.errors import Exit, OutputError, ShellError
 from sqlshell.loops import expect_imports
+from sqlshell.origin import Own
 from sqlshell.output.formats import format_for_path, format_named
 from sqlshell.output.sink import Closed, Sink, StreamSink
 from sqlshell.places import Local, Place, Remote, context_of, find_place, names_profile, own_session, sources_of
@@ -51,9 +52,9 @@ NOT_CARRIED = frozenset(
 class Start(Struct, frozen=True):
     """What the command line asked for: `scripts` are ("command", SQL) and ("file", path) in the order given."""
 
-    target: str
-    scripts: Sequence[tuple[str, str]]
-    output: str
+    target: Own
+    scripts: Sequence[tuple[str, Own]]
+    output: Own
     flags: Mapping[str, Any]
     config: Config
     environ: Mapping[str, str]
@@ -86,7 +87,7 @@ def _seldom_collected() -> Iterator[None]:
 def _started(asked: Start, ending: Ending) -> int:
     scripts = list(asked.scripts)
     if not scripts and not sys.stdin.isatty():
-        scripts = [("file", "-")]
+        scripts = [("file", Own("-"))]
     flags = asked.flags
     diagnostics = Diagnostics(sys.stderr, quiet=lambda: bool(flags.get("quiet")), verbose=flags.get("verbose", 0))
     place = find_place(
@@ -164,11 +165,11 @@ async def _examined(place: Place, asked: Start) -> str:
     return "\n".join(map(str, await findings(place, asked.environ, asked.config.path)))
 
 
-def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Callable[[str], Awaitable[None]]:
+def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Callable[[Own], Awaitable[None]]:
     """What \\c does: the shell goes on at another target, in the context that this one begins with."""
     flags = {name: value for name, value in asked.flags.items() if name not in NOT_CARRIED}
 
-    async def connect(text: str) -> None:
+    async def connect(text: Own) -> None:
         try:
             await move(text)
         except ShellError as error:
@@ -176,7 +177,7 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
             error.hint = f"{error.hint}; {kept}" if error.hint else kept
             raise
 
-    async def move(text: str) -> None:
+    async def move(text: Own) -> None:
         session, diagnostics = shell.session, shell.diagnostics
         said: list[str] = []
         place = find_place(text, flags, asked.environ, asked.config, said.append, asked.target)
@@ -313,7 +314,7 @@ def _interactive(opened: Any, asked: Start, settings: Settings, target: str, end
 
                 # It is the person's own, whatever is forbidden to others.
                 offered, shell.offer_commands = shell.offer_commands, True
-                await shell.run_script(read_script(str(rc)), str(rc), stop=False)
+                await shell.run_script(read_script(Own(str(rc))), str(rc), stop=False)
                 shell.exit, shell.offer_commands = Exit.DONE, offered
             return int(
                 await interact(

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError
+from sqlshell.origin import Own
 
 PIECE = 1 << 18
 
@@ -32,7 +33,7 @@ class Attachment(Struct):
             raise UsageError(f"{self.path} cannot be read: {error.strerror or error}") from None
 
 
-def attachment(text: str) -> Attachment:
+def attachment(text: Own) -> Attachment:
     """Look at a file before anything is sent. Raises UsageError."""
     path = Path(text).expanduser()
     try:

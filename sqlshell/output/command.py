@@ -13,6 +13,7 @@ from io import FileIO
 from typing import cast
 
 from sqlshell.errors import OutputError, reason
+from sqlshell.origin import Own
 
 STOP_SECONDS = 2.0
 """How long a command may take to end when it is asked to."""
@@ -58,7 +59,7 @@ class Closed(Exception):
 class Command:
     """A running command. write() may be called from another thread. Raises OutputError where there is no shell."""
 
-    def __init__(self, command: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, command: Own, environment: Mapping[str, str] | None = None) -> None:
         try:
             # Unbuffered: a buffer's lock, held by a blocked write, would keep stop() waiting for ever.
             self._process = subprocess.Popen(

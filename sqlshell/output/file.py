@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from sqlshell.descriptors import descriptor
 from sqlshell.errors import OutputError, reason
+from sqlshell.origin import Own
 from sqlshell.output.command import Closed
 from sqlshell.scratch import scratch
 
@@ -29,7 +30,7 @@ class FileSink:
     closed = False
     terminal = False
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Own) -> None:
         self.name = path
         self._temporary: Path | None = None
         self._broken = False
@@ -129,7 +130,7 @@ class FileSink:
         return failed(self.name, error, "what was there before is kept" if self._temporary is not None else "")
 
 
-def check(path: str) -> None:
+def check(path: Own) -> None:
     """Raise the OutputError that a FileSink would raise, as far as it can be told before a file is made."""
     try:
         place = Path(path).expanduser()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from sqlshell.errors import OutputError
+from sqlshell.origin import Own
 from sqlshell.output.cells import cells
 from sqlshell.output.command import Closed, Command, undisturbed
 from sqlshell.output.sink import StreamSink
@@ -114,7 +115,7 @@ class ScreenSink:
         self._lent.enter_context(undisturbed())
         try:
             started = f"exec {command}" if _SIMPLE.fullmatch(command) else command
-            self._pager = Command(started, self._environment(command))
+            self._pager = Command(Own(started), self._environment(command))
         except OutputError:
             self._lent.close()
             self._through = True

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from sqlshell.errors import OutputError
+from sqlshell.origin import Own
 from sqlshell.output.command import Closed, Command
 from sqlshell.output.file import FileSink, failed, open_descriptor
 
@@ -107,7 +108,7 @@ class LogSink(StreamSink):
 
     terminal = False
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Own) -> None:
         try:
             place = Path(path).expanduser()
             file = open_descriptor(place) or place.open("ab", buffering=0)
@@ -120,9 +121,9 @@ class LogSink(StreamSink):
         self._file.close()
 
 
-def command_in(output: str) -> str:
+def command_in(output: Own) -> Own:
     """The command of a `|command`. Raises OutputError where there is none."""
-    command = output[1:].strip()
+    command = Own(output[1:].strip())
     if not command:
         raise OutputError("there is no command behind |", "write \\o |command")
     return command
@@ -135,7 +136,7 @@ class PipeSink:
     closed = False
     terminal = False
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: Own) -> None:
         self._text = command
         self._command = Command(command)
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from sqlshell.client.watch import Submission
 from sqlshell.errors import Interrupted, ShellError, UsageError
+from sqlshell.origin import NOWHERE, Text, mine
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
 from sqlshell.shell.port import (
@@ -37,6 +38,7 @@ from sqlshell.shell.port import (
     Use,
 )
 from sqlshell.shell.submitting import Asked, submit
+from sqlshell.sql.files import refuse_files
 from sqlshell.sql.scanner import Statement
 from sqlshell.sql.scripts import split
 
@@ -70,12 +72,12 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
             if needs_rows and taker is not None:
                 _refuse_nothing(shell, taker, name)
             await _then(shell, then, name)
-        case Execute(texts, own):
-            for number, text in enumerate(texts, 1):
+        case Execute(statements, final):
+            for number, statement in enumerate(statements, 1):
                 try:
-                    await submit(shell, Asked(Statement(text, 0, 0, True, own=own), final=not own))
+                    await submit(shell, Asked(statement, final=final))
                 except ShellError as error:
-                    left = len(texts) - number
+                    left = len(statements) - number
                     if not shell.ends(error):
                         shell.tell(error)
                         continue
@@ -99,7 +101,7 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
             await _then(shell, then, name)
         case LocalSql(text):
             statement = None if text else shell.buffer.scanner.take()
-            await _local(shell, text or (statement.text if statement is not None else ""))
+            await _local(shell, statement.whole if statement is not None else mine(text))
         case Again():
             from sqlshell.shell.watching import again
 
@@ -156,20 +158,24 @@ async def _then(shell: Shell, then: Callable[[], Effect | None] | None, name: st
         await perform(shell, following, name)
 
 
-async def _local(shell: Shell, sql: str) -> None:
+async def _local(shell: Shell, given: Text) -> None:
     """Run a statement on the results that this shell remembers."""
-    if not sql.strip():
+    if not given.text.strip():
         raise UsageError("\\local needs a statement", "\\local select count(*) from _")
     if shell.local is None:
         shell.local = await shell.hooks.local()
     local = shell.local
-    sql, own = shell.variables.fill(sql.strip().removesuffix(";"))
-    if not own and len(split(sql, commands=False)) > 1:
-        raise UsageError("a value that came from a service holds several statements", "\\local runs one")
+    filled = shell.variables.fill(given)
+    sql = filled.text.strip().removesuffix(";")
+    if filled.foreign and len(split(sql, commands=False)) > 1:
+        raise UsageError(f"{filled.source} came from the service and holds several statements", "\\local runs one")
+    refuse_files(filled)
     # It may write files, and what it runs on came from the service.
     await shell.policy.check(sql, shell.hooks.ask)
     await shell.interruptible(local.prepare(sql, shell.past), "local")
-    shell.buffer.last, shell.buffer.last_local = Statement(sql, 0, 0, True, own=own), True
+    start = filled.text.index(sql)
+    foreign = filled.part(start, start + len(sql)).foreign
+    shell.buffer.last, shell.buffer.last_local = Statement(sql, 0, 0, True, foreign=foreign), True
     before, shell.foreground = shell.foreground, local.foreground
     seen = shell.session.interactive and not shell.outlet.exporting
     limit = (shell.session.options.rowlimit or None) if seen else None
@@ -224,11 +230,13 @@ async def _elsewhere(shell: Shell, effect: Effect) -> None:
         case Edit(path):
             from sqlshell.shell.editor import edited
 
+            if not path:
+                shell.buffer.check_written()
             written = shell.buffer.scanner.pending
             last = f"{shell.buffer.last.text};" if shell.buffer.last.text else ""
             text = edited(written or last, path)
             # The statement that ran last does not run again for having been looked at.
-            shell.buffer.edited = text if path or written or text != last else ""
+            shell.buffer.edited = text if path or written or text != last else NOWHERE
             shell.buffer.scanner.take()
         case Connect(target):
             await shell.hooks.connect(target)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from sqlshell.client.watch import Client, Submission, Takes
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
+from sqlshell.origin import Own, mine
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.policy import Policy
 from sqlshell.shell.transfers import reads_stdin
@@ -107,6 +108,6 @@ def _plain(item: Statement, variables: Variables) -> bool:
     text = item.text
     if item.background or item.settled or "@" in text or copies_in(text) or reads_stdin(text):
         return False
-    if ":" in text and variables.fill(text)[0] != text:
+    if ":" in text and variables.fill(mine(Own(text))).text != text:
         return False
     return ";" not in text or len(split(text, commands=False)) == 1

@@ -173,7 +173,11 @@ OWN_VARIABLES: Final = {
 
 
 def _variables(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return [*sorted(port.variables.items()), *((name, "") for name in OWN_VARIABLES if name not in port.variables)]
+    return [*_set(port, before), *((name, "") for name in OWN_VARIABLES if name not in port.variables)]
+
+
+def _set(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return [(name, value.text) for name, value in sorted(port.variables.items())]
 
 
 def _variable_values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -235,7 +239,8 @@ KNOWN: Final[Mapping[str, Known]] = {
     "pset.VALUE": _values,
     "set.NAME": _variables,
     "set.VALUE": _variable_values,
-    "unset.NAME": lambda port, before: sorted(port.variables.items()),
+    "unset.NAME": _set,
+    "own.NAME": _set,
     "getenv.VARIABLE": lambda port, before: [(name, "") for name in sorted(os.environ)],
     "context.VALUE": _part_values,
     "n.NAME": _queries,

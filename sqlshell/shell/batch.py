@@ -11,12 +11,13 @@ from types import FrameType
 from sqlshell.ending import Ending, run_to_end
 from sqlshell.errors import Exit
 from sqlshell.loops import expect_imports
+from sqlshell.origin import Own
 from sqlshell.shell.scripts import read_script
 from sqlshell.shell.shell import Shell
 
 
 def run_batch(
-    opened: Callable[[], AbstractAsyncContextManager[Shell]], scripts: Sequence[tuple[str, str]], ending: Ending
+    opened: Callable[[], AbstractAsyncContextManager[Shell]], scripts: Sequence[tuple[str, Own]], ending: Ending
 ) -> Exit:
     """Run scripts, each ("command", SQL) or ("file", path). A failure ends them all, unless on_error is continue.
 

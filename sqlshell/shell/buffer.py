@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
+from sqlshell.origin import NOWHERE, Own, Text, joined, mine
 from sqlshell.shell.flow import Flow
 from sqlshell.shell.variables import Variables
+from sqlshell.sql.files import named_files
 from sqlshell.sql.scanner import Scanner, State, Statement
+from sqlshell.sql.scripts import refuse_more, split
+from sqlshell.sql.variables import references
 
 
 class Buffer:
@@ -24,7 +28,7 @@ class Buffer:
         """The statement that was run last, with the values of its variables."""
         self.last_local = False
         """Whether it was run on the results of this shell."""
-        self.edited = ""
+        self.edited = NOWHERE
         """What a person left in an editor, to be run as if it was typed."""
 
     @property
@@ -37,6 +41,26 @@ class Buffer:
         """The same as the text of a file: what is being written as it stands, the last statement with its `;`."""
         pending = self.scanner.pending.rstrip()
         return f"{pending}\n" if pending else f"{self.last.text};\n" if self.last.text else ""
+
+    def check_written(self) -> None:
+        """Raise UsageError where the text, read again as the person's own, would do more than it does now.
+
+        So would what came from a service and holds commands, variables or further statements, or names a file.
+        """
+        pending = self.scanner.pending.rstrip()
+        whole = self.last.whole
+        if pending:
+            whole = Text(pending, self.scanner.unfinished.foreign).part(0, len(pending))
+        if not whole.foreign:
+            return
+        items = split(whole.text)
+        alone = len(items) == 1 and isinstance(items[0], Statement) and items[0].text == whole.text.strip()
+        if not alone or any(whole.part(start, end).foreign for start, end in references(whole.text)):
+            raise UsageError(
+                f"{whole.source} came from the service, and would act as a command or a variable if it was read again",
+                "\\p shows the statement; write it yourself",
+            )
+        named_files(whole)
 
     def clear(self) -> None:
         """Throw away what is being written, whatever it is inside of."""
@@ -68,16 +92,20 @@ class Buffer:
 
         What comes back are the statements that a value ends.
         """
-        text, done = self.scanner.pending, self.scanner.unfinished.settled
-        filled, own = self._variables.fill(text[done:]) if ":" in text[done:] else (text[done:], True)
-        if filled == text[done:]:
+        text, unfinished = Own(self.scanner.pending), self.scanner.unfinished
+        done = unfinished.settled
+        filled = self._variables.fill(mine(Own(text[done:])))
+        if filled.text == text[done:]:
             return []
-        reader = Scanner(commands=False)
-        ended = [item for item in reader.items(f"{text[:done]}{filled}\n") if isinstance(item, Statement)]
-        self.scanner.unfinished.settle(reader.pending.removesuffix("\n"), own=own)
-        if not reader.pending.strip():
+        whole = joined([Text(text[:done], unfinished.foreign), filled])
+        ended, left = _read(whole.text)
+        if whole.foreign:
+            before, rest = _read(whole.blanked)
+            refuse_more(whole, len(ended) + bool(left.strip()), len(before) + bool(rest.strip()))
+        unfinished.settle(whole.part(len(whole.text) - len(left), len(whole.text)))
+        if not left.strip():
             self.scanner.take()
-        return [replace(item, own=own) for item in ended]
+        return [replace(item, foreign=whole.part(item.offset, item.offset + len(item.text)).foreign) for item in ended]
 
     def ended(self) -> bool:
         """Whether the value of a variable holds the end of what is being written."""
@@ -85,5 +113,12 @@ class Buffer:
         if ":" not in text:
             return False
         scanner = Scanner(commands=False)
-        sent = [*scanner.items(self._variables.fill(text)[0] + "\n")]
+        sent = [*scanner.items(self._variables.fill(mine(Own(text))).text + "\n")]
         return bool(sent) and scanner.state is State.READY
+
+
+def _read(text: str) -> tuple[list[Statement], str]:
+    """The statements that end in a text, and what is left behind them."""
+    reader = Scanner(commands=False)
+    ended = [item for item in reader.items(f"{text}\n") if isinstance(item, Statement)]
+    return ended, reader.pending.removesuffix("\n")

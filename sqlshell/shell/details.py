@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
@@ -18,6 +19,9 @@ from sqlshell.interface import sqlstate
 from sqlshell.result import Column, Rows
 from sqlshell.sql.catalog import Relation
 from sqlshell.sql.names import literal, quoted
+
+_NAMED = re.compile(r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)(?:\.(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+))*+')
+"""A name as it is written in a statement, and nothing else."""
 
 Ask = Callable[[str], Awaitable[tuple[list[Column], Rows]]]
 """Runs a statement that reads, and gives its columns and rows. Raises StatementError."""
@@ -89,6 +93,8 @@ class Inspector:
 
     async def described(self, name: str) -> Details:
         """What DESCRIBE tells about a name, which is written as in a statement. Raises StatementError."""
+        if not _NAMED.fullmatch(name):
+            raise StatementError(f"{name} is not the name of a relation", where=Where(sqlstate.NO_RELATION))
         _, rows = await self._ask(f"DESCRIBE RELATION COLUMNS {name}")
         if not rows:
             raise StatementError(f"relation {name} does not exist", where=Where(sqlstate.NO_RELATION))

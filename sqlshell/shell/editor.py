@@ -9,11 +9,12 @@ import subprocess
 from pathlib import Path
 
 from sqlshell.errors import UsageError, reason
+from sqlshell.origin import NOWHERE, Own
 from sqlshell.output.command import undisturbed
 from sqlshell.scratch import scratch
 
 
-def edit_file(path: str) -> None:
+def edit_file(path: Own) -> None:
     """Open a file and wait until the editor ends. Raises UsageError."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
@@ -25,16 +26,16 @@ def edit_file(path: str) -> None:
         raise UsageError(f"the editor ended with code {done.returncode}", "what it left was not taken")
 
 
-def edited(text: str, path: str = "") -> str:
+def edited(text: str, path: Own = NOWHERE) -> Own:
     """A text, or that of a file, as the person left it; nobody else may read it meanwhile. Raises UsageError."""
     folder = scratch().folder("editor")
     try:
         place = Path(path).expanduser() if path else folder / "statement.sql"
         if not path:
             place.write_text(f"{text.rstrip()}\n" if text else "", encoding="utf-8")
-        edit_file(str(place))
+        edit_file(Own(str(place)))
         try:
-            return place.read_text(encoding="utf-8").rstrip()
+            return Own(place.read_text(encoding="utf-8").rstrip())
         except FileNotFoundError:
             raise UsageError(f"nothing was saved in {path or 'the file of the statement'}") from None
         except UnicodeDecodeError:

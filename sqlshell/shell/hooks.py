@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from sqlshell.errors import UsageError
+from sqlshell.origin import Own
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
 from sqlshell.shell.policy import Ask
@@ -32,7 +33,7 @@ async def _no_local() -> Local:
     raise UsageError("this shell has no database of its own")
 
 
-async def _nowhere(text: str) -> None:
+async def _nowhere(text: Own) -> None:
     raise UsageError("this shell has one target", "start another")
 
 
@@ -45,7 +46,7 @@ class Hooks(Struct):
     """A line for each theme, in its colours. Raises UsageError for a broken theme file."""
     doctor: Callable[[], Awaitable[str]] = _healthy
     """Says what works and what does not, in lines."""
-    connect: Callable[[str], Awaitable[None]] = _nowhere
+    connect: Callable[[Own], Awaitable[None]] = _nowhere
     """Go on at another target."""
     moved: Callable[[str], None] = lambda name: None
     """Told that the shell has another service, and what history and catalogs know it by."""

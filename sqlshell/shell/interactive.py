@@ -29,6 +29,7 @@ from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
 from sqlshell.errors import Exit, Interrupted, UsageError
 from sqlshell.interface.models import ContextEcho
+from sqlshell.origin import Own, mine
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
 from sqlshell.shell.arguments import arguments, commands_named
@@ -170,7 +171,7 @@ async def _loop(shell: Shell, prompt: PromptSession[str], loader: Loader, sendin
             except EOFError:
                 return Exit.DONE
             shell.interrupted |= typed_behind(prompt.input)
-            going = await shell.run(text, send=send and not complete(text, shell.buffer.scanner))
+            going = await shell.run(Own(text), send=send and not complete(text, shell.buffer.scanner))
             if not going:
                 return Exit.DONE
             if shell.interrupted:
@@ -267,7 +268,7 @@ def _prompt(
     def whole(text: str) -> bool:
         # A variable's value may hold the statement's end.
         return complete(text, shell.buffer.scanner) or (
-            ":" in text and complete(shell.variables.fill(text)[0], shell.buffer.scanner)
+            ":" in text and complete(shell.variables.fill(mine(Own(text))).text, shell.buffer.scanner)
         )
 
     def message() -> StyleAndTextTuples:

@@ -2,7 +2,8 @@
 
 Blanks separate; what is in 'single quotes' stands as it is, with `''` and C's escapes; "double quotes" hold blanks
 together; `:x`, `:'x'`, `:"x"` and `:{?x}` are values of variables, never split; in `backticks` stands a command of the
-person's shell, whose output it is.
+person's shell, whose output it is. What came from a service stands in one only as `:'x'`, which is a word in the
+shell's quotes; the output is then the service's too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from sqlshell.errors import UsageError, reason
+from sqlshell.origin import Own, Text, joined, mine, refused, theirs
 from sqlshell.sql.variables import REFERENCE, filled
 
 _PART: Final = re.compile(
@@ -23,16 +25,31 @@ _PART: Final = re.compile(
 _ESCAPE: Final = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)|''", re.DOTALL)
 _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
-Runner = Callable[[str], str]
+_PLAIN: Final = re.compile(r"(?:[A-Za-z0-9_/=.,:@%+\- \t|;&]++|'[^']*+')*+")
+"""What may stand before a word in quotes, so that the shell reads its quotes as quotes."""
+_LAST: Final = re.compile(r"(?:'[^']*+'|[^'|;&])*+\Z")
+_ARGUMENT: Final = re.compile(r"[ \t]*+(?:\w++=\S*+[ \t]++)*+(?P<command>[^ \t=]++)[ \t].*", re.DOTALL)
+"""The part of a command behind its name."""
+_RUNNERS: Final = frozenset(
+    {
+        *("if", "then", "else", "elif", "do", "while", "until", "time", "coproc"),
+        *("exec", "eval", "command", "builtin", "env", "sudo", "doas", "nohup", "nice"),
+        *("xargs", "source", ".", "sh", "bash", "dash", "ash", "ksh", "zsh"),
+        *("fish", "python", "python3", "perl", "ruby", "node", "awk"),
+    }
+)
+"""Words behind which the shell takes a command, and programs that run their argument."""
+
+Runner = Callable[[Own], str]
 
 
-def words(text: str, values: Mapping[str, str], run: Runner | None = None, *, quotes: bool = False) -> list[str]:
+def words(text: Own, values: Mapping[str, Text], run: Runner | None = None, *, quotes: bool = False) -> list[Text]:
     """The words of a command's line; with `quotes` the double quotes stay, as part of a name or of SQL.
 
     Raises UsageError for a quote that is not closed and a command that fails.
     """
-    found: list[str] = []
-    current: list[str] | None = None
+    found: list[Text] = []
+    current: list[Text] | None = None
     position = 0
     while position < len(text):
         reference = REFERENCE.match(text, position)
@@ -47,15 +64,15 @@ def words(text: str, values: Mapping[str, str], run: Runner | None = None, *, qu
         position = part.end()
         if part["blank"] is not None:
             if current is not None:
-                found.append("".join(current))
+                found.append(joined(current))
             current = None
             continue
-        said = _said(part, values, run or output_of)
-        current = [*(current or []), f'"{said}"' if quotes and part["double"] is not None else said]
-    return found if current is None else [*found, "".join(current)]
+        said = _said(part, values, run or output_of, quotes=quotes)
+        current = [*(current or []), said]
+    return found if current is None else [*found, joined(current)]
 
 
-def output_of(command: str) -> str:
+def output_of(command: Own) -> str:
     """What a command of the person's shell prints, without its last line end. Raises UsageError when it fails."""
     try:
         done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, check=False)
@@ -70,14 +87,16 @@ def output_of(command: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _said(part: re.Match[str], values: Mapping[str, str], run: Runner) -> str:
+def _said(part: re.Match[str], values: Mapping[str, Text], run: Runner, *, quotes: bool) -> Text:
     if part["single"] is not None:
-        return _ESCAPE.sub(_unescaped, part["single"])
+        return mine(Own(_ESCAPE.sub(_unescaped, part["single"])))
     if part["double"] is not None:
-        return part["double"]
+        return mine(Own(f'"{part["double"]}"' if quotes else part["double"]))
     if part["shell"] is not None:
-        return run(REFERENCE.sub(lambda found: _for_shell(found, values), part["shell"]))
-    return part["bare"]
+        command, source = _for_shell(part["shell"], values)
+        output = run(command)
+        return theirs(output, source) if source else mine(Own(output))
+    return mine(Own(part["bare"]))
 
 
 def _unescaped(found: re.Match[str]) -> str:
@@ -89,11 +108,40 @@ def _unescaped(found: re.Match[str]) -> str:
     return chr(int(code, 8) & 0xFF) if code[0] in "01234567" else _NAMED.get(code, code)
 
 
-def _for_shell(found: re.Match[str], values: Mapping[str, str]) -> str:
-    """A variable inside of backticks; in quotes it is one word of the shell."""
+def _for_shell(text: str, values: Mapping[str, Text]) -> tuple[Own, str]:
+    """A command with its variables, which are words of the shell where they stand in quotes, and what is foreign in it.
+
+    Raises UsageError for what came from a service and the shell might not read as one word.
+    """
     import shlex
 
-    plain, string = found[1], found[2]
-    if string is not None and string in values:
-        return shlex.quote(values[string])
-    return values.get(plain, found[0]) if plain is not None else found[0]
+    made: list[str] = []
+    seen: list[str] = []  # the same, with an empty word in the place of each that came from a service
+    done, source = 0, ""
+    for found in REFERENCE.finditer(text):
+        name = found[1] or found[2]
+        if name is None or name not in values:
+            continue
+        value, before = values[name], text[done : found.start()]
+        if value.foreign and found[1] is not None:
+            raise refused("a part of a command in backticks", f":{name}")
+        if value.foreign and not _one_word("".join([*seen, before])):
+            raise UsageError(
+                f":'{name}' came from the service, and is only taken as an argument of a plain command in backticks",
+                f"`printf %s :'{name}'`; not within quotes, behind < and >, or as what is run",
+            )
+        word = value.text if found[1] is not None else shlex.quote(value.text)
+        made += [before, word]
+        seen += [before, "''" if value.foreign else word]
+        source = f":'{name}'" if value.foreign else source
+        done = found.end()
+    return Own("".join([*made, text[done:]])), source
+
+
+def _one_word(before: str) -> bool:
+    """Whether a word in quotes behind this part of a command is an argument, and nothing that the shell opens."""
+    last = _LAST.search(before)
+    if not _PLAIN.fullmatch(before) or last is None:
+        return False
+    found = _ARGUMENT.fullmatch(last[0])
+    return found is not None and found["command"].replace("'", "").rpartition("/")[2] not in _RUNNERS

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
+from sqlshell.origin import NOWHERE, Own
 from sqlshell.output import file
 from sqlshell.output.cells import printable
 from sqlshell.output.copy import copy, warn_of_names
@@ -40,7 +41,7 @@ class Outlet:
         """Whether the person left the pager of the last result for the explorer."""
         self.unread = False
         """Whether the reader of stdout left before the end of what it was given."""
-        self._once = ""
+        self._once = NOWHERE
         self._copies: dict[str, tuple[Sink, Format | None]] = {}
         """Where results go besides: what \\tee and \\log opened."""
         self._partial = False
@@ -56,7 +57,7 @@ class Outlet:
         """Whether results are written in a format for people now, so that a text may stand beside them."""
         return not self._once and self._format(expanded=False, by_ending=self._by_ending).audience == "people"
 
-    def redirect(self, output: str, *, once: bool = False, too: bool = False) -> None:
+    def redirect(self, output: Own, *, once: bool = False, too: bool = False) -> None:
         """Send the following results to a file or `|command`; "" is stdout. Raises OutputError.
 
         `once` is for the next result alone, `too` writes a copy there and shows them as well.
@@ -79,7 +80,7 @@ class Outlet:
             self._redirected = _open(output)
             self._by_ending = by_ending
 
-    def check(self, output: str) -> None:
+    def check(self, output: Own) -> None:
         """Refuse what could take no result, before there is one. Raises UsageError and OutputError."""
         self.by_ending(output)
         if output and not output.startswith("|"):
@@ -104,9 +105,9 @@ class Outlet:
             )
         return found
 
-    async def show(self, result: Result, *, expanded: bool = False, output: str = "") -> Summary:
+    async def show(self, result: Result, *, expanded: bool = False, output: Own = NOWHERE) -> Summary:
         """Write one result. `output` sends this one alone elsewhere. Raises OutputError and what the batches raise."""
-        once, self._once = self._once, ""
+        once, self._once = self._once, NOWHERE
         output = output or once
         if output:
             by_ending = self.by_ending(output)
@@ -268,7 +269,7 @@ class Outlet:
         options = self._session.options
         return WriterOptions(options.null, options.table_style, options.header, paint)
 
-    def log(self, path: str) -> None:
+    def log(self, path: Own) -> None:
         """Write statements and results behind what a file has; "" ends it. Raises OutputError."""
         self._end_copy("log")
         if path:
@@ -314,7 +315,7 @@ def _reversed(text: str, role: Role) -> str:
     return f"\x1b[7m{text}\x1b[0m" if role == "changed" else text
 
 
-def _open(output: str) -> Sink:
+def _open(output: Own) -> Sink:
     if output.startswith("|"):
         return PipeSink(command_in(output))
     return FileSink(output)

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from sqlshell.client.service import Service
 from sqlshell.diagnostics import Diagnostics
+from sqlshell.origin import NOWHERE, Own
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
 from sqlshell.shell.background import Background
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sqlshell.shell.outlet import Outlet
     from sqlshell.shell.past import Past
     from sqlshell.shell.variables import Variables
+    from sqlshell.sql.items import Statement
 
 
 Consumer = Callable[[Result], Awaitable[Summary]]
@@ -41,7 +43,7 @@ class Submit(Struct, frozen=True):
     """
 
     expanded: bool = False
-    output: str = ""
+    output: Own = NOWHERE
     background: bool = False
     consumer: Consumer | None = None
     then: Callable[[], Effect | None] | None = None
@@ -54,10 +56,10 @@ class Submit(Struct, frozen=True):
 
 
 class Execute(Struct, frozen=True):
-    """Run statements: their texts came from a service, unless they are `own`."""
+    """Run statements; those that are `final` have no variables that would be filled in."""
 
-    texts: Sequence[str]
-    own: bool = False
+    statements: Sequence[Statement]
+    final: bool = False
 
 
 class Again(Struct, frozen=True):
@@ -80,7 +82,7 @@ class Show(Struct, frozen=True):
     """Show a result that the shell itself has."""
 
     result: Result
-    output: str = ""
+    output: Own = NOWHERE
 
 
 class Many(Struct, frozen=True):
@@ -95,7 +97,7 @@ class Run(Struct, frozen=True):
     A person at a prompt is asked before each, and may skip it or end them all.
     """
 
-    steps: Sequence[tuple[str, str]]
+    steps: Sequence[tuple[str, Own]]
 
 
 class Edit(Struct, frozen=True):
@@ -104,13 +106,13 @@ class Edit(Struct, frozen=True):
     What comes back takes the place of what was being written.
     """
 
-    path: str = ""
+    path: Own = NOWHERE
 
 
 class Connect(Struct, frozen=True):
     """Go on at another target: a profile, a URL or a file."""
 
-    target: str
+    target: Own
 
 
 class Fetch(Struct, frozen=True):
@@ -122,14 +124,14 @@ class Fetch(Struct, frozen=True):
 class RunFile(Struct, frozen=True):
     """Run a script as if it stood here; `beside` looks for it where the script stands that names it."""
 
-    path: str
+    path: Own
     beside: bool = False
 
 
 class Redirect(Struct, frozen=True):
     """Send results to a file or `|cmd`; "" is stdout again. `once` is for the next one alone, `too` is a copy."""
 
-    output: str
+    output: Own
     once: bool = False
     too: bool = False
 
@@ -152,25 +154,25 @@ class Use(Struct, frozen=True):
 class LocalSql(Struct, frozen=True):
     """Run a statement on the last results; without one, that which is being written."""
 
-    text: str
+    text: Own
 
 
 class Record(Struct, frozen=True):
     """Write a transcript to a file from now on; "" ends it."""
 
-    path: str
+    path: Own
 
 
 class Replay(Struct, frozen=True):
     """Run a transcript again."""
 
-    path: str
+    path: Own
 
 
 class Log(Struct, frozen=True):
     """Write statements and results to a file too, from now on; "" ends it."""
 
-    path: str
+    path: Own
 
 
 class Print(Struct, frozen=True):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlshell.errors import UsageError, reason
+from sqlshell.origin import Own, Text, joined, mine
 from sqlshell.sql.tokens import tokens
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -46,7 +47,7 @@ class Queries:
         """Raises UsageError where there is none of that name."""
         self._write({known: text for known, text in self.all().items() if known != name} if self.text(name) else {})
 
-    def text(self, name: str) -> str:
+    def text(self, name: str) -> Own:
         """Raises UsageError where there is none of that name."""
         known = self.all()
         if name not in known:
@@ -54,7 +55,7 @@ class Queries:
 
             near = difflib.get_close_matches(name, known, 1)
             raise UsageError(f"there is no query {name!r}", f"did you mean {near[0]}?" if near else "\\n lists them")
-        return known[name]
+        return Own(known[name])
 
     def _write(self, queries: dict[str, str]) -> None:
         lines = [f"{json.dumps(name)} = {_quoted(text)}" for name, text in sorted(queries.items())]
@@ -67,9 +68,9 @@ class Queries:
             raise UsageError(f"{self._path} cannot be written: {error.strerror or error}") from None
 
 
-def with_arguments(text: str, arguments: Sequence[str]) -> str:
+def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
     """The text with its arguments, `$1` and so on, outside of strings. Raises UsageError for too few and too many."""
-    made: list[str] = []
+    made: list[Text] = []
     done, most = 0, 0
     found = list(tokens(text))
     for sign, number in itertools.pairwise(found):
@@ -79,11 +80,11 @@ def with_arguments(text: str, arguments: Sequence[str]) -> str:
         if not 1 <= at <= len(arguments):
             raise UsageError(f"the query needs ${at}, and has {len(arguments)} arguments", text)
         most = max(most, at)
-        made += [text[done : sign.start], arguments[at - 1]]
+        made += [mine(Own(text[done : sign.start])), arguments[at - 1]]
         done = number.end
     if most < len(arguments):
         raise UsageError(f"the query takes {most} arguments, not {len(arguments)}", text)
-    return "".join([*made, text[done:]])
+    return joined([*made, mine(Own(text[done:]))])
 
 
 def _quoted(text: str) -> str:

@@ -17,6 +17,7 @@ from sqlshell.errors import (
     UsageError,
 )
 from sqlshell.interface import sqlstate
+from sqlshell.origin import Own, theirs
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
 from sqlshell.shell.submitting import Asked, submit
@@ -39,7 +40,7 @@ class NotRun(ShellError):
     """A statement that was not sent again; the message says why."""
 
 
-async def replay(shell: Shell, path: str) -> None:
+async def replay(shell: Shell, path: Own) -> None:
     """Run each statement, and tell what is not as it was. Raises Differs, UsageError and what ends a script."""
     done = differing = skipped = 0
     for number, record in read(path):
@@ -94,8 +95,11 @@ async def _run(shell: Shell, record: Record) -> Sequence[str]:
 
     state, message = sqlstate.DONE, ""
     try:
-        # Not the person's own text: it names no files of theirs, and no variables.
-        await submit(shell, Asked(Statement(record.statement, 0, 0, True, own=False), take, final=True))
+        # Not the person's own text: it names no files that are sent, and no variables.
+        text = theirs(record.statement, "a transcript's statement")
+        await submit(
+            shell, Asked(Statement(text.text, 0, 0, True, foreign=text.foreign), take, final=True, recorded=True)
+        )
     except (ConnectionFailed, NotAuthenticated, Interrupted, OutputError):
         raise
     except UsageError as error:

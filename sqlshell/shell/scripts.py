@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sqlshell.errors import OutputError, UsageError
+from sqlshell.origin import Own
 from sqlshell.sql.scanner import Item, Scanner, Statement
 
 CHUNK = 1 << 16
@@ -22,7 +23,7 @@ MOST_COUNTED = 16
 """Chunks of a script that are read to count what was not run."""
 
 
-def read_script(path: str) -> Iterator[str]:
+def read_script(path: Own) -> Iterator[Own]:
     """The text of a file in chunks, `-` being stdin. Raises UsageError when it cannot be read or is not text."""
     try:
         if path == "-":
@@ -40,7 +41,7 @@ def read_script(path: str) -> Iterator[str]:
         raise UsageError(f"{name} cannot be read: {reason}") from None
 
 
-def decoded(stream: BinaryIO, name: str) -> Iterator[str]:
+def decoded(stream: BinaryIO, name: str) -> Iterator[Own]:
     """UTF-8 text from a stream, as much as has arrived each time; `name` is for errors."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     read = stream.read1 if isinstance(stream, BufferedReader) else stream.read
@@ -58,20 +59,20 @@ def decoded(stream: BinaryIO, name: str) -> Iterator[str]:
             ) from None
         lines += chunk.count(b"\n")
         if text:
-            yield text
+            yield Own(text)
         if not chunk:
             return
 
 
-async def arrival(chunks: Iterator[str]) -> str | None:
+async def arrival(chunks: Iterator[Own]) -> Own | None:
     """The next chunk, None behind the last one, while other work goes on. Raises what reading raises.
 
     The thread that waits for it keeps neither the loop nor the program from ending: nobody knows when more will come.
     """
     loop = asyncio.get_running_loop()
-    coming: asyncio.Future[str | None] = loop.create_future()
+    coming: asyncio.Future[Own | None] = loop.create_future()
 
-    def settle(chunk: str | None, error: Exception | None) -> None:
+    def settle(chunk: Own | None, error: Exception | None) -> None:
         if coming.done():
             return
         if error is not None:
@@ -80,7 +81,7 @@ async def arrival(chunks: Iterator[str]) -> str | None:
             coming.set_result(chunk)
 
     def wait() -> None:
-        chunk: str | None = None
+        chunk: Own | None = None
         failed: Exception | None = None
         try:
             chunk = next(chunks, None)
@@ -93,13 +94,13 @@ async def arrival(chunks: Iterator[str]) -> str | None:
     return await coming
 
 
-def next_to(script: str, path: str) -> str:
+def next_to(script: str, path: Own) -> Own:
     """A path that a script names, seen from the folder that the script is in."""
     given = Path(path).expanduser()
-    return path if given.is_absolute() or script == "-" else str(Path(script).parent / given)
+    return path if given.is_absolute() or script == "-" else Own(str(Path(script).parent / given))
 
 
-def write_text(path: str, text: str) -> None:
+def write_text(path: Own, text: str) -> None:
     """Write a file. Raises OutputError."""
     try:
         Path(path).expanduser().write_text(text, encoding="utf-8")
@@ -108,7 +109,7 @@ def write_text(path: str, text: str) -> None:
         raise OutputError(f"{path} cannot be written: {reason or error}") from None
 
 
-def work_in(folder: str) -> None:
+def work_in(folder: Own) -> None:
     """Change the folder that names of files are seen from. Raises UsageError."""
     try:
         os.chdir(Path(folder).expanduser())

@@ -23,6 +23,7 @@ from sqlshell.errors import (
     Unreadable,
     UsageError,
 )
+from sqlshell.origin import NOWHERE, Own
 from sqlshell.shell.background import Background
 from sqlshell.shell.buffer import Buffer
 from sqlshell.shell.failures import Told, tell
@@ -71,7 +72,7 @@ class Shell:
         journal: Journal,
         commands: Callable[[], Mapping[str, Command]],
         themes: Callable[[], Sequence[str]],
-        attached: Sequence[str] = (),
+        attached: Sequence[Own] = (),
         offline: Offline | None = None,
         policy: Policy | None = None,
     ) -> None:
@@ -120,23 +121,23 @@ class Shell:
         """Whether there is something to interrupt."""
         return self.foreground.busy or self._command_task is not None
 
-    async def run(self, text: str, *, send: bool = False) -> bool:
+    async def run(self, text: Own, *, send: bool = False) -> bool:
         """Run what is complete in a text that a person typed; False when the shell is to end. Raises no ShellError.
 
         What is unfinished stays, to go on with the next text, unless it is to be sent without a `;`.
         """
         stop = self.stops and "ON_ERROR_STOP" in self.variables
         self.buffer.scanner.unfinished.broken = False
-        going = await self.run_script([text + "\n"], "", stop=stop, typed=True, send=send)
+        going = await self.run_script([Own(text + "\n")], "", stop=stop, typed=True, send=send)
         while going and self.buffer.edited:
-            text, self.buffer.edited = self.buffer.edited, ""
-            going = await self.run_script([text + "\n"], "", stop=stop, typed=True, send=False)
+            text, self.buffer.edited = self.buffer.edited, NOWHERE
+            going = await self.run_script([Own(text + "\n")], "", stop=stop, typed=True, send=False)
         if not self.buffer.scanner.pending:
             self.buffer.clear()
         return going
 
     async def run_script(
-        self, chunks: Iterable[str], name: str, *, stop: bool | None = None, typed: bool = False, send: bool = True
+        self, chunks: Iterable[Own], name: str, *, stop: bool | None = None, typed: bool = False, send: bool = True
     ) -> bool:
         """Run a script that arrives in chunks of text; `name` places its errors. False when the shell is to end.
 
@@ -173,7 +174,7 @@ class Shell:
         except UsageError as error:
             self.tell(error)
 
-    async def _run_script(self, chunks: Iterable[str], name: str, *, send: bool) -> bool | None:
+    async def _run_script(self, chunks: Iterable[Own], name: str, *, send: bool) -> bool | None:
         """None at the script's end; before it, whether the shell goes on."""
         arriving = iter(chunks)
         at_end = False
@@ -395,7 +396,7 @@ class Shell:
             self.flow.leaves(found.name, self.buffer.scanner)
         for statement in self.buffer.settle():
             await submit(self, Asked(statement, final=True))
-        args = item.args if self.flow.asks(found.name) else "false"
+        args = Own(item.args if self.flow.asks(found.name) else "false")
         depth = self.flow.depth
         try:
             effect = await self.interruptible(found.run(self, args, item.name), item.name)
@@ -454,7 +455,7 @@ class Shell:
         """End the script that is being run; what a person typed ends the shell."""
         self._left = True
 
-    async def include(self, path: str, *, beside: bool = False) -> None:
+    async def include(self, path: Own, *, beside: bool = False) -> None:
         """Run a script; `beside` looks for it in the folder of the script that this stands in. Raises Told."""
         if beside:
             path = next_to(self.including[-1], path)
@@ -464,7 +465,7 @@ class Shell:
             )
         chunks = read_script(path)
         # What cannot be opened is an error of the script that asks for it.
-        first = next(chunks, "")
+        first = next(chunks, NOWHERE)
         before, self.exit = self.exit, Exit.DONE
         try:
             await self.run_script(itertools.chain([first], chunks), path)

@@ -12,11 +12,13 @@ from sqlshell.bugs import bug_of
 from sqlshell.client.watch import Submission, Takes
 from sqlshell.errors import ShellError, StatementError, Unreadable, UsageError, Where
 from sqlshell.interface import sqlstate
+from sqlshell.origin import NOWHERE, Own, joined
 from sqlshell.shell.port import Consumer
 from sqlshell.shell.transfers import reads_stdin
+from sqlshell.sql.files import refuse_files
 from sqlshell.sql.kinds import leaves, reads_only
 from sqlshell.sql.scanner import Statement, copies_in
-from sqlshell.sql.scripts import split
+from sqlshell.sql.scripts import statements
 
 if TYPE_CHECKING:
     from sqlshell.shell.shell import Shell
@@ -26,15 +28,18 @@ class Asked(Struct, frozen=True):
     """A statement, and what becomes of its result: `consumer` takes it in the place of whoever shows results.
 
     A `final` text has no variables that would be filled in. `reader` is the command that runs it only where it reads.
+    One that was `recorded` stands in a transcript that the person chose, whose files are theirs on a service of their
+    own.
     """
 
     statement: Statement
     consumer: Consumer | None = None
     expanded: bool = False
-    output: str = ""
+    output: Own = NOWHERE
     background: bool = False
     final: bool = False
     reader: str = ""
+    recorded: bool = False
 
 
 async def submit(shell: Shell, asked: Asked) -> None:
@@ -42,17 +47,17 @@ async def submit(shell: Shell, asked: Asked) -> None:
     given = asked.statement
     shell.line = given.line or shell.line
     if not asked.final and (given.settled or ":" in given.text):
-        settled = given.text[: given.settled]
-        filled, own = shell.variables.fill(given.text[given.settled :])
+        whole, done = given.whole, given.settled
+        rest = shell.variables.fill(whole.part(done, len(whole.text)))
         # What came from elsewhere is never a command.
-        parts = [item for item in split(settled + filled, commands=False) if isinstance(item, Statement)]
+        parts = statements(joined([whole.part(0, done), rest]))
         if any(copies_in(part.text) for part in parts) and not copies_in(given.text):
             raise Unreadable(
                 "a variable makes this COPY … FROM STDIN, so its data cannot be told from statements",
                 "write FROM STDIN in the statement itself; the script ends here",
             )
         for number, part in enumerate(parts, 1):
-            shell.buffer.last = replace(part, own=own and given.own)
+            shell.buffer.last = part
             await _one(shell, asked if number == len(parts) else Asked(part, reader=asked.reader))
         return
     shell.buffer.last = given
@@ -85,8 +90,10 @@ async def _one(shell: Shell, asked: Asked) -> None:
     if shell.ahead is not None and not shell.ahead.done:
         await _run(shell, shell.ahead.next(), asked, shell.ahead.taken)
         return
+    if shell.session.embedded and not asked.recorded:
+        refuse_files(shell.buffer.last.whole)
     await shell.policy.check(sql, shell.hooks.ask)
-    sql, files = shell.attachments.of(sql, own=shell.buffer.last.own)
+    sql, files = shell.attachments.of(shell.buffer.last.whole)
     # To the embedded service nothing is sent twice: it cannot be out of reach.
     submission = Submission(sql, files, limit, not shell.session.embedded and reads_only(sql))
     if shell.offline is not None:

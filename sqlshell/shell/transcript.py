@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from sqlshell.context import SessionContext
 from sqlshell.errors import OutputError, ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
+from sqlshell.origin import Own
 from sqlshell.output.formats import Summary
 from sqlshell.result import Batch, Result
 
@@ -55,7 +56,7 @@ class Record(msgspec.Struct, frozen=True, rename={"sql_state": "sqlState"}):
 class Transcript:
     """Writes records behind those that a file has. Raises OutputError when it cannot be opened."""
 
-    def __init__(self, path: str, redact: Callable[[str], str]) -> None:
+    def __init__(self, path: Own, redact: Callable[[str], str]) -> None:
         self.path = path
         self._redact = redact
         self._results: list[Told] = []
@@ -133,7 +134,7 @@ class Digested:
         return Told(names, summary.rows if whole else None, self._hash.hexdigest() if whole else "")
 
 
-def read(path: str) -> Iterator[tuple[int, Record]]:
+def read(path: Own) -> Iterator[tuple[int, Record]]:
     """The records of a transcript with their lines. Raises UsageError for a file that is none."""
     try:
         with Path(path).expanduser().open("rb") as file:

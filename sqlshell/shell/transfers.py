@@ -9,13 +9,14 @@ from sqlshell.client.upload import Attachment, attachment
 from sqlshell.descriptors import descriptor
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
+from sqlshell.origin import Own, Text
 from sqlshell.sql.files import mentioned, named_files, read_files
 
 
 class Attachments:
     """The files that wait for the statement that names them (`--attach`, `\\attach`), and those named in its text."""
 
-    def __init__(self, waiting: Sequence[str], diagnostics: Diagnostics) -> None:
+    def __init__(self, waiting: Sequence[Own], diagnostics: Diagnostics) -> None:
         self._waiting: list[Attachment] = []
         self._diagnostics = diagnostics
         self._given = list(waiting)
@@ -28,7 +29,7 @@ class Attachments:
             self.add(text)
         return self._waiting
 
-    def add(self, text: str) -> Attachment:
+    def add(self, text: Own) -> Attachment:
         """A file for the statement that will name it. Raises UsageError."""
         added = attachment(text)
         self._waiting = [item for item in self.waiting if item.name != added.name] + [added]
@@ -39,18 +40,19 @@ class Attachments:
         self._waiting = []
         return count
 
-    def of(self, sql: str, *, own: bool) -> tuple[str, list[Attachment]]:
-        """The statement as it is sent, and its files, looked at. `own` says that the person wrote this text.
+    def of(self, statement: Text) -> tuple[str, list[Attachment]]:
+        """The statement as it is sent, and its files, looked at.
 
-        Raises UsageError before anything is sent. The files stay waiting until sent() says otherwise.
+        Raises UsageError before anything is sent, and for a file that is named by what came from a service. The files
+        stay waiting until sent() says otherwise.
         """
-        files: list[Attachment] = []
-        if own:
-            named = named_files(sql)
-            sql = named.sql
-            files += [attachment(path) for path in named.paths]
+        named = named_files(statement)
+        files = [attachment(path) for path in named.paths]
         taken = {file.name for file in files}
-        files += [item for item in self.waiting if item.name not in taken and mentioned(sql, item.name)]
+        names = {item.name for item in self.waiting} - taken
+        said = {name for name in names if mentioned(statement, name)}
+        files += [item for item in self.waiting if item.name in said]
+        sql = named.sql
         for file in files:
             if self._diagnostics.verbose:
                 self._diagnostics.detail(f"attached {file.path}: {file.size:,} bytes, sha256 {file.sha256()}")
@@ -81,7 +83,7 @@ def is_stdin(path: str) -> bool:
     return found is not None and found.own and found.number == 0
 
 
-def place_for(name: str, output: str) -> Path:
+def place_for(name: Own, output: Own) -> Path:
     """Where a resource of that name is written: the file or folder `output`, "" for the working folder.
 
     Raises UsageError for a name that is no file name: the service's names never choose a folder.

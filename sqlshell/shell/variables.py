@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
+from sqlshell.origin import Own, Text, mine, theirs
 from sqlshell.shell.session import Session
 
 SWITCHES = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false": False, "0": False, "no": False}
 KEPT = frozenset({"LAST_STATEMENT_ID", "ROW_COUNT", "SQLSTATE", "ERROR", "ELAPSED", "LAST_ERROR_MESSAGE"})
 """What each statement sets."""
+OPTIONS = ("ON_ERROR_STOP", "ECHO", "QUIET")
+"""Variables that are options of the shell."""
+CONTROL = frozenset({*OPTIONS, *KEPT, "SHELL_ERROR", "SHELL_EXIT_CODE"})
+"""Names that a service never sets by a column's name: they are the shell's own, and scripts decide by them."""
+_STATE = re.compile(r"[0-9A-Z]{5}")
 
 
-class Variables(Mapping[str, str]):
-    """Names and texts. `ON_ERROR_STOP`, `ECHO` and `QUIET` are the shell's own options, as in psql."""
+class Variables(Mapping[str, Text]):
+    """Names and texts, with where these came from; those of OPTIONS are the shell's own options, as in psql."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._values: dict[str, str] = {}
-        self._foreign: set[str] = set()
+        self._values: dict[str, Text] = {}
 
-    def __getitem__(self, name: str) -> str:
+    def __getitem__(self, name: str) -> Text:
         return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -30,12 +36,69 @@ class Variables(Mapping[str, str]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def set(self, name: str, value: str, *, foreign: bool = False) -> None:
-        """`foreign` is what came from a service. Raises UsageError for a name or a value that is not allowed."""
-        if not name or not all(char.isalnum() or char == "_" for char in name):
-            raise UsageError(
-                f"{name!r} is not a valid variable name", "a name consists of letters, digits and underscores"
-            )
+    def set(self, name: Own, value: Text) -> None:
+        """Raises UsageError for a name or a value that is not allowed."""
+        _check(name)
+        if name in OPTIONS:
+            self._choose(name, value.own(f"the value of {name}"))
+        self._values[name] = value
+
+    def receive(self, rows: Mapping[str, str | None]) -> None:
+        """Variables whose names and values a service gave; None unsets one.
+
+        Raises UsageError for a name that is not allowed or that is the shell's own; then none is set.
+        """
+        for name in rows:
+            _check(name)
+            if name in CONTROL:
+                raise UsageError(
+                    f"a column is named {name}, which is a variable of the shell: nothing was set",
+                    "\\gset PREFIX puts a prefix before the names",
+                )
+        for name, value in rows.items():
+            if value is None:
+                self._values.pop(name, None)
+            else:
+                self._values[name] = theirs(value, f":{name}")
+
+    def unset(self, name: Own) -> None:
+        self._values.pop(name, None)
+        if name == "ON_ERROR_STOP":
+            self._session.options.on_error = "continue"
+
+    def given(self, text: Own) -> None:
+        """One `NAME=VALUE` of the command line; `NAME` alone is empty. Raises UsageError."""
+        name, _, value = text.partition("=")
+        if name.isdecimal():
+            raise UsageError(f"--set {text}: {name!r} is not a name", "write it like --set limit=5")
+        self.set(Own(name), mine(Own(value)))
+
+    def fill(self, sql: Text) -> Text:
+        """The statement with its variables' values."""
+        if not self._values:
+            return sql
+        from sqlshell.sql.variables import substituted
+
+        return substituted(sql, self._values)
+
+    def ended(self, error: ShellError | None) -> None:
+        """What the last statement left behind. Numbers and codes are checked; all else is the service's."""
+        session = self._session
+        failed = error is not None
+        statement_id = (error.where.statement_id if error is not None else "") or session.last_id
+        state = (error.where.sql_state or "XX000") if error is not None else DONE
+        self._values |= {
+            "LAST_STATEMENT_ID": theirs(statement_id, ":LAST_STATEMENT_ID"),
+            "ROW_COUNT": mine(Own(str(0 if failed else session.rows or 0))),
+            "SQLSTATE": mine(Own(state)) if _STATE.fullmatch(state) else theirs(state, ":SQLSTATE"),
+            "ERROR": mine(Own("true" if failed else "false")),
+            "ELAPSED": mine(Own(f"{session.elapsed or 0.0:.3f}")),
+        }
+        if error is not None:
+            message = next(iter(error.message.splitlines()), "")
+            self._values["LAST_ERROR_MESSAGE"] = theirs(message, ":LAST_ERROR_MESSAGE")
+
+    def _choose(self, name: str, value: Own) -> None:
         options = self._session.options
         match name:
             case "ON_ERROR_STOP":
@@ -46,45 +109,11 @@ class Variables(Mapping[str, str]):
                 if value not in {"none", "queries", "all", "errors"}:
                     raise UsageError(f"ECHO is none, queries or all, not {value!r}")
                 options.echo = value in {"queries", "all"}
-        self._values[name] = value
-        (self._foreign.add if foreign else self._foreign.discard)(name)
 
-    def unset(self, name: str) -> None:
-        self._values.pop(name, None)
-        if name == "ON_ERROR_STOP":
-            self._session.options.on_error = "continue"
 
-    def given(self, text: str) -> None:
-        """One `NAME=VALUE` of the command line; `NAME` alone is empty. Raises UsageError."""
-        name, _, value = text.partition("=")
-        if name.isdecimal():
-            raise UsageError(f"--set {text}: {name!r} is not a name", "write it like --set limit=5")
-        self.set(name, value)
-
-    def fill(self, sql: str) -> tuple[str, bool]:
-        """The statement with its variables' values, and whether all of its text is the person's own."""
-        if not self._values:
-            return sql, True
-        from sqlshell.sql.variables import substituted
-
-        text, used = substituted(sql, self._values)
-        return text, not used & self._foreign
-
-    def ended(self, error: ShellError | None) -> None:
-        """What the last statement left behind."""
-        session = self._session
-        failed = error is not None
-        told = {
-            "LAST_STATEMENT_ID": (error.where.statement_id if error is not None else "") or session.last_id,
-            "ROW_COUNT": str(0 if failed else session.rows or 0),
-            "SQLSTATE": (error.where.sql_state or "XX000") if error is not None else DONE,
-            "ERROR": "true" if failed else "false",
-            "ELAPSED": f"{session.elapsed or 0.0:.3f}",
-        }
-        if error is not None:
-            told["LAST_ERROR_MESSAGE"] = next(iter(error.message.splitlines()), "")
-        self._values.update(told)
-        self._foreign.update(told)
+def _check(name: str) -> None:
+    if not name or not all(char.isalnum() or char == "_" for char in name):
+        raise UsageError(f"{name!r} is not a valid variable name", "a name consists of letters, digits and underscores")
 
 
 def switch(text: str, name: str) -> bool:

@@ -3,45 +3,93 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Final
 
 from msgspec import Struct
 
-from sqlshell.sql.tokens import tokens
+from sqlshell.origin import Own, Text, refused
+from sqlshell.sql.tokens import Token, tokens
 
 _READER: Final = re.compile(r"read_\w+|\w+_scan|sniff_csv", re.I)
 _MAY_READ: Final = re.compile(r"from|read_|_scan|sniff_csv", re.I)
+
+
+_OPENS: Final = re.compile(
+    r"read_\w+|\w+_scan|scan_\w+|glob|sniff_csv|parquet_\w+|st_read\w*|iceberg_\w+|delta_\w+|query|query_table"
+    r"|getenv|json_execute_serialized_sql|from_substrait\w*",
+    re.I,
+)
+"""Functions of DuckDB that open files, or run SQL that may."""
+_SETTLING: Final = frozenset(
+    {
+        *("ATTACH", "DETACH", "EXPORT", "IMPORT", "INSTALL", "LOAD", "PRAGMA", "CALL", "STORE"),
+        *("SECRET", "GLOBAL", "VARIABLE"),
+    }
+)
+"""Words near the beginning of statements that reach outside of the database."""
+_QUERIES: Final = frozenset({"SELECT", "FROM", "WITH", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT", "COPY"})
+_RELATIONS: Final = frozenset({"FROM", "JOIN", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT"})
+_ENDS: Final = frozenset(
+    {
+        *("SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "ON", "USING"),
+        *("SET", "VALUES", "QUALIFY", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "RETURNING", "WITH"),
+    }
+)
+"""Words that end a list of relations."""
+_ENDINGS: Final = frozenset(
+    {
+        *("csv", "tsv", "txt", "parquet", "json", "jsonl", "ndjson", "gz", "zst"),
+        *("xlsx", "arrow", "avro", "db", "ddb", "duckdb", "sqlite", "vortex", "blob"),
+    }
+)
 
 
 class WithFiles(Struct, frozen=True):
     """`sql` names the files by their base names alone; `paths` are those that the text named with `@`."""
 
     sql: str
-    paths: tuple[str, ...]
+    paths: tuple[Own, ...]
 
 
-def named_files(sql: str) -> WithFiles:
-    """Take the `@path` of each `'file' = '@path'` out of a statement. Other strings with `@` are left alone."""
+def named_files(statement: Text) -> WithFiles:
+    """Take the `@path` of each `'file' = '@path'` out of a statement. Other strings with `@` are left alone.
+
+    Raises UsageError for one in which anything came from a service.
+    """
+    sql = statement.text
     if "'@" not in sql:
         return WithFiles(sql, ())
     given = list(tokens(sql))
+    own = _own(statement)
     made: list[str] = []
-    paths: list[str] = []
+    paths: list[Own] = []
     done = 0
     for key, sign, value in zip(given, given[1:], given[2:], strict=False):
-        if key.kind not in {"string", "name", "word"} or key.value.lower() != "file" or sign.text != "=":
+        if not _is_file(key, sign) or value.kind != "string" or not value.value.startswith("@") or len(value.value) < 2:
             continue
-        if value.kind != "string" or not value.value.startswith("@") or len(value.value) < 2:
-            continue
+        if not (own(key) and own(sign) and own(value)):
+            raise refused("a file that is sent", statement.source)
         path = value.value[1:]
-        paths.append(path)
+        paths.append(Own(path))
         name = PurePath(path).name.replace("'", "''")
         made += [sql[done : value.start], f"'{name}'"]
         done = value.end
     return WithFiles("".join([*made, sql[done:]]), tuple(dict.fromkeys(paths)))
+
+
+def _is_file(key: Token, sign: Token) -> bool:
+    return key.kind in {"string", "name", "word"} and key.value.lower() == "file" and sign.text == "="
+
+
+def _own(statement: Text) -> Callable[[Token], bool]:
+    """Tells the tokens that are the person's own, and would be the same whatever the rest of the statement was."""
+    if not statement.foreign:
+        return lambda token: True
+    known = {(token.start, token.text) for token in tokens(statement.blanked)}
+    return lambda token: (token.start, token.text) in known
 
 
 def read_files(sql: str) -> Iterator[str]:
@@ -59,6 +107,85 @@ def read_files(sql: str) -> Iterator[str]:
             yield token.value
 
 
-def mentioned(sql: str, name: str) -> bool:
-    """Whether a string of the statement is that name."""
-    return any(token.kind == "string" and token.value == name for token in tokens(sql))
+def mentioned(statement: Text, name: str) -> bool:
+    """Whether a string of the statement is that name.
+
+    Raises UsageError where it stands for a file that is sent, and came from a service.
+    """
+    own = _own(statement)
+    before, sign = None, None
+    found = False
+    for token in tokens(statement.text):
+        if token.kind == "string" and token.value == name:
+            if own(token):
+                found = True
+            elif before is not None and sign is not None and _is_file(before, sign):
+                raise refused("a file that is sent", statement.source)
+        before, sign = sign, token
+    return found
+
+
+def refuse_files(statement: Text) -> None:
+    """Raise UsageError where what came from a service names a file, as far as the tokens tell.
+
+    It is for statements of a DuckDB that works with the person's own rights.
+    """
+    own, given = _own(statement), list(tokens(statement.text))
+    if not statement.foreign or not given:
+        return
+    if (any(map(_settles, given[:4])) or given[0].word == "SET") and not all(map(own, given)):
+        raise refused("a part of this statement", statement.source)
+    open_ = [_Bracket(query=True)]
+    for number, token in enumerate(given):
+        before = given[number - 1] if number else None
+        last = open_[-1]
+        foreign = not own(token)
+        names = last.relations and (last.expected or (before is not None and before.text == ","))
+        if token.text == "(":
+            reader = before is not None and _OPENS.fullmatch(before.value) is not None
+            foreign = reader and before is not None and not own(before)
+            inside = _Bracket(reader or last.reader, relations=names, expected=names)
+            inside.query = len(given) > number + 1 and given[number + 1].word in _QUERIES
+            open_.append(inside)
+        elif token.text == ")":
+            open_ = open_[:-1] or [_Bracket(query=True)]
+        elif token.word == "COPY":
+            last.copies = True
+        elif last.query and token.word in _RELATIONS and (before is None or before.word != "DISTINCT"):
+            last.relations = last.expected = True
+            continue
+        elif token.word in _ENDS:
+            last.relations, foreign = False, False
+        elif foreign and not last.reader:
+            ending = before is not None and before.text == "." and token.value.lower() in _ENDINGS
+            file = names and _like_file(token, given[number + 1 : number + 3])
+            target = last.copies and not (token.kind == "name" and before is not None and before.word == "COPY")
+            foreign = file or target or (ending and last.relations)
+        if foreign:
+            raise refused("the name of a file, or what opens one,", statement.source)
+        last.expected = False
+
+
+class _Bracket(Struct):
+    """A bracket that is open. Behind `relations` a string is a file; one is `expected` next."""
+
+    reader: bool = False
+    copies: bool = False
+    query: bool = False
+    relations: bool = False
+    expected: bool = False
+
+
+def _settles(token: Token) -> bool:
+    return token.word in _SETTLING
+
+
+def _like_file(token: Token, following: Sequence[Token]) -> bool:
+    """Whether a relation is a file: `'a.csv'`, `"a.csv"` and `a.csv` are."""
+    if (
+        token.kind == "string"
+        or any(char in token.value for char in "/\\*?[")
+        or (token.kind == "name" and "." in token.value)
+    ):
+        return True
+    return len(following) == 2 and following[0].text == "." and following[1].value.lower() in _ENDINGS

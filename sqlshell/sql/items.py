@@ -6,6 +6,8 @@ import enum
 
 from msgspec import Struct
 
+from sqlshell.origin import Foreign, Text
+
 
 class State(enum.Enum):
     """What a scanner is inside of; the value is a sign for a continuation prompt."""
@@ -30,8 +32,8 @@ class Statement(Struct, frozen=True):
     `text` runs from the first token to the last character before the closing `;` that is not blank, as written, but for
     `\\;`, `\\:` and `\\\\`, of which it has the second character. `line` (from 1) and `offset` (characters in the whole
     input) are those of the first token. `terminated` is False for what the end of the input ended, `background` is True
-    for what ended in `;&`. The first `settled` characters have the values of their variables already; `own` says that
-    none of these values came from a service. `broken` says that a command within it failed.
+    for what ended in `;&`. The first `settled` characters have the values of their variables already; `foreign` are the
+    parts that came from a service. `broken` says that a command within it failed.
     """
 
     text: str
@@ -40,8 +42,13 @@ class Statement(Struct, frozen=True):
     terminated: bool
     background: bool = False
     settled: int = 0
-    own: bool = True
+    foreign: tuple[Foreign, ...] = ()
     broken: bool = False
+
+    @property
+    def whole(self) -> Text:
+        """The text with where its parts came from."""
+        return Text(self.text, self.foreign)
 
 
 class Command(Struct, frozen=True):

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from sqlshell.origin import Text
 from sqlshell.sql import patterns
 from sqlshell.sql.bodies import Body, unusual
 from sqlshell.sql.items import Command, Item, State, Statement
@@ -204,7 +205,8 @@ class Scanner:
         text = "".join([*self.unfinished.parts, rest]).rstrip(patterns.BLANKS)
         now = self.unfinished
         settled = min(now.settled, len(text))
-        statement = Statement(text, now.line, now.offset, terminated, False, settled, now.own, now.broken)
+        foreign = Text(text, now.foreign).part(0, len(text)).foreign if now.foreign else ()
+        statement = Statement(text, now.line, now.offset, terminated, False, settled, foreign, now.broken)
         self._pieces.copies += now.body.copies_in and terminated
         self.unfinished = Unfinished()
         return statement

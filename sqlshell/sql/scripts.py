@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import copy
 
-from sqlshell.sql.items import Command, Item, State
+from msgspec.structs import replace
+
+from sqlshell.errors import UsageError
+from sqlshell.origin import Text
+from sqlshell.sql.items import Command, Item, State, Statement
 from sqlshell.sql.scanner import Scanner
 
 
@@ -12,6 +16,29 @@ def split(text: str, *, commands: bool = True) -> list[Item]:
     """Everything in a whole script, in order, as if no command sent a statement."""
     scanner = Scanner(commands=commands)
     return [*scanner.items(text), *scanner.items(None)]
+
+
+def statements(text: Text) -> list[Statement]:
+    """The statements of a text in which no backslash is a command.
+
+    Raises UsageError where what came from a service makes several of one: they would run unseen.
+    """
+    found = _statements(text.text)
+    if text.foreign:
+        refuse_more(text, len(found), len(_statements(text.blanked)))
+    return [replace(item, foreign=text.part(item.offset, item.offset + len(item.text)).foreign) for item in found]
+
+
+def refuse_more(text: Text, count: int, written: int) -> None:
+    """Raise the UsageError of statements() where a text is more statements than the person has `written`."""
+    if count > max(1, written):
+        raise UsageError(
+            f"{text.source} came from the service and holds several statements", "\\gexec runs each row as a statement"
+        )
+
+
+def _statements(text: str) -> list[Statement]:
+    return [item for item in split(text, commands=False) if isinstance(item, Statement)]
 
 
 def complete(text: str, after: Scanner | None = None) -> bool:

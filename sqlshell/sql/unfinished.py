@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import enum
 
+from sqlshell.origin import Foreign, Text
 from sqlshell.sql import patterns
 from sqlshell.sql.bodies import Body
 
@@ -22,9 +23,9 @@ class Unfinished:
     """A statement that has not ended, or none while it is not `started`.
 
     `line` and `offset` are those of its first token. Its text is `parts`, and then what the scanner has from `taken`
-    on. The first `settled` characters have the values of their variables; `own` says that none of these came from a
-    service. `escaped` is a text that is not as it was written, because a `\\;` lost its backslash. `broken` says that a
-    command within it failed.
+    on. The first `settled` characters have the values of their variables; `foreign` are the parts of them that came
+    from a service. `escaped` is a text that is not as it was written, because a `\\;` lost its backslash. `broken` says
+    that a command within it failed.
     """
 
     __slots__ = (
@@ -32,10 +33,10 @@ class Unfinished:
         "broken",
         "depth",
         "escaped",
+        "foreign",
         "joint",
         "line",
         "offset",
-        "own",
         "parts",
         "settled",
         "started",
@@ -51,7 +52,7 @@ class Unfinished:
         self.joint = Joint.NONE
         self.escaped = False
         self.settled = 0
-        self.own = True
+        self.foreign: tuple[Foreign, ...] = ()
         self.broken = False
         self.parts: list[str] = []
 
@@ -60,11 +61,11 @@ class Unfinished:
         """Whether the text, typed again, would be the same statement."""
         return not self.escaped and not self.settled
 
-    def settle(self, text: str, *, own: bool) -> None:
+    def settle(self, text: Text) -> None:
         """Let that be the text from now on, with the values that its variables have now."""
-        self.parts[:] = [text]
-        self.settled = len(text)
-        self.own = self.own and own
+        self.parts[:] = [text.text]
+        self.settled = len(text.text)
+        self.foreign = text.foreign
 
     def copied(self) -> Unfinished:
         found = copy.copy(self)

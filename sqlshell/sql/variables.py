@@ -1,8 +1,8 @@
 """Variables in a statement: `:x`, `:'x'`, `:"x"` and `:{?x}`, by psql's rules, never in strings and comments.
 
 A colon that belongs to SQL is left alone: `::`, `:=`, the bound of a slice (`a[1:n]`) and the key of a struct
-(`{a:x}`): there psql fills in. What is not set stays as it is written. A value may name further variables; one inside
-itself stays.
+(`{a:x}`): there psql fills in. What is not set stays as it is written. A value may name further variables, unless it
+came from a service; one inside itself stays.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from sqlshell.origin import Own, Text, joined, mine, theirs
 from sqlshell.sql.tokens import Token, tokens
 
 _CHAR: Final = r"[A-Za-z0-9_\x80-\U0010ffff]"
@@ -18,24 +19,23 @@ REFERENCE: Final = re.compile(rf""":(?:({_CHAR}++)|'({_CHAR}++)'|"({_CHAR}++)"|\
 """One reference, wherever it stands; the name of one that is taken as it is, as a string, quoted, or asked about."""
 
 
-def substituted(sql: str, values: Mapping[str, str]) -> tuple[str, frozenset[str]]:
-    """The statement with its variables' values, itself where there are none, and the names that were used."""
-    if ":" not in sql or not REFERENCE.search(sql):
-        return sql, frozenset()
-    used: set[str] = set()
-    text = _substituted(sql, values, frozenset(), used)
-    return text if used else sql, frozenset(used)
+def substituted(sql: Text, values: Mapping[str, Text]) -> Text:
+    """The statement with its variables' values; itself where there are none."""
+    if ":" not in sql.text or not REFERENCE.search(sql.text):
+        return sql
+    return _substituted(sql, values, frozenset())
 
 
-def filled(found: re.Match[str], values: Mapping[str, str]) -> str | None:
+def filled(found: re.Match[str], values: Mapping[str, Text]) -> Text | None:
     """What a reference stands for; None where its variable is not set."""
     plain, string, quoted, asked = found.groups()
     if asked is not None:
-        return "TRUE" if asked in values else "FALSE"
+        return mine(Own("TRUE" if asked in values else "FALSE"))
     value = values.get(plain or string or quoted)
-    if value is None or plain is not None:
-        return value
-    return literal(value) if string is not None else identifier(value)
+    if value is None:
+        return None
+    text = value.text if plain is not None else literal(value.text) if string is not None else identifier(value.text)
+    return theirs(text, f":{plain or string or quoted}") if value.foreign else mine(Own(text))
 
 
 def literal(value: str) -> str:
@@ -48,20 +48,25 @@ def identifier(value: str) -> str:
     return '"' + value.replace('"', '""') + '"'
 
 
-def _substituted(sql: str, values: Mapping[str, str], within: frozenset[str], used: set[str]) -> str:
-    parts: list[str] = []
+def references(sql: str) -> list[tuple[int, int]]:
+    """Where the references to variables begin and end."""
+    return [(start, found.end()) for start, found in _references(sql)]
+
+
+def _substituted(sql: Text, values: Mapping[str, Text], within: frozenset[str]) -> Text:
+    parts: list[Text] = []
     done = 0
-    for start, found in _references(sql):
+    for start, found in _references(sql.text):
         name = next(group for group in found.groups() if group is not None)
         value = filled(found, values)
-        if value is None or name in within:
+        if value is None or name in within or sql.part(start, found.end()).foreign:
             continue
-        used.add(name)
-        if found[1] is not None and ":" in value:
-            value = _substituted(value, values, within | {name}, used)
-        parts += [sql[done:start], value]
+        # What a service gave names no variables: it would be sent the values of others.
+        if found[1] is not None and ":" in value.text and not value.foreign:
+            value = _substituted(value, values, within | {name})
+        parts += [sql.part(done, start), value]
         done = found.end()
-    return "".join([*parts, sql[done:]])
+    return joined([*parts, sql.part(done, len(sql.text))]) if parts else sql
 
 
 def _references(sql: str) -> list[tuple[int, re.Match[str]]]:

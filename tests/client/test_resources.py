@@ -20,6 +20,7 @@ from sqlshell.client.resources import Downloaded, download, resource_path
 from sqlshell.client.target import parse
 from sqlshell.client.transport import Transport
 from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError
+from sqlshell.origin import Own
 from sqlshell.shell.transfers import place_for
 
 CONTENT = os.urandom(200_000)
@@ -219,7 +220,7 @@ def test_refusals(tmp_path: Path, status: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_names_never_leave_the_folder(tmp_path: Path, name: str) -> None:
     try:
-        place = place_for(name, str(tmp_path))
+        place = place_for(Own(name), Own(str(tmp_path)))
     except UsageError:
         return
     assert place.parent == tmp_path

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from sqlshell.origin import Own, mine
 from sqlshell.shell.arguments import arguments, commands_named
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.prompt.completer import ShellCompleter
@@ -58,7 +59,7 @@ def test_commands_and_their_arguments(tmp_path: Path, monkeypatch: pytest.Monkey
             shell.hooks.catalog = Catalog(contents())
             shell.hooks.profiles = lambda: ["staging", "work"]
             shell.hooks.themes = lambda: ["default", "paper"]
-            shell.variables.set("who", "me")
+            shell.variables.set(Own("who"), mine(Own("me")))
             shell.session.options.completion = True
             completer = ShellCompleter(
                 shell.session,

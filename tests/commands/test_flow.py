@@ -174,7 +174,8 @@ def test_what_is_wrong(program: Program, script: str, said: str, code: int) -> N
 def test_statements_of_a_service_name_no_files(program: Program, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("secret")
     done = program("-v", "-c", "select 'create x with (''file'' = ''@secret.txt'')' as s \\gexec")
-    assert done.code == 1
+    assert done.code == 2
+    assert "a file that is sent cannot be what \\gexec runs, which came from the service" in done.err
     assert "attached" not in done.err
 
 

@@ -18,6 +18,7 @@ from sqlshell.config import Config
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.embedded import start
 from sqlshell.errors import Exit
+from sqlshell.origin import Own
 from sqlshell.output.formats import Summary
 from sqlshell.output.sink import StreamSink
 from sqlshell.places import context_of, find_place
@@ -55,7 +56,7 @@ class Room:
         """What it says on stderr to a text."""
         self._stream.seek(0)
         self._stream.truncate()
-        assert await self.shell.run_script([text], "", stop=False), f"the shell ended: {text!r}"
+        assert await self.shell.run_script([Own(text)], "", stop=False), f"the shell ended: {text!r}"
         told = self._stream.getvalue()
         if "bug in sqlshell" in told:
             self.bugs[text] = told
@@ -202,10 +203,10 @@ def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
             told = await here.enter("select 1 as a \\broken result\n\\echo :ERROR\nselect 2 as b, 3 as c;\n")
             assert r"KeyError: 'no such\nthing'" in told, told
             assert told.count("\n") == 1
-            assert here.shell.variables["ERROR"] == "false"
+            assert here.shell.variables["ERROR"].text == "false"
             # A script stops there, as at any failure.
             here.shell.exit = Exit.DONE
-            assert await here.shell.run_script(["\\broken\nselect 4;\n\\q\n"], "script.sql", stop=None)
+            assert await here.shell.run_script([Own("\\broken\nselect 4;\n\\q\n")], "script.sql", stop=None)
             assert int(here.shell.exit) == 3
 
     asyncio.run(work())

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.errors import OutputError, ProtocolError
+from sqlshell.origin import Own
 from sqlshell.output.copy import copy
 from sqlshell.output.formats import Summary, WriterOptions, format_for_path, format_named
 from sqlshell.output.pager import ScreenSink
@@ -22,7 +23,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     place = tmp_path / "x.csv"
     place.write_text("old")
     place.chmod(0o640)
-    sink = FileSink(str(place))
+    sink = FileSink(Own(str(place)))
     sink.write(b"new")
     assert place.read_text() == "old"
     sink.close()
@@ -32,7 +33,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
 
 
 def test_an_aborted_file_leaves_nothing(tmp_path: Path) -> None:
-    sink = FileSink(str(tmp_path / "x.csv"))
+    sink = FileSink(Own(str(tmp_path / "x.csv")))
     sink.write(b"new")
     sink.abort()
     assert list(tmp_path.iterdir()) == []
@@ -42,7 +43,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     real, link = tmp_path / "real", tmp_path / "link"
     real.write_text("old")
     link.symlink_to(real)
-    sink = FileSink(str(link))
+    sink = FileSink(Own(str(link)))
     sink.write(b"new")
     sink.close()
     assert link.is_symlink()
@@ -52,11 +53,11 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["no/where", "."])
 def test_what_cannot_be_opened(tmp_path: Path, path: str) -> None:
     with pytest.raises(OutputError):
-        FileSink(str(tmp_path / path))
+        FileSink(Own(str(tmp_path / path)))
 
 
 def test_a_full_disk() -> None:
-    sink = FileSink("/dev/full")
+    sink = FileSink(Own("/dev/full"))
     with pytest.raises(OutputError, match="No space"):
         sink.write(b"x")
     sink.abort()
@@ -70,15 +71,15 @@ def test_a_reader_that_left() -> None:
 
 
 def test_a_command(tmp_path: Path) -> None:
-    sink = PipeSink(f"cat > '{tmp_path}/out'")
+    sink = PipeSink(Own(f"cat > '{tmp_path}/out'"))
     sink.write(b"text")
     sink.close()
     assert tmp_path.joinpath("out").read_text() == "text"
-    failing = PipeSink("exit 3")
+    failing = PipeSink(Own("exit 3"))
     with pytest.raises(OutputError, match="3"):
         failing.close()
     with pytest.raises(OutputError):
-        command_in("|")
+        command_in(Own("|"))
 
 
 def test_short_results_need_no_pager() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from prompt_toolkit.document import Document
 
 from sqlshell.errors import UsageError
+from sqlshell.origin import Own
 from sqlshell.shell.editor import edited
 from sqlshell.shell.prompt.continuation import Continuations
 from sqlshell.shell.prompt.highlight import LineLexer
@@ -52,10 +53,10 @@ def test_every_character_is_drawn(text: str) -> None:
 def test_an_editor_that_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "true")
     with pytest.raises(UsageError, match=r"\Anothing was saved in .*new\.sql\Z"):
-        edited("", str(tmp_path / "new.sql"))
+        edited("", Own(str(tmp_path / "new.sql")))
     tmp_path.joinpath("old.sql").write_bytes(b"\xff")
     with pytest.raises(UsageError, match=r"old\.sql is not UTF-8 text\Z"):
-        edited("", str(tmp_path / "old.sql"))
+        edited("", Own(str(tmp_path / "old.sql")))
 
 
 def test_an_editor_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

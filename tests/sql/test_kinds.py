@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sqlshell.origin import Own, mine
 from sqlshell.sql.files import mentioned, named_files
 from sqlshell.sql.kinds import reads_only, verb
 from sqlshell.sql.secrets import redacted, redactor
@@ -75,7 +76,7 @@ def test_tokens_take_any_text(sql: str) -> None:
         end = token.end
     reads_only(sql)
     redacted(sql)
-    named_files(sql)
+    named_files(mine(Own(sql)))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_secrets_are_taken_out(sql: str, expected: str) -> None:
     ],
 )
 def test_files_that_a_statement_names(sql: str, sent: str, paths: tuple[str, ...]) -> None:
-    found = named_files(sql)
+    found = named_files(mine(Own(sql)))
     assert (found.sql, found.paths) == (sent, paths)
 
 
@@ -142,5 +143,5 @@ def test_further_names_of_secrets() -> None:
 
 
 def test_a_name_is_mentioned_as_a_string() -> None:
-    assert mentioned("with ('file' = 'f.jar')", "f.jar")
-    assert not mentioned("select \"f.jar\" -- 'f.jar'", "f.jar")
+    assert mentioned(mine(Own("with ('file' = 'f.jar')")), "f.jar")
+    assert not mentioned(mine(Own("select \"f.jar\" -- 'f.jar'")), "f.jar")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sqlshell.origin import Foreign, theirs
 from sqlshell.sql.scanner import Command, Item, Scanner, State, Statement
 from sqlshell.sql.scripts import complete, split
 
@@ -261,10 +262,10 @@ def test_a_text_with_values_is_no_longer_as_it_was_typed() -> None:
     scanner = Scanner()
     drain(scanner, "select :a \\p\n")
     assert scanner.unfinished.rewritable
-    scanner.unfinished.settle("select 'one'\n", own=False)
+    scanner.unfinished.settle(theirs("select 'one'\n", ":a"))
     assert not scanner.unfinished.rewritable
     assert [*scanner.items(", :b;")] == []
-    assert [*scanner.items(None)] == [Statement("select 'one'\n, :b", 1, 0, True, False, 13, False)]
+    assert [*scanner.items(None)] == [Statement("select 'one'\n, :b", 1, 0, True, False, 13, (Foreign(0, 13, ":a"),))]
     escaped = Scanner()
     drain(escaped, "select 1\\; \\x\n")
     assert not escaped.unfinished.rewritable

@@ -6,10 +6,16 @@ import json
 
 import pytest
 
+from sqlshell.origin import Own, mine, theirs
 from sqlshell.sql.variables import substituted
 from tests.sql.psql_answers import ANSWERS, SAME, VALUES
 
+KNOWN = {name: mine(Own(value)) for name, value in VALUES.items()}
 PSQL = json.loads(ANSWERS.read_text(encoding="utf-8"))
+
+
+def filled(text: str) -> str:
+    return substituted(mine(Own(text)), KNOWN).text
 
 
 def test_every_case_was_asked() -> None:
@@ -19,7 +25,7 @@ def test_every_case_was_asked() -> None:
 
 @pytest.mark.parametrize("text", SAME)
 def test_what_psql_makes_of_it(text: str) -> None:
-    assert substituted(text, VALUES)[0].split(";")[0].strip() == PSQL[text]
+    assert filled(text).split(";")[0].strip() == PSQL[text]
 
 
 @pytest.mark.parametrize(
@@ -42,10 +48,19 @@ def test_what_psql_makes_of_it(text: str) -> None:
     ],
 )
 def test_other_colons(text: str, expected: str) -> None:
-    assert substituted(text, VALUES)[0] == expected
+    assert filled(text) == expected
 
 
-def test_what_was_used_is_told() -> None:
-    assert substituted("select :x, :'y', :unknown, :nested", VALUES)[1] == {"x", "y", "nested"}
-    text = "select ':x'"
-    assert substituted(text, VALUES) == (text, frozenset())
+def test_what_came_from_a_service_is_known_in_the_statement() -> None:
+    values = {"a": theirs("x';", ":a"), "b": mine(Own("two :a")), "c": theirs(":d", ":c"), "d": mine(Own("secret"))}
+
+    def foreign(text: str) -> list[str]:
+        made = substituted(mine(Own(text)), values)
+        return [made.text[part.start : part.stop] for part in made.foreign]
+
+    assert foreign("select :'a', 1") == ["'x'';'"]
+    assert foreign("select :b, :{?a}") == ["x';"]
+    assert foreign("select :c, :d") == [":d"]
+    assert foreign("select ':a', :d") == []
+    made = substituted(mine(Own("select :'a', :\"a\" -- :a")), values)
+    assert made.blanked == "select " + " " * 6 + ", " + " " * 5 + " -- :a"

@@ -3,18 +3,21 @@
 A usage is words: `FILE` is required, `[FILE]` may be left out, `[on|off]` is one of those words, `WORD...` is any
 number of words, `PATTERN` a name with its quotes or a pattern for names, `VALUE...` and `TEXT` are words with their
 double quotes, `[TEXT...]` is the rest of the line as it stands, and so is a `|command` in the place of `FILE...`.
+
+What came from a service is refused as an argument, except for the words that a command says it takes as `data`.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
+from sqlshell.origin import Own, Text, mine
 from sqlshell.shell.port import Effect, Port
 
 OPTIONS: Final = "[(NAME=VALUE...)]"
@@ -37,8 +40,14 @@ class Args(list[str]):
     """The arguments; `name` is the name or alias that was typed, `plus` whether it ended in +."""
 
     name: str = ""
-    options: Sequence[str] = ()
+    texts: Sequence[Text] = ()
+    """The same, with where they came from."""
+    options: Sequence[Own] = ()
     """What stood in brackets before them, `NAME=VALUE` each."""
+
+    def own(self, number: int) -> Own:
+        """An argument that names a file, a command or a setting. Raises UsageError where it came from a service."""
+        return self.texts[number].own(f"an argument of \\{self.name}")
 
     @property
     def plus(self) -> bool:
@@ -58,6 +67,8 @@ class Command(Struct, frozen=True):
     """The title that `\\?` shows it under."""
     sends: bool = False
     """Whether it sends the statement that is being written."""
+    data: frozenset[str] = frozenset()
+    """The words of the usage that may be what came from a service: they open, run and set nothing."""
 
     @property
     def summary(self) -> str:
@@ -67,21 +78,22 @@ class Command(Struct, frozen=True):
         """Whether it sends the statement that is being written when that is the rest of its line."""
         return self.sends and not (text.strip() and self.usage == "[TEXT...]")
 
-    async def run(self, port: Port, text: str, typed: str = "") -> Effect | None:
+    async def run(self, port: Port, text: Own, typed: str = "") -> Effect | None:
         """Run it with the rest of its line. Raises UsageError for arguments that the usage does not allow."""
         name = typed or self.name
-        args = parse(self.name, self.usage, text, port.variables, foreign=name[0] in ".!" and len(name) > 1)
+        elsewhere = name[0] in ".!" and len(name) > 1
+        args = parse(self.name, self.usage, text, port.variables, elsewhere=elsewhere, data=self.data)
         args.name = name
         return await self.body(port, args)
 
 
 def command(
-    name: str, usage: str = "", aliases: tuple[str, ...] = (), *, sends: bool = False
+    name: str, usage: str = "", aliases: tuple[str, ...] = (), *, sends: bool = False, data: Iterable[str] = ()
 ) -> Callable[[Body], Command]:
     """Make a command of a coroutine; registering it is up to whoever lists it."""
 
     def make(body: Body) -> Command:
-        return Command(name, usage, inspect.getdoc(body) or "", body, aliases, sends=sends)
+        return Command(name, usage, inspect.getdoc(body) or "", body, aliases, sends=sends, data=frozenset(data))
 
     return make
 
@@ -117,16 +129,25 @@ def _shown(name: str) -> str:
     return name if name[:1] in {".", "!"} and len(name) > 1 else f"\\{name}"
 
 
-def parse(name: str, usage: str, text: str, values: Mapping[str, str], *, foreign: bool = False) -> Args:
+def parse(
+    name: str,
+    usage: str,
+    text: Own,
+    values: Mapping[str, Text],
+    *,
+    elsewhere: bool = False,
+    data: Collection[str] = (),
+) -> Args:
     """The arguments in `text` by `usage`, with the values of variables. Raises UsageError that shows the usage.
 
-    Those of a `foreign` command, `.print` or `!print`, have no double quotes left.
+    Those of a command from `elsewhere`, `.print` or `!print`, have no double quotes left. Only the words of the usage
+    that are `data` take what came from a service.
     """
     hint = f"usage: \\{name} {usage}".rstrip()
     wanted = usage.split()
     last = wanted[-1].strip("[]") if wanted else ""
-    text = text.strip()
-    options: list[str] = []
+    text = Own(text.strip())
+    options: list[Text] = []
     if wanted[:1] == [OPTIONS]:
         wanted = wanted[1:]
         if text.startswith("("):
@@ -135,44 +156,52 @@ def parse(name: str, usage: str, text: str, values: Mapping[str, str], *, foreig
     if whole and len(wanted) == 1:
         if not text and not wanted[-1].startswith("["):
             raise UsageError(f"\\{name} needs {wanted[-1]}", hint)
-        return _args([text] if text else [], options)
+        return _args(name, [mine(text)] if text else [], options)
     try:
-        given = _words(text, values, quotes=not foreign and not KEEP_QUOTES.isdisjoint(usage.split()))
+        found = _words(text, values, quotes=not elsewhere and not KEEP_QUOTES.isdisjoint(usage.split()))
     except UsageError as error:
         raise UsageError(f"\\{name}: {error.message}", error.hint or hint) from None
-    if len(given) > len(wanted) and not (last.endswith("...") and last != "FILE..."):
-        extra = given[len(wanted)]
+    said = [word.text for word in found]
+    if len(said) > len(wanted) and not (last.endswith("...") and last != "FILE..."):
+        extra = said[len(wanted)]
         raise UsageError(f"\\{name} does not take {extra!r}", hint)
-    if given and given[-1].endswith(";") and not last.endswith("..."):
+    for number, argument in enumerate(found):
+        meant = wanted[min(number, len(wanted) - 1)].strip("[]").removesuffix("...")
+        if meant not in data:
+            argument.own(f"{meant} of \\{name}")
+    if said and said[-1].endswith(";") and not last.endswith("..."):
         # A ; that hands are used to type.
-        given = [word for word in [*given[:-1], given[-1].rstrip(";")] if word]
+        found[-1] = found[-1].part(0, len(said[-1].rstrip(";")))
+        found = found if found[-1].text else found[:-1]
+        said = [word.text for word in found]
     required = [word for word in wanted if not word.startswith("[")]
-    if len(given) < len(required):
-        raise UsageError(f"\\{name} needs {required[len(given)].removesuffix('...')}", hint)
-    for word, said in zip(wanted, given, strict=False):
-        choices = word.strip("[]").split("|")
-        if len(choices) > 1 and said not in choices:
-            raise UsageError(f"\\{name}: {said!r} is not one of {', '.join(choices)}", hint)
-    return _args(given, options)
+    if len(said) < len(required):
+        raise UsageError(f"\\{name} needs {required[len(said)].removesuffix('...')}", hint)
+    for usual, word in zip(wanted, said, strict=False):
+        choices = usual.strip("[]").split("|")
+        if len(choices) > 1 and word not in choices:
+            raise UsageError(f"\\{name}: {word!r} is not one of {', '.join(choices)}", hint)
+    return _args(name, found, options)
 
 
-def _args(given: list[str], options: Sequence[str]) -> Args:
-    args = Args(given)
-    args.options = options
+def _args(name: str, given: Sequence[Text], options: Sequence[Text]) -> Args:
+    args = Args(word.text for word in given)
+    args.name, args.texts = name, given
+    args.options = [word.own(f"an option of \\{name}") for word in options]
     return args
 
 
-def _options(text: str, values: Mapping[str, str], hint: str) -> tuple[list[str], str]:
+def _options(text: Own, values: Mapping[str, Text], hint: str) -> tuple[list[Text], Own]:
     """The words in the brackets that a text begins with, and what is behind them."""
     found = _BRACKETS.match(text)
     if found is None:
         raise UsageError(f"a bracket is not closed: {text[:40]}", hint)
-    return _words(found[1], values, quotes=False), text[found.end() :].strip()
+    return _words(Own(found[1]), values, quotes=False), Own(text[found.end() :].strip())
 
 
-def _words(text: str, values: Mapping[str, str], *, quotes: bool) -> list[str]:
+def _words(text: Own, values: Mapping[str, Text], *, quotes: bool) -> list[Text]:
     if not any(char in text for char in "'\"`:"):
-        return text.split()
+        return [mine(Own(word)) for word in text.split()]
     from sqlshell.shell.lexing import words
 
     return words(text, values, quotes=quotes)

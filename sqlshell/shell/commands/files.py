@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlshell import __version__
 from sqlshell.errors import UsageError
+from sqlshell.origin import NOWHERE
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Port, Say
 from sqlshell.shell.transfers import place_for
@@ -18,7 +19,7 @@ async def attach(port: Port, args: Args) -> Say:
         count = port.attachments.clear()
         return Say(f"{count} file{'' if count == 1 else 's'} forgotten")
     if args:
-        added = port.attachments.add(args[0])
+        added = port.attachments.add(args.own(0))
         return Say(f"{added.path} ({added.size:,} bytes) goes with the next statement that names {added.name!r}")
     waiting = port.attachments.waiting
     return Say("\n".join(f"  {file.path} ({file.size:,} bytes)" for file in waiting) or "no file is attached")
@@ -30,11 +31,12 @@ async def download(port: Port, args: Args) -> Say:
 
     It is written beside its place and moved there when it is whole; an interrupted one goes on where it broke off.
     Without --force no file is written over."""
-    force = "--force" in args[2:]
-    rest = [item for item in args[2:] if item != "--force"]
+    more = [args.own(number) for number in range(2, len(args))]
+    force = "--force" in more
+    rest = [item for item in more if item != "--force"]
     if len(rest) > 1:
         raise UsageError(f"\\download does not take {rest[1]!r}", "usage: \\download TYPE NAME [FILE] [--force]")
-    place = place_for(args[1], rest[0] if rest else "")
+    place = place_for(args.own(1), rest[0] if rest else NOWHERE)
     done = await port.service.download(
         args[0], args[1], place, port.session.context, force=force, progress=port.progressed
     )

@@ -21,7 +21,7 @@ WIDEST_HEAD = 22
 _SENTENCE = re.compile(r"(?<=[\w)])[.;:](?:\s|$)")
 
 
-@command("?", "[COMMAND]", aliases=("help", ".help", "!help"))
+@command("?", "[COMMAND]", aliases=("help", ".help", "!help"), data=("COMMAND",))
 async def show_help(port: Port, args: Args) -> Print:
     """List the backslash commands, or explain one."""
     width = max(40, min(shutil.get_terminal_size().columns, 100)) - 1
@@ -69,7 +69,7 @@ async def leave(port: Port, args: Args) -> Quit:
 PARTS = tuple(name for name, _ in SessionContext().parts())
 
 
-@command("context", "[set|reset] [PART] [VALUE]", aliases=("conninfo",))
+@command("context", "[set|reset] [PART] [VALUE]", aliases=("conninfo",), data=("VALUE",))
 async def show_context(port: Port, args: Args) -> Say:
     """Show the service and the context, or set a part. Each stands with its source; reset undoes one or all.
 
@@ -116,7 +116,7 @@ async def connect(port: Port, args: Args) -> Effect | None:
     The old connection is left once the new service has answered: where that fails, it is kept as it is."""
     if not args:
         return await show_context.body(port, Args())
-    return Connect(args[0])
+    return Connect(args.own(0))
 
 
 @command("refresh")

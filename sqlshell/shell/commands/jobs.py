@@ -32,7 +32,7 @@ COLUMNS = (
 )
 
 
-@command("jobs", "[COUNT]")
+@command("jobs", "[COUNT]", data=("COUNT",))
 async def jobs(port: Port, args: Args) -> Show:
     """List statements of this shell and of others. Those that run, and the latest 10 that ran, or COUNT.
 
@@ -52,7 +52,7 @@ async def jobs(port: Port, args: Args) -> Show:
     return Show(table_of(COLUMNS, rows))
 
 
-@command("fetch", "[ID]", aliases=("!result",))
+@command("fetch", "[ID]", aliases=("!result",), data=("ID",))
 async def fetch(port: Port, args: Args) -> Fetch:
     """Show the result of an earlier statement. It may be another shell's, while the service still has it.
 
@@ -62,7 +62,7 @@ async def fetch(port: Port, args: Args) -> Fetch:
     return Fetch((await _known(port, args, latest)).id)
 
 
-@command("wait", "[ID]")
+@command("wait", "[ID]", data=("ID",))
 async def wait(port: Port, args: Args) -> Say | None:
     """Wait until a statement has ended; without an id, until nothing of this shell runs in the background.
 
@@ -80,7 +80,7 @@ async def wait(port: Port, args: Args) -> Say | None:
     return Say(f"{entry.id} is finished; \\fetch {entry.id} shows its result")
 
 
-@command("cancel", "[ID]", aliases=("!abort",))
+@command("cancel", "[ID]", aliases=("!abort",), data=("ID",))
 async def cancel(port: Port, args: Args) -> Say:
     """Ask the service to end a statement. It says how the statement stands then.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlshell.errors import UsageError
+from sqlshell.origin import NOWHERE, Own
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Port, Run, Say
 from sqlshell.sql.syntax import syntax, taken
@@ -31,7 +32,7 @@ TOUR = (
 )
 
 
-@command("h", "[STATEMENT...]")
+@command("h", "[STATEMENT...]", data=("STATEMENT",))
 async def syntax_help(port: Port, args: Args) -> Say:
     """Show the syntax of a statement. \\h create stream is an example; alone, list the statements."""
     here = taken(local=port.session.embedded or bool(port.service.transport.extensions))
@@ -58,10 +59,12 @@ async def tutorial(port: Port, args: Args) -> Run:
 
     At the prompt each step waits: Enter runs it, s skips it, q or Ctrl-C ends the tour. Its table is temporary."""
     steps = [
-        (f"\n{number}/{len(TOUR)}  {text}\n> {script}".replace("\n  ", "\n>   "), f"{script}\n")
+        (f"\n{number}/{len(TOUR)}  {text}\n> {script}".replace("\n  ", "\n>   "), Own(f"{script}\n"))
         for number, (text, script) in enumerate(TOUR, 1)
     ]
-    return Run([*steps, ("\nThat is it. \\? lists the commands, \\h the statements, and README has the rest.", "")])
+    return Run(
+        [*steps, ("\nThat is it. \\? lists the commands, \\h the statements, and README has the rest.", NOWHERE)]
+    )
 
 
 @command("doctor")

@@ -74,10 +74,10 @@ def _lister(
             return Say(nothing(args))
         return Show(table_of([(column.name, column.type) for column in columns[:shown]], kept))
 
-    return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases))
+    return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
 
-@command("l", "[PATTERN]", aliases=("l+", "list", ".databases"))
+@command("l", "[PATTERN]", aliases=("l+", "list", ".databases"), data=("PATTERN",))
 async def databases(port: Port, args: Args) -> Show:
     """List databases and organizations; those that statements run in are marked. + shows their other columns."""
     pattern = Pattern(args[0] if args else "*")
@@ -104,7 +104,7 @@ async def databases(port: Port, args: Args) -> Show:
     return _table(titles, found) if args.plus else _table(titles[:3], [row[:3] for row in found])
 
 
-@command("df", "[PATTERN]", aliases=("df+",))
+@command("df", "[PATTERN]", aliases=("df+",), data=("PATTERN",))
 async def functions(port: Port, args: Args) -> Effect:
     """List functions with their arguments and results: alone your own, with a pattern the built-in ones too.
 
@@ -147,7 +147,7 @@ def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | No
     return ", ".join([*each, *([f"{varargs}..."] if varargs else [])])
 
 
-@command("sf", "PATTERN", aliases=("sf+",))
+@command("sf", "PATTERN", aliases=("sf+",), data=("PATTERN",))
 async def show_function(port: Port, args: Args) -> Print:
     """Show the SQL that makes a macro. DuckDB does not tell the defaults of its parameters."""
     columns, rows = await told(port, *FUNCTIONS)
@@ -170,7 +170,7 @@ async def show_function(port: Port, args: Args) -> Print:
     return Print("".join(lines), with_results=True)
 
 
-@command("dq", "[PATTERN]", aliases=("dq+", "!queries"))
+@command("dq", "[PATTERN]", aliases=("dq+", "!queries"), data=("PATTERN",))
 async def queries(port: Port, args: Args) -> Effect:
     """List the queries that run: their text, whose they are, and since when. + lists all that the service knows."""
     columns, rows = await told(port, "LIST QUERIES")

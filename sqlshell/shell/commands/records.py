@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from sqlshell.errors import UsageError
+from sqlshell.origin import NOWHERE
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Effect, Execute, Log, Port, Record, Replay, Say
 from sqlshell.shell.queries import Queries, with_arguments
 from sqlshell.shell.words import one_line
-from sqlshell.sql.scanner import Statement
-from sqlshell.sql.scripts import split
+from sqlshell.sql.scripts import statements
 
 
 def _queries(port: Port) -> Queries:
@@ -17,7 +17,7 @@ def _queries(port: Port) -> Queries:
     return Queries(port.hooks.queries)
 
 
-@command("n", "[NAME] [WORD...]")
+@command("n", "[NAME] [WORD...]", data=("WORD",))
 async def named(port: Port, args: Args) -> Effect | None:
     """List the named queries, or run one. The words are its $1, $2 …; \\n+ keeps one, \\n- forgets it."""
     queries = _queries(port)
@@ -26,8 +26,7 @@ async def named(port: Port, args: Args) -> Effect | None:
         width = max(map(len, known), default=0)
         lines = [f"  {name.ljust(width)}  {one_line(text, 100)}" for name, text in known.items()]
         return Say("\n".join(lines) or "no query has a name: \\n+ NAME gives one to the last statement")
-    text = with_arguments(queries.text(args[0]), args[1:])
-    return Execute([item.text for item in split(text, commands=False) if isinstance(item, Statement)], own=True)
+    return Execute(statements(with_arguments(queries.text(args.own(0)), args.texts[1:])))
 
 
 @command("n+", "NAME [VALUE...]")
@@ -41,6 +40,7 @@ async def keep(port: Port, args: Args) -> Effect | None:
 
     if not port.buffer.text:
         raise UsageError("there is no statement to keep", "usage: \\n+ NAME text")
+    port.buffer.check_written()
     _queries(port).keep(args[0], port.buffer.text)
     return Say(f"kept as {args[0]}")
 
@@ -57,19 +57,19 @@ async def transcript(port: Port, args: Args) -> Record:
     """Record statements and how they ended in a file. Each is a line of JSON; without a name, no more.
 
     sqlshell replay FILE and \\replay FILE run it again and tell what is not as it was."""
-    return Record(args[0] if args else "")
+    return Record(args.own(0) if args else NOWHERE)
 
 
 @command("replay", "FILE")
 async def replay(port: Port, args: Args) -> Replay:
     """Run a transcript again and tell what differs. It compares sqlState, columns, rows and values."""
-    return Replay(args[0])
+    return Replay(args.own(0))
 
 
 @command("log", "[FILE]", aliases=(".log",))
 async def log(port: Port, args: Args) -> Log:
     """Append statements and their results to a file. Without a name, no more."""
-    return Log(args[0] if args else "")
+    return Log(args.own(0) if args else NOWHERE)
 
 
 COMMANDS = (named, keep, forget, transcript, replay, log)

@@ -91,7 +91,7 @@ def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases:
         combined = args.name.rstrip("+")[1:] if name == "dt" and args.name.startswith("d") else ""
         return await _list_relations(port, args, [kind for one in combined for kind in LETTERS[one]] or kinds)
 
-    return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases))
+    return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
 
 async def _list_relations(port: Port, args: Args, kinds: Sequence[str]) -> Effect:
@@ -119,7 +119,7 @@ async def _list_relations(port: Port, args: Args, kinds: Sequence[str]) -> Effec
     return _table(titles, rows) if sizes else _table(titles[:4], [row[:4] for row in rows])
 
 
-@command("d", "[PATTERN]", aliases=("d+", "describe", "!describe"))
+@command("d", "[PATTERN]", aliases=("d+", "describe", "!describe"), data=("PATTERN",))
 async def describe(port: Port, args: Args) -> Effect | None:
     """Describe a relation, or all that a pattern means: columns, keys, constraints, indexes. Alone, list the relations.
 
@@ -213,7 +213,7 @@ def _notes(details: Details, *, plus: bool) -> list[tuple[str, str, str]]:
     return notes
 
 
-@command("schema", "[PATTERN]", aliases=(".schema", "sv", "sv+"))
+@command("schema", "[PATTERN]", aliases=(".schema", "sv", "sv+"), data=("PATTERN",))
 async def show_ddl(port: Port, args: Args) -> Print:
     """Show the SQL that makes relations. A pattern chooses them; alone, all of this schema."""
     inspector = Inspector(lambda sql: told(port, sql))

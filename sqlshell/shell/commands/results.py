@@ -7,6 +7,7 @@ import os
 import shutil
 
 from sqlshell.errors import UsageError
+from sqlshell.origin import NOWHERE
 from sqlshell.output.file import check
 from sqlshell.output.formats import Summary, WriterOptions, format_named
 from sqlshell.output.sink import FileSink
@@ -41,7 +42,13 @@ async def clip(port: Port, args: Args) -> Use:
     return Use(take, lambda: told[-1] if told else None)
 
 
-@command("crosstab", "[ROW] [COLUMN] [VALUE]", aliases=("crosstabview",), sends=True)
+@command(
+    "crosstab",
+    "[ROW] [COLUMN] [VALUE]",
+    aliases=("crosstabview",),
+    sends=True,
+    data=("ROW", "COLUMN", "VALUE"),
+)
 async def turn(port: Port, args: Args) -> Use:
     """Show a result as a cross table. One column's values are rows, a second's columns, a third's cells.
 
@@ -61,15 +68,16 @@ async def turn(port: Port, args: Args) -> Use:
     return Use(take, lambda: turned[-1] if turned else None)
 
 
-@command("chart", "[WORD...]", sends=True)
+@command("chart", "[WORD...]", sends=True, data=("WORD",))
 async def draw(port: Port, args: Args) -> Use:
     """Draw a result: \\chart [bar|line|scatter|hist|heat] [X] [Y...] [to FILE.svg]
 
     Columns are named, or numbered from 1; what is left out is chosen. to FILE.svg writes a picture."""
     words = list(args)
-    picture = ""
+    picture = NOWHERE
     if len(words) > 1 and words[-2].lower() == "to":
-        picture, words = words[-1], words[:-2]
+        args.own(-2)
+        picture, words = args.own(-1), words[:-2]
         if not picture.lower().endswith(".svg"):
             raise UsageError(f"{picture} is no SVG file", "\\chart line day total to days.svg")
         check(picture)
@@ -116,7 +124,7 @@ async def local(port: Port, args: Args) -> LocalSql:
     """Run SQL of DuckDB on the last results, here: \\local select city, sum(n) from _ group by all
 
     _ is the last result, _1 the one before it, up to _9; they are typed. What comes out is a result like any other."""
-    return LocalSql(args[0] if args else "")
+    return LocalSql(args.own(0) if args else NOWHERE)
 
 
 COMMANDS = (clip, turn, draw, browse, local)

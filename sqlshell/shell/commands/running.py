@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlshell.errors import UsageError
+from sqlshell.origin import NOWHERE, theirs
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result, Rows
 from sqlshell.shell.commands.command import OPTIONS, Args, command
@@ -10,6 +11,7 @@ from sqlshell.shell.commands.display import options_in
 from sqlshell.shell.port import Again, Effect, Execute, Port, Print, Reset, Say, Show, Submit, Use
 from sqlshell.shell.rows import collect, table_of
 from sqlshell.shell.scripts import write_text
+from sqlshell.sql.items import Statement
 
 MOST_STATEMENTS = 100_000
 """Statements that \\gexec runs at most: they are read before the first of them is run."""
@@ -37,7 +39,7 @@ async def go_expanded(port: Port, args: Args) -> Submit:
 
 def _submitted(port: Port, args: Args, *, expanded: bool = False) -> Submit:
     """Raises UsageError and OutputError before the statement runs, where its result could not be shown so."""
-    output = args[0] if args else ""
+    output = args.own(0) if args else NOWHERE
     options = options_in(port, args.options)
     with port.session.options_for(options):
         port.outlet.check(output)
@@ -56,7 +58,8 @@ async def go_background(port: Port, args: Args) -> Submit:
 async def go_set(port: Port, args: Args) -> Submit:
     """Run a statement and keep its one row in variables. They are named PREFIX and the column's name.
 
-    A NULL unsets its variable. What came from the service is never taken for a command."""
+    A NULL unsets its variable. The values are data: none is taken for a command, a file or a setting, see \\own, and
+    a column named as a variable of the shell, such as ON_ERROR_STOP, is refused."""
     prefix = args[0] if args else ""
 
     async def take(result: Result) -> Summary:
@@ -66,13 +69,11 @@ async def go_set(port: Port, args: Args) -> Submit:
         rows = in_hexadecimal(rows, binary(result.columns))
         if len(rows) != 1:
             raise UsageError(f"\\gset takes one row, and {'there was none' if not rows else 'there were more'}")
-        for column, value in zip(result.columns, rows[0], strict=True):
-            if value is None:
-                port.variables.unset(prefix + column.name)
-            elif len(value) > LONGEST_VALUE:
-                raise UsageError(f"\\gset: the value of {column.name} has {len(value):,} characters")
-            else:
-                port.variables.set(prefix + column.name, value, foreign=True)
+        values = {prefix + column.name: value for column, value in zip(result.columns, rows[0], strict=True)}
+        for name, value in values.items():
+            if value is not None and len(value) > LONGEST_VALUE:
+                raise UsageError(f"\\gset: the value of {name} has {len(value):,} characters")
+        port.variables.receive(values)
         return summary
 
     return Submit(consumer=take, needs_rows=True)
@@ -83,16 +84,19 @@ async def go_execute(port: Port, args: Args) -> Submit:
     """Run a statement, then each value of its result. The values run as statements, row by row; NULLs are skipped.
 
     They are statements only: what came from the service is never taken for a command, and names no file of yours."""
-    texts: list[str] = []
+    statements: list[Statement] = []
 
     async def take(result: Result) -> Summary:
         summary, rows = await collect(result, MOST_STATEMENTS)
         if not summary.complete:
             raise UsageError(f"\\gexec: there are more than {MOST_STATEMENTS:,} rows")
-        texts.extend(value for row in rows for value in row if value and value.strip())
+        texts = (value for row in rows for value in row if value and value.strip())
+        statements.extend(
+            Statement(text, 0, 0, True, foreign=theirs(text, "what \\gexec runs").foreign) for text in texts
+        )
         return summary
 
-    return Submit(consumer=take, then=lambda: Execute(texts))
+    return Submit(consumer=take, then=lambda: Execute(statements, final=True))
 
 
 @command("gdesc", sends=True)
@@ -117,7 +121,12 @@ async def go_describe(port: Port, args: Args) -> Submit:
     return Submit(consumer=take, then=then, reads=True)
 
 
-@command("watch", "[SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]", sends=True)
+@command(
+    "watch",
+    "[SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]",
+    sends=True,
+    data=("SECONDS", "i=SECONDS", "c=TIMES", "m=ROWS"),
+)
 async def watch(port: Port, args: Args) -> Again:
     """Run a statement every 2 SECONDS until Ctrl-C. Also until c TIMES, or fewer than m ROWS.
 
@@ -144,7 +153,7 @@ async def watch(port: Port, args: Args) -> Again:
     return Again(seconds, times, least)
 
 
-@command("repeat", "TIMES [SECONDS]", sends=True)
+@command("repeat", "TIMES [SECONDS]", sends=True, data=("TIMES", "SECONDS"))
 async def repeat(port: Port, args: Args) -> Again:
     """Run a statement so many TIMES, SECONDS (0) apart. Each result is shown as if it was run alone."""
     try:
@@ -173,7 +182,8 @@ async def write_buffer(port: Port, args: Args) -> None:
     """Write the query buffer to a file: the statement that is being written, or the last one."""
     if not port.buffer.script:
         raise UsageError("there is no statement to write")
-    write_text(args[0], port.buffer.script)
+    port.buffer.check_written()
+    write_text(args.own(0), port.buffer.script)
 
 
 COMMANDS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlshell.errors import UsageError
+from sqlshell.origin import NOWHERE, Own, mine
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Edit, Port, Redirect, RunFile
 from sqlshell.shell.scripts import work_in
@@ -11,7 +12,7 @@ from sqlshell.shell.scripts import work_in
 @command("i", "FILE", aliases=("include", ".read", "!source", "!load"))
 async def include(port: Port, args: Args) -> RunFile:
     """Run the statements and commands of a file."""
-    return RunFile(args[0])
+    return RunFile(args.own(0))
 
 
 @command("o", "[FILE...]", aliases=("out", ".output"))
@@ -19,7 +20,7 @@ async def redirect(port: Port, args: Args) -> Redirect:
     """Send results to a file or |command. Without a name, to the terminal again.
 
     A file is written beside its place and moved there at the next \\o or at the end."""
-    return Redirect(args[0] if args else "")
+    return Redirect(args.own(0) if args else NOWHERE)
 
 
 @command("e", "[FILE]", aliases=("edit", "!edit"))
@@ -30,31 +31,31 @@ async def edit(port: Port, args: Args) -> Edit:
     statement does not run again when it was left as it was."""
     if not port.session.interactive:
         raise UsageError("\\e is for a person at a terminal", "\\i FILE runs a script")
-    return Edit(args[0] if args else "")
+    return Edit(args.own(0) if args else NOWHERE)
 
 
 @command("once", "FILE...", aliases=(".once",))
 async def once(port: Port, args: Args) -> Redirect:
     """Send only the next result to a file or |command."""
-    return Redirect(args[0], once=True)
+    return Redirect(args.own(0), once=True)
 
 
 @command("tee", "[FILE...]", aliases=("!spool",))
 async def tee(port: Port, args: Args) -> Redirect:
     """Show results and send them to a file or |command too. Without a name, no more."""
-    return Redirect(args[0] if args else "", too=True)
+    return Redirect(args.own(0) if args else NOWHERE, too=True)
 
 
 @command("ir", "FILE", aliases=("include_relative",))
 async def include_beside(port: Port, args: Args) -> RunFile:
     """As \\i, but relative to the script that names it."""
-    return RunFile(args[0], beside=True)
+    return RunFile(args.own(0), beside=True)
 
 
 @command("cd", "[FOLDER]", aliases=(".cd",))
 async def change_folder(port: Port, args: Args) -> None:
     """Work in another folder; without a name, in your own."""
-    work_in(args[0] if args else "~")
+    work_in(args.own(0) if args else Own("~"))
 
 
 @command("!", "[TEXT...]", aliases=(".shell", ".system", "!system"))
@@ -63,11 +64,11 @@ async def run_in_shell(port: Port, args: Args) -> None:
     import asyncio
     import os
 
-    command = args[0] if args else os.environ.get("SHELL", "/bin/sh")
+    command = args.own(0) if args else Own(os.environ.get("SHELL", "/bin/sh"))
     process = await asyncio.create_subprocess_shell(command)
     code = await process.wait()
-    port.variables.set("SHELL_ERROR", "true" if code else "false")
-    port.variables.set("SHELL_EXIT_CODE", str(code))
+    port.variables.set(Own("SHELL_ERROR"), mine(Own("true" if code else "false")))
+    port.variables.set(Own("SHELL_EXIT_CODE"), mine(Own(str(code))))
 
 
 COMMANDS = (include, include_beside, redirect, once, tee, edit, change_folder, run_in_shell)

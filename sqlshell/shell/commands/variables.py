@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 
 from sqlshell.errors import UsageError
+from sqlshell.origin import Own, joined, mine
+from sqlshell.output.cells import printable
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Port, Print, Say
 from sqlshell.shell.variables import switch
 
 
-@command("set", "[NAME] [VALUE...]")
+@command("set", "[NAME] [VALUE...]", data=("VALUE",))
 async def set_variable(port: Port, args: Args) -> Print | None:
     """Show the variables, or give one its value: \\set limit 10, then select … limit :limit;
 
@@ -19,45 +21,65 @@ async def set_variable(port: Port, args: Args) -> Print | None:
 
     :'name' is the value as a string, :"name" as a name, :{?name} says whether it is set."""
     if not args:
-        lines = [f"{name} = {_quoted(value)}" for name, value in sorted(port.variables.items())]
+        lines = [f"{name} = {_quoted(port.variables[name].text)}" for name in sorted(port.variables)]
         return Print("".join(f"{line}\n" for line in lines))
-    port.variables.set(args[0], "".join(args[1:]))
+    port.variables.set(args.own(0), joined(args.texts[1:]))
     return None
 
 
 @command("unset", "NAME")
 async def unset_variable(port: Port, args: Args) -> None:
     """Forget a variable."""
-    port.variables.unset(args[0])
+    port.variables.unset(args.own(0))
+
+
+@command("own", "NAME EXPRESSION")
+async def adopt(port: Port, args: Args) -> None:
+    """Make a variable that a service gave your own, where all of its value matches a regular expression.
+
+    Only then may it name a file, a command or a setting: \\own file '[a-z0-9_]+[.]csv', then \\o :file"""
+    import re
+
+    name, expression = args.own(0), args.own(1)
+    if name not in port.variables:
+        raise UsageError(f"there is no variable {name}", "\\set lists them")
+    try:
+        matches = re.fullmatch(expression, port.variables[name].text) is not None
+    except re.error as error:
+        raise UsageError(f"{expression!r} is not a regular expression: {error}", "'[a-z0-9_]+[.]csv' is one") from None
+    if not matches:
+        raise UsageError(f"the value of {name} does not match {expression}", f"\\echo :{name} shows it")
+    port.variables.set(name, mine(Own(port.variables[name].text)))
 
 
 @command("getenv", "NAME VARIABLE")
 async def get_environment(port: Port, args: Args) -> None:
     """Set a variable to an environment variable. NAME stays as it is where that is not set."""
     if args[1] in os.environ:
-        port.variables.set(args[0], os.environ[args[1]])
+        port.variables.set(args.own(0), mine(Own(os.environ[args[1]])))
 
 
-@command("prompt", "[TEXT] NAME")
+@command("prompt", "[TEXT] NAME", data=("TEXT",))
 async def ask(port: Port, args: Args) -> None:
     """Ask the person for the value of a variable; a script takes the next line of the terminal."""
     if len(args) > 2 or not args:
         raise UsageError("\\prompt needs NAME", "usage: \\prompt [TEXT] NAME")
-    text, name = (args[0], args[1]) if len(args) == 2 else ("", args[0])
+    text, name = args[0] if len(args) == 2 else "", args.own(-1)
     if port.hooks.ask is None:
         value = _from_terminal(text)
     else:
         value = await port.hooks.ask(text)
-    port.variables.set(name, value)
+    # The answer is the person's own, whatever was asked.
+    port.variables.set(name, mine(Own(value)))
 
 
-@command("if", "WORD...")
+@command("if", "WORD...", data=("WORD",))
 async def begin(port: Port, args: Args) -> None:
     """Run what follows if its word is true (on, 1, yes). It ends at \\elif, \\else or \\endif: \\if :{?name}"""
     port.flow.begin(lambda: switch(" ".join(args), "\\if"))
 
 
-@command("elif", "WORD...")
+@command("elif", "WORD...", data=("WORD",))
 async def other(port: Port, args: Args) -> None:
     """As \\if, where nothing since \\if ran."""
     port.flow.other(lambda: switch(" ".join(args), "\\elif"))
@@ -75,19 +97,19 @@ async def end(port: Port, args: Args) -> None:
     port.flow.end()
 
 
-@command("echo", "[VALUE...]", aliases=(".print", "!print"))
+@command("echo", "[VALUE...]", aliases=(".print", "!print"), data=("VALUE",))
 async def echo(port: Port, args: Args) -> Print:
     """Print words, and values of variables, on stdout; -n first ends no line."""
     return Print(_line(args))
 
 
-@command("qecho", "[VALUE...]")
+@command("qecho", "[VALUE...]", data=("VALUE",))
 async def echo_to_output(port: Port, args: Args) -> Print:
     """As \\echo, but where results go: to the file of \\o."""
     return Print(_line(args), with_results=True)
 
 
-@command("warn", "[VALUE...]")
+@command("warn", "[VALUE...]", data=("VALUE",))
 async def warn(port: Port, args: Args) -> Say:
     """As \\echo, but on stderr."""
     return Say(_line(args).removesuffix("\n"))
@@ -107,7 +129,7 @@ def _from_terminal(text: str) -> str:
     """A line of the terminal, where stdin may be a script."""
     try:
         with Path("/dev/tty").open("r+", encoding="utf-8", buffering=1) as terminal:
-            terminal.write(text)
+            terminal.write(printable(text, "\n\t"))
             terminal.flush()
             return terminal.readline().rstrip("\n")
     except OSError:
@@ -117,6 +139,7 @@ def _from_terminal(text: str) -> str:
 COMMANDS = (
     set_variable,
     unset_variable,
+    adopt,
     get_environment,
     ask,
     begin,

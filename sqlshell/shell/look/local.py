@@ -16,6 +16,7 @@ from sqlshell.client.statements import fresh_session_id
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import OutputError, StatementError
+from sqlshell.origin import Own
 from sqlshell.output.copy import copy
 from sqlshell.output.delimited import CsvWriter
 from sqlshell.output.formats import WriterOptions
@@ -87,7 +88,7 @@ class Local:
             columns = result.columns
             # A line of one NULL would be an empty line.
             padded = replace(result, columns=[*columns, Column("_pad", "INTEGER")], batches=_Padded(result.batches))
-            sink = _Bounded(str(path))
+            sink = _Bounded(Own(str(path)))
             try:
                 await copy(padded if len(columns) == 1 else result, CsvWriter(WriterOptions(header=False)), sink)
             finally:
@@ -145,7 +146,7 @@ class _Padded:
 class _Bounded(FileSink):
     """A file of DISK_BYTES at most."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Own) -> None:
         super().__init__(path)
         self._left = DISK_BYTES
 

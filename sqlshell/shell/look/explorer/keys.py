@@ -8,6 +8,7 @@ from typing import Final
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from sqlshell.errors import UsageError
+from sqlshell.origin import Own
 from sqlshell.output.cells import printable
 from sqlshell.shell.crosstab import place
 from sqlshell.shell.look.explorer.explorer import Explorer, pattern
@@ -98,7 +99,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
 
     @on("w")
     def write() -> None:
-        explorer.ask("write to: ", lambda path: explorer.start(lambda: exported(explorer, path)) if path else None)
+        explorer.ask("write to: ", lambda path: explorer.start(lambda: exported(explorer, Own(path))) if path else None)
 
     return keys
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from sqlshell.errors import OutputError
+from sqlshell.origin import Own
 from sqlshell.output.formats import ENDINGS, Summary, WriterOptions, format_for_path, format_named
 from sqlshell.output.sink import FileSink
 from sqlshell.result import Batch
@@ -44,7 +45,7 @@ def copied(grid: Grid, what: str) -> str:
     return f"{len(rows):,} × {len(columns)} copied{missing}"
 
 
-async def exported(explorer: Explorer, path: str) -> None:
+async def exported(explorer: Explorer, path: Own) -> None:
     """Write what is shown to a file: visible columns in their order, rows as they are filtered and sorted.
 
     Raises OutputError and what fetching partitions raises.

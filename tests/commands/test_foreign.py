@@ -1,0 +1,434 @@
+"""What came from a service is data: whatever its text, however it was passed on, at whatever place of whatever command
+it stands, it names no file, no command, no target and no setting. The registry of commands is walked, so that a new one
+is covered; an audit hook of Python sees what is opened, run and connected to."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from sqlshell.errors import UsageError
+from sqlshell.origin import Own, mine, theirs
+from sqlshell.shell.commands import BUILTIN, Command, table
+from sqlshell.shell.commands.command import OPTIONS, Args, command, parse
+from sqlshell.shell.flow import NAMES as FLOW
+from sqlshell.shell.port import Port
+from sqlshell.sql.files import mentioned, named_files
+from sqlshell.sql.variables import literal, substituted
+from tests.commands.test_fuzz import Room, room
+from tests.conftest import Program
+
+MARK = "pwned7f3a"
+"""A word that nothing but a hostile value has."""
+HOSTILE = (
+    f"|touch {MARK}",
+    f"$(touch {MARK})",
+    f"`touch {MARK}`",
+    f"; touch {MARK} #",
+    f"' ; touch {MARK} ; '",
+    f"/etc/{MARK}",
+    f"~/.ssh/{MARK}",
+    f"-rf {MARK}",
+    f"--force {MARK}",
+    f"a\n\\! touch {MARK}\n",
+    f"select 1; drop table {MARK}",
+    f"{MARK}.sql",
+    f"@{MARK}.sql",
+    f"https://{MARK}.invalid/v2",
+    f"../{MARK}.csv",
+)
+PASSED_ON = (
+    ":v",
+    ":'v'",
+    ':"v"',
+    "a:v",
+    ":v:v",
+    "':v':v",
+    ":same",
+    ":longer",
+    ":again",
+    ":quoted",
+    ":shell",
+    ":{?v}:v",
+    ":LAST_ERROR_MESSAGE",
+    ":LAST_STATEMENT_ID",
+)
+SENDING = {item.name for item in BUILTIN if item.sends}
+
+
+class Watched:
+    """What this process opened, ran, connected to and changed to while it is `on`, where it has the mark."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.seen: list[str] = []
+        sys.addaudithook(self)
+
+    def __call__(self, event: str, arguments: Sequence[object]) -> None:
+        if self.on and not event.startswith(("import", "compile", "exec", "object", "sys.")):
+            told = repr(arguments)
+            if MARK in told and "sqlite3" not in event:
+                self.seen.append(f"{event}{told[:200]}")
+
+
+@pytest.fixture(scope="module")
+def watched() -> Iterator[Watched]:
+    hook = Watched()
+    yield hook
+    hook.on = False
+
+
+def positions(item: Command) -> Iterator[tuple[str, list[str]]]:
+    """Each argument of a command by its word in the usage, with fillers for those before it."""
+    words = [word for word in item.usage.split() if word != OPTIONS]
+    before: list[str] = []
+    for word in words:
+        name = word.strip("[]").removesuffix("...")
+        yield name, list(before)
+        before.append(name.split("|")[0] if "|" in name else "1" if name in {"TIMES", "SECONDS", "COUNT"} else "x")
+
+
+async def passed_on(here: Room, value: str) -> None:
+    """Have a service's value in `v`, and in other variables that were made of it."""
+    variables = here.shell.variables
+    await here.enter(f"select {literal(value)} as v \\gset\n")
+    assert variables["v"].text == value
+    await here.enter("\\set same :v\n\\set longer x:v\n\\set again :same\n\\set quoted :'v'\n")
+    await here.enter("\\set shell `printf %s :'v'`\n")
+    await here.enter(f"select nothing_{MARK};\n")
+    assert variables["same"].text == variables["again"].text == value
+    assert MARK in variables["shell"].text
+    assert MARK in variables["LAST_ERROR_MESSAGE"].text
+
+
+def text_of(item: Command, name: str, before: Sequence[str], reference: str) -> str:
+    typed = name if name[0] in ".!" and len(name) > 1 else f"\\{name}"
+    line = f"{typed} {' '.join([*before, reference])}"
+    if item.name in SENDING:
+        return f"select 1 as a {line}\n\\r\n"
+    if item.name in FLOW:
+        return f"{line}\n\\endif\n" if item.name == "if" else f"\\if 0\n{line}\n\\endif\n"
+    return f"{line}\n"
+
+
+@pytest.mark.parametrize("interactive", [False, True])
+def test_no_value_of_a_service_is_opened_run_or_connected_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watched: Watched, interactive: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EDITOR", "true")
+    monkeypatch.setenv("TERM", "dumb")
+    (tmp_path / f"{MARK}.sql").write_text(f"\\! touch {MARK}\nselect '{MARK}' as included;\n")
+    (tmp_path / "x").write_text("select 1;\n")
+    chance = random.Random(20_261_121 + interactive)
+    commands = table(BUILTIN)
+    # An alias is the same command; one of another shell is read otherwise.
+    asked = [(name, item) for name, item in commands.items() if item.name != "q" and not name.endswith("+")]
+    asked = [(name, item) for name, item in asked if name == item.name or name[0] in ".!"]
+
+    async def work() -> None:
+        async with room(tmp_path, commands, interactive=interactive) as here:
+            shell = here.shell
+
+            async def connect(target: Own) -> None:
+                watched.seen += [target] if MARK in target else []
+
+            async def answer(question: str) -> str:
+                return "own"
+
+            shell.hooks.connect, shell.hooks.ask = connect, answer
+            settings = {name: getattr(shell.session.options, name) for name in ("on_error", "prompt", "title", "null")}
+            for value in HOSTILE:
+                watched.on = False
+                await passed_on(here, value)
+                watched.on = True
+                for name, item in asked:
+                    for word, before in positions(item):
+                        # How often a place is tried: what is data asks the service.
+                        if chance.random() < (0.05 if word in item.data else 0.2 if interactive else 0.4):
+                            reference = chance.choice((":v", *PASSED_ON))
+                            await here.enter(text_of(item, name, before, reference))
+                            assert not watched.seen, (name, word, reference, value)
+                    if OPTIONS in item.usage:
+                        await here.enter(f"select 1 as a \\{name} (null=:v)\n\\r\n")
+                await here.enter(f"\\! true :v\n\\o\n\\tee\n\\log\n\\transcript\n\\unset x\n\\cd {tmp_path}\n")
+            watched.on = False
+            assert {name: getattr(shell.session.options, name) for name in settings} == settings
+            assert not here.bugs, here.bugs
+
+    asyncio.run(work())
+    assert sorted(path.name for path in tmp_path.iterdir() if MARK in path.name) == [f"{MARK}.sql"]
+    assert not (tmp_path.parent / f"{MARK}.csv").exists()
+
+
+@command("fresh", "FILE [NAME] [WORD...]", data=("WORD",))
+async def fresh(port: Port, args: Args) -> None:
+    """A command that nobody has thought about."""
+
+
+@pytest.mark.parametrize("reference", [":v", ":'v'", ':"v"', "a:v", ":v:o", "`printf %s :'v'`"])
+def test_an_argument_is_the_persons_own_unless_the_command_takes_data(reference: str) -> None:
+    values = {"v": theirs("x", ":v"), "o": mine(Own("y"))}
+    for item in (*BUILTIN, fresh):
+        if item.usage in {"", "[TEXT...]"}:
+            continue
+        for word, before in positions(item):
+            text = Own(" ".join([*before, reference]))
+            if word in item.data:
+                args = parse(item.name, item.usage, text, values, data=item.data)
+                assert args.texts[-1].foreign
+                with pytest.raises(UsageError, match="came from the service"):
+                    args.own(-1)
+            else:
+                with pytest.raises(UsageError, match="came from the service"):
+                    parse(item.name, item.usage, text, values, data=item.data)
+
+
+QUOTED_FOR_THE_SHELL = ("printf %s :'v'", "true | printf %s :'v'", "x=1 printf %s a:'v'", "printf '%s %s' :'v' :'v'")
+REFUSED_IN_THE_SHELL = (
+    *(":v", "echo :v", ":'v'", "echo \":'v'\"", "echo \\:'v'", "echo $:'v'", "true; :'v'", "true | :'v'"),
+    *("true &&:'v'", "x=1 :'v'", "cat < :'v'", "echo > :'v'", "echo >>:'v'", "sh -c :'v'", "eval :'v'", "env :'v'"),
+    *("if :'v'", "$(:'v')", "echo # :'v'", "echo $((:'v'))", "(:'v')", "{ :'v'", "ec:'v'", "echo '%s :'v'", "a=:'v'"),
+    *("/bin/bash -c :'v'", "'ev'al :'v'", "true & :'v'"),
+)
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_in_backticks_it_is_one_word_in_quotes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watched: Watched, value: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = {"v": theirs(value, ":v")}
+    for shell in QUOTED_FOR_THE_SHELL:
+        (word,) = parse("set", "[NAME] [VALUE...]", Own(f"`{shell}`"), values, data=("NAME",)).texts
+        assert word.text.strip() in {value.strip(), f"a{value}".strip(), f"{value} {value}".strip()}
+        assert word.foreign
+    watched.seen.clear()
+    watched.on = True
+    for shell in REFUSED_IN_THE_SHELL:
+        with pytest.raises(UsageError):
+            parse("set", "[NAME] [VALUE...]", Own(f"`{shell}`"), values, data=("NAME",))
+    watched.on = False
+    assert not watched.seen
+    assert list(tmp_path.iterdir()) == []
+
+
+FILES = f"{MARK}.csv"
+OPENING = (
+    "select * from :'v'",
+    'select * from :"v"',
+    "select * from :v",
+    "from :'v'",
+    "select * from range(1) t, :'v'",
+    "select * from range(1) t join :'v' on true",
+    "select * from (select * from :'v')",
+    "select * from (:'v')",
+    "select * from read_csv(:'v')",
+    "select * from read_csv([:'v'])",
+    "select * from read_text(:'v')",
+    "select * from \"read_blob\"(:'v')",
+    "select * from glob(:'v')",
+    "select * from query('from ' || :'v')",
+    "select * from sniff_csv(:'v')",
+    "select (select count(*) from :'v') as n",
+    "with a as (from :'v') select * from a",
+    "select 1 union all select 2 from :'v'",
+    "copy (select 1) to :'v'",
+    'copy (select 1) to :"v"',
+    "copy (select 1) to :v",
+    "copy made from :'v'",
+    "attach :'v' as other",
+    'attach :"v"',
+    "describe :'v'",
+    "summarize :'v'",
+    "create table t1 as from :'v'",
+    "insert into made from :'v'",
+    "export database :'v'",
+    "import database :'v'",
+    "load :'v'",
+    "install :v",
+    "set temp_directory = :'v'",
+    "set variable f = :'v'",
+    "pragma database_list(:'v')",
+    "create store s1 with ('type' = 'files', 'uri' = :'v')",
+    "create function_source f1 with ('file' = :'at')",
+    ":whole",
+    ":hidden",
+    ":writing",
+    "select 1 as a; :writing",
+    "select :'whole' as t \\gexec\n",
+    "select :'writing' as t \\gexec\n",
+    "\\local select * from :'v'",
+    "\\local select * from read_csv(:'v')",
+    "\\local copy (select 1) to :'v'",
+    "\\local :writing",
+)
+TAKEN = (
+    "select * from made where name = :'v'",
+    "select :'v' as a, :'v' as b, upper(:'v') as c",
+    "select * from made where name in (:'v', :'v') order by 1",
+    "select extract(year from date '2020-01-01') as y, trim(both 'x' from :'v') as t",
+    "select 1 is distinct from :'n' as a",
+    "select * from :table limit :n",
+    'select * from :"table"',
+    "copy :\"table\" to 'own.csv'",
+    "copy (select * from made where name = :'v') to 'own.csv'",
+    "insert into made values (:'v')",
+    "update made set name = :'v' where name = :'n'",
+    "select * from (values (:'v')) t(a)",
+    "with a as (select :'v' as b) select * from a",
+    "create table t2 as select :'v' as a from made",
+    ":'v' || 'x' as a",
+    "\\local select :'v' as a",
+)
+
+
+VALUES = {
+    "v": FILES,
+    "at": f"@{FILES}",
+    "whole": f"select * from '{FILES}'",
+    "hidden": f"from read_text('{FILES}')",
+    "writing": f"copy (select 1) to '{MARK}.out'",
+    "table": "made",
+    "n": "1",
+}
+
+
+def test_no_statement_opens_a_file_that_a_service_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / FILES).write_text("a\nthe-secret\n")
+
+    async def work() -> None:
+        async with room(tmp_path, table(BUILTIN), interactive=False) as here:
+            await here.enter("create table made (name varchar);\n")
+            for name, value in VALUES.items():
+                await here.enter(f"select {literal(value)} as {name} \\gset\n")
+                assert here.shell.variables[name].text == value
+            for text in OPENING:
+                told = await here.enter(f"{text};\n" if text[0] != "\\" and text[-1] != "\n" else f"{text}\n")
+                assert "came from the service" in told, (text, told)
+                await here.enter("\\r\n")
+            for text in TAKEN:
+                told = await here.enter(f"select {text[:-5]};\n" if text[0] == ":" else f"{text};\n")
+                assert "error" not in told, (text, told)
+            assert (await here.enter("\\own v '.*[.]csv'\nselect * from :'v';\n")) == ""
+            assert not here.bugs
+
+    asyncio.run(work())
+    left = {path.name for path in tmp_path.iterdir() if path.name not in {"own.csv", "screen", FILES}}
+    assert not left or not any(MARK in name for name in left), left
+    assert (tmp_path / "screen").read_text().count("the-secret") == 1
+
+
+def test_a_file_is_sent_only_where_the_person_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other parts of the statement may come from a service."""
+    own = {"file": mine(Own("@lib.jar"))}
+    for text, values, paths in (
+        ("with ('file' = '@lib.jar', 'name' = :'v')", {"v": theirs("@other", ":v")}, ["lib.jar"]),
+        ("with ('name' = :'v', 'file' = '@lib.jar')", {"v": theirs("'file' = '@x'", ":v")}, ["lib.jar"]),
+        ("with ('file' = :'file', 'name' = :v)", own | {"v": theirs("1", ":v")}, ["lib.jar"]),
+        ("with ('file' = :'v')", {"v": theirs("@lib.jar", ":v")}, None),
+        ("with (:'v' = '@lib.jar')", {"v": theirs("file", ":v")}, None),
+        ("with ('file' :v '@lib.jar')", {"v": theirs("=", ":v")}, None),
+        ("with (:v)", {"v": theirs("'file' = '@lib.jar'", ":v")}, None),
+        ("select :v -- don't 'file' = '@lib.jar'", {"v": theirs("'", ":v")}, None),
+        ("with ('file' = '@:v')", {"v": theirs("lib.jar", ":v")}, [":v"]),
+    ):
+        statement = substituted(mine(Own(text)), values)
+        if paths is None:
+            with pytest.raises(UsageError, match="a file that is sent cannot be"):
+                named_files(statement)
+        else:
+            assert list(named_files(statement).paths) == paths
+    waiting = substituted(mine(Own("with ('file' = :'v')")), {"v": theirs("lib.jar", ":v")})
+    with pytest.raises(UsageError, match="a file that is sent"):
+        mentioned(waiting, "lib.jar")
+    assert not mentioned(substituted(mine(Own("insert :'v'")), {"v": theirs("lib.jar", ":v")}), "lib.jar")
+
+
+KEPT: dict[str, tuple[str, str, int]] = {
+    "a column is no option of the shell": (
+        "select 'off' as \"ON_ERROR_STOP\", 2 as b \\gset\n\\echo [:{?b}]\nselect 1/;\n\\echo on",
+        "a column is named ON_ERROR_STOP",
+        2,
+    ),
+    "nor does a NULL unset one": ('select null as "ON_ERROR_STOP" \\gset\n', "a column is named ON_ERROR_STOP", 2),
+    "nor with a prefix that makes it one": ("select 'off' as \"STOP\" \\gset ON_ERROR_\n", "ON_ERROR_STOP", 2),
+    "nor what scripts decide by": ("select 'false' as \"ERROR\" \\gset\n", "a column is named ERROR", 2),
+    "an option takes no value of a service": (
+        "select 'off' as v \\gset\n\\set ON_ERROR_STOP :v\n",
+        "the value of ON_ERROR_STOP cannot be :v, which came from the service",
+        2,
+    ),
+    "a value names no variables": (
+        "\\set secret s3cret\nselect ':secret' as v \\gset\nselect ':v' as a, :v as b;\n",
+        "",
+        1,
+    ),
+    "a value is not several statements": (
+        "select '1; select 2' as v \\gset\nselect :v;\n",
+        ":v came from the service and holds several statements",
+        2,
+    ),
+    "nor is it where a command stands behind it": (
+        "select '1; select 2 as two; select 3' as v \\gset\nselect :v \\p\n;\n",
+        ":v came from the service and holds several statements",
+        2,
+    ),
+    "a named query keeps none that would act": (
+        "select 'select '':x'', :x' as v \\gset\n:v \\n+ kept\n",
+        "would act as a command or a variable",
+        2,
+    ),
+    "a file keeps none that would act": (
+        f"select 'select 1 as \"\\n\\! touch {MARK}\n\"' as v \\gset\n".replace("\\n", "'||chr(10)||'")
+        + ":v \\w out.sql\n",
+        "",
+        0,
+    ),
+    "the words of a named query are data": (
+        f"\\n+ send2 create function_source f with ('file' = $1)\nselect '@{MARK}' as v \\gset\n\\n send2 :'v'\n",
+        "a file that is sent cannot be",
+        2,
+    ),
+    "what is adopted matches as a whole": (
+        "select 'a.csv; x' as v \\gset\n\\own v '[a-z.]+'\n",
+        "the value of v does not match",
+        2,
+    ),
+    "what is adopted is the person's own": (
+        "select 'a.csv' as v \\gset\n\\own v '[a-z.]+'\nselect 7 as seven \\g :v\n\\! cat a.csv\n",
+        "",
+        0,
+    ),
+    "so is an answer of the shell's": ("\\set v `echo a.csv`\nselect 7 as seven \\g :v\n\\! cat a.csv\n", "", 0),
+    "a number of rows may be part of a name": (
+        "select 7 as seven;\nselect 7 as seven \\g out-:ROW_COUNT.csv\n\\! cat out-1.csv\n",
+        "",
+        0,
+    ),
+    "an id of a statement is taken": ("select 7 as seven;\n\\fetch :LAST_STATEMENT_ID\n", "", 0),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [(name, ("-c", "-f", "stdin")[number % 3]) for number, name in enumerate([*KEPT, *[next(iter(KEPT))] * 2])],
+)
+def test_in_every_way_of_running(program: Program, tmp_path: Path, name: str, way: str) -> None:
+    script, told, code = KEPT[name]
+    if way == "-f":
+        (tmp_path / "s.sql").write_text(script)
+    where = {"-c": ("-c", script), "-f": ("-f", "s.sql"), "stdin": ()}[way]
+    done = program("-q", "--format", "csv", *where, stdin=script if way == "stdin" else "")
+    assert told in done.err, done.err
+    assert done.code == code, done.err
+    assert "s3cret" not in done.out + done.err
+    assert not (tmp_path / MARK).exists()
+    if code == 0:
+        assert done.err == ""
