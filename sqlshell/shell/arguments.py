@@ -25,6 +25,7 @@ SHOWN: Final = 200
 Known = Callable[[Port, Sequence[str]], Iterable[tuple[str, str]]]
 """Words with what stands beside them, by the arguments before."""
 
+_PLAIN: Final = re.compile(r'(?:[^\s\'"`:;\\]+|"(?:[^"]|"")*")')
 _NAME: Final = re.compile(r'((?:(?:"(?:[^"]|"")*"|[^".])*\.)*)(.*)\Z', re.S)
 
 
@@ -45,7 +46,9 @@ def arguments(port: Port, name: str, typed: str, before: Sequence[str] = ()) -> 
     known = KNOWN.get(f"{command.name}.{word}") or KNOWN.get(word)
     if known is not None:
         found = _matched(known(port, before), typed, name)
-        lower = word == "STATEMENT" and f"{' '.join(before)} {typed}".islower()
+        if word != "STATEMENT":
+            return [Suggestion(_as_word(item.text), item.kind, item.detail) for item in found]
+        lower = f"{' '.join(before)} {typed}".islower()
         return [Suggestion(item.text.lower(), item.kind) for item in found] if lower else found
     choices = word.split("|") if "|" in word else [word] if word.startswith("--") else []
     return _matched([(choice, "") for choice in choices], typed, name)
@@ -72,6 +75,13 @@ def _word(command: Command, before: Sequence[str]) -> str:
         return words[len(before)].strip("[]").removesuffix("...")
     last = words[-1].strip("[]") if words else ""
     return last.removesuffix("...") if last.endswith("...") and last != "FILE..." else ""
+
+
+def _as_word(text: str) -> str:
+    """A word as a command reads it again: a service may give names with backticks, blanks and colons."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _matched(known: Iterable[tuple[str, str]], typed: str, kind: str) -> list[Suggestion]:

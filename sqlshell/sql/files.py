@@ -31,11 +31,11 @@ _SETTLING: Final = frozenset(
 )
 """Words near the beginning of statements that reach outside of the database."""
 _QUERIES: Final = frozenset({"SELECT", "FROM", "WITH", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT", "COPY"})
-_RELATIONS: Final = frozenset({"FROM", "JOIN", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT"})
+_RELATIONS: Final = frozenset({"FROM", "JOIN", "USING", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT"})
 _ENDS: Final = frozenset(
     {
-        *("SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "ON", "USING"),
-        *("SET", "VALUES", "QUALIFY", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "RETURNING", "WITH"),
+        *("SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "ON"),
+        *("SET", "QUALIFY", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "RETURNING", "WITH"),
     }
 )
 """Words that end a list of relations."""
@@ -140,7 +140,7 @@ def refuse_files(statement: Text) -> None:
         before = given[number - 1] if number else None
         last = open_[-1]
         foreign = not own(token)
-        names = last.relations and (last.expected or (before is not None and before.text == ","))
+        names = last.relations and (last.expected or (before is not None and before.text in {",", ":"}))
         if token.text == "(":
             reader = before is not None and _OPENS.fullmatch(before.value) is not None
             foreign = reader and before is not None and not own(before)
@@ -154,7 +154,7 @@ def refuse_files(statement: Text) -> None:
         elif last.query and token.word in _RELATIONS and (before is None or before.word != "DISTINCT"):
             last.relations = last.expected = True
             continue
-        elif token.word in _ENDS:
+        elif token.word in _ENDS or (token.word == "VALUES" and before is not None and before.text == "("):
             last.relations, foreign = False, False
         elif foreign and not last.reader:
             ending = before is not None and before.text == "." and token.value.lower() in _ENDINGS

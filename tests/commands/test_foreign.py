@@ -8,17 +8,29 @@ import asyncio
 import random
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 
+from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, mine, theirs
+from sqlshell.shell.arguments import arguments, commands_named
 from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.command import OPTIONS, Args, command, parse
 from sqlshell.shell.flow import NAMES as FLOW
+from sqlshell.shell.lexing import words
 from sqlshell.shell.port import Port
+from sqlshell.shell.prompt.completer import ShellCompleter
+from sqlshell.shell.session import Session
+from sqlshell.sql.catalog import Catalog, Contents, Function, Relation
 from sqlshell.sql.files import mentioned, named_files
+from sqlshell.sql.scanner import Command as CommandText
+from sqlshell.sql.scripts import split
 from sqlshell.sql.variables import literal, substituted
 from tests.commands.test_fuzz import Room, room
 from tests.conftest import Program
@@ -227,6 +239,11 @@ OPENING = (
     "select * from range(1) t, :'v'",
     "select * from range(1) t join :'v' on true",
     "select * from (select * from :'v')",
+    "select * from values (1) t, :'v'",
+    "from t: :'v'",
+    "delete from made using :'v'",
+    "table :'v'",
+    "pivot :'v' on a",
     "select * from (:'v')",
     "select * from read_csv(:'v')",
     "select * from read_csv([:'v'])",
@@ -280,7 +297,9 @@ TAKEN = (
     "copy (select * from made where name = :'v') to 'own.csv'",
     "insert into made values (:'v')",
     "update made set name = :'v' where name = :'n'",
-    "select * from (values (:'v')) t(a)",
+    "select * from (values (:'v'), (:'v')) t(a)",
+    "insert into made values (:'v'), (:'v')",
+    "select * from made join made as other using (name) where other.name <> :'v'",
     "with a as (select :'v' as b) select * from a",
     "create table t2 as select :'v' as a from made",
     ":'v' || 'x' as a",
@@ -349,6 +368,70 @@ def test_a_file_is_sent_only_where_the_person_names_it(tmp_path: Path, monkeypat
     with pytest.raises(UsageError, match="a file that is sent"):
         mentioned(waiting, "lib.jar")
     assert not mentioned(substituted(mine(Own("insert :'v'")), {"v": theirs("lib.jar", ":v")}), "lib.jar")
+
+
+NAMED = (
+    "`touch {}`",
+    "a `touch {}` b",
+    '"x" `touch {}` "y"',
+    "a\n\\! touch {}\n",
+    "a; \\! touch {}",
+    ":v{}",
+    "'{}",
+    "a\\{} b",
+)
+"""What a service may name its objects, with a word that is their kind."""
+
+
+def test_what_completion_inserts_is_one_word_of_the_command(tmp_path: Path) -> None:
+    kinds = ("query", "store", "database", "schema", "role", "pool", "organization", "sequence", "index", "own type")
+    names = {kind: [form.format("x") for form in NAMED] for kind in (*kinds, "macro", "entity")}
+    relations = [Relation("d", "s", form.format(kind), kind) for form in NAMED for kind in ("table", "view", "stream")]
+    known = Contents(relations, {}, [Function(form.format("f")) for form in NAMED], names)
+
+    def fail(command_text: Own) -> str:
+        raise AssertionError(f"run: {command_text}")
+
+    async def work() -> int:
+        found = 0
+        async with room(tmp_path, table(BUILTIN), interactive=True) as here:
+            shell = here.shell
+            shell.hooks.catalog = Catalog(known)
+            shell.session.context = replace(shell.session.context, database="d", schema="s")
+            commands = partial(commands_named, shell.commands)
+            completer = ShellCompleter(shell.session, shell.hooks.catalog, commands, partial(arguments, shell), list)
+            for item in BUILTIN:
+                places = [*positions(item), ("VALUE", ["set", "store"])] if item.name == "context" else positions(item)
+                for _, before in places:
+                    for typed in ("", "a", '"', "`"):
+                        text = " ".join([f"\\{item.name}", *before, typed])
+                        asked = Document(text, len(text)), CompleteEvent(completion_requested=True)
+                        for inserted in completer.get_completions(*asked):
+                            line = text[: len(text) + inserted.start_position] + inserted.text
+                            if typed == "`" and "`" in line[: len(text)]:
+                                continue
+                            first, *rest = split(f"{line}\n")
+                            assert not rest, line
+                            if isinstance(first, CommandText) and line.count('"') % 2 == 0:
+                                words(Own(first.args), {}, fail)
+                            found += 1
+        return found
+
+    assert asyncio.run(work()) > 200
+
+
+def test_names_with_a_line_end_are_not_proposed_in_statements() -> None:
+    relations = [Relation("d", "s", 'o"\n\\! touch x\n"', "table"), Relation("d", "s", "other", "table")]
+    completer = ShellCompleter(
+        Session(SessionContext(database="d", schema="s")),
+        Catalog(Contents(relations)),
+        lambda text: [],
+        lambda *_: [],
+        list,
+    )
+    text = "select * from o"
+    asked = Document(text, len(text)), CompleteEvent(completion_requested=True)
+    assert [found.text for found in completer.get_completions(*asked)] == ["other"]
 
 
 KEPT: dict[str, tuple[str, str, int]] = {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from sqlshell.output.cells import printable
+from sqlshell.output.cells import hostile, printable
 from sqlshell.shell.arguments import SHOWN, files
 from sqlshell.shell.prompt.history import Entry, matching
 from sqlshell.shell.session import Session
@@ -60,7 +60,8 @@ class ShellCompleter(Completer):
         start, found = suggestions(document.text, document.cursor_position, place)
         typed = document.text[start : document.cursor_position]
         for item in found[:SHOWN]:
-            if item.text == typed:
+            # A name with a line's end in it would begin a line of its own, and a command may stand there.
+            if item.text == typed or hostile(item.text):
                 continue
             detail = printable(f"{item.kind} {item.detail}".strip())[:LONGEST_DETAIL]
             yield Completion(
