@@ -138,7 +138,7 @@ def serve(asked: Mapping[str, Any]) -> int:
     from sqlshell.errors import UsageError
     from sqlshell.scratch import sweep
     from sqlshell.service.catalog import least_role
-    from sqlshell.service.engines.duckdb import Limits
+    from sqlshell.service.engines.engine import Limits
     from sqlshell.service.options import Options as ServiceOptions
     from sqlshell.service.server import Address, kept_token, new_token
     from sqlshell.service.server import serve as run_service

@@ -50,6 +50,8 @@ class Batch(Struct, eq=False):
     ended: deque[Ended] = field(default_factory=deque)
     told: bool = False
     size: int = 0
+    state: str = sqlstate.DONE
+    """What the latest statement that a thread ran came to; "not yet complete" for an endless SELECT."""
     text: int = 0
     """Characters of its statements."""
 

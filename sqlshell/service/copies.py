@@ -23,8 +23,7 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines import processes, sandbox
 from sqlshell.service.engines.converter import COPY, Order, Said, Stamp
-from sqlshell.service.engines.duckdb import Limits
-from sqlshell.service.engines.engine import Engine, Failure
+from sqlshell.service.engines.engine import Engine, Failure, Limits
 from sqlshell.service.engines.render import literal
 
 SECONDS: Final = 600.0
@@ -105,6 +104,19 @@ class Copies:
                     self._engine.detach(store)
                 if copy.path is not None:
                     shutil.rmtree(copy.path.parent, ignore_errors=True)
+
+    def mount_again(self) -> None:
+        """The engine was begun anew and has none of the copies.
+
+        Takes no copy's lock: who has one may wait for the engine.
+        """
+        with self._lock:
+            found = list(self._copies.items())
+        for store, copy in found:
+            if copy.path is not None:
+                # Who needs it next makes it anew.
+                with contextlib.suppress(Failure):
+                    self._engine.mount(store, copy.path)
 
     def _attached(self, store: str) -> bool:
         return bool(

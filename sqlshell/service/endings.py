@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.service import queries
 from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
-from sqlshell.service.engines.engine import Connection, Failure, Outcome, Rights
+from sqlshell.service.engines.engine import ENDED_EARLY, Connection, Failure, Outcome, Rights
 from sqlshell.service.handover import Handover
 from sqlshell.service.objects import require
 from sqlshell.service.options import Options
@@ -24,9 +24,11 @@ from sqlshell.service.sessions import Session, Sessions
 TERMINATE_SECONDS = 120.0
 """How long TERMINATE QUERY waits for what it ends: an interrupt may take seconds to land."""
 
+ABANDON_SECONDS = 8.0
+"""How long a statement may ignore that it is interrupted, until the process of its engine is ended."""
+
 AGAIN_SECONDS = 0.05
 SESSION_ENDED = "the session was terminated"
-ENDED_EARLY = "the statement was ended before it began"
 SWEEP_SIZE = 8 << 20
 UNREAD_SECONDS = 300.0
 """How long an endless SELECT goes on while nobody reads it."""
@@ -71,20 +73,29 @@ class Endings:
             record.began = time.monotonic()
             record.connection = connection
 
-    def take(self, record: Record, connection: Connection) -> bool:
-        """Begin a record's statement on this connection; False where it was ended before it began."""
+    def take(self, records: Sequence[Record], connection: Connection) -> int:
+        """Hand statements to this connection, to be run one after another; how many it gets: those before the first
+        that was ended before it began."""
         with self._interrupting:
-            if record.ending or not record.running:
-                return False
-            record.started = True
-            record.began = time.monotonic()
-            record.connection = connection
-            return True
+            for number, record in enumerate(records):
+                if record.ending or not record.running:
+                    return number
+                record.connection, record.number, record.began = connection, number, time.monotonic()
+                record.started = not number
+            return len(records)
 
-    def release(self, record: Record) -> None:
-        """It runs no more: after this no interrupt hits the connection's next statement."""
+    def release(self, record: Record, then: Record | None = None) -> None:
+        """It runs no more: after this no interrupt hits the connection's next statement. `then` begins now."""
         with self._interrupting:
-            record.connection = None
+            record.connection, record.number = None, 0
+            if then is not None:
+                then.started, then.began = True, time.monotonic()
+
+    def hand_back(self, records: Sequence[Record]) -> None:
+        """These were handed over with others, and did not begin."""
+        with self._interrupting:
+            for record in records:
+                record.connection, record.number, record.started = None, 0, False
 
     @contextlib.contextmanager
     def reading(self, record: Record, token_id: str) -> Iterator[asyncio.Event]:
@@ -119,7 +130,7 @@ class Endings:
                 known, record.ending = record.ending, True
             if record.feed is not None:
                 await self.end_feed(record, sqlstate.CANCELLED, TOKEN_DROPPED)
-            elif not record.started:
+            elif not record.started and record.connection is None:
                 self.finish(record, sqlstate.CANCELLED, TOKEN_DROPPED)
             elif not known:
                 task = asyncio.ensure_future(self.until_ended(record))
@@ -177,7 +188,7 @@ class Endings:
                 target.ending = True
             if target.feed is not None:
                 await self.end_feed(target, sqlstate.CANCELLED, "the query was terminated")
-            elif not target.started:
+            elif not target.started and target.connection is None:
                 self.finish(target, sqlstate.CANCELLED, ENDED_EARLY)
             else:
                 await self.until_ended(target)
@@ -202,8 +213,12 @@ class Endings:
 
     async def until_ended(self, target: Record) -> None:
         """Interrupt until it has landed: one may come between two steps of a statement and be lost."""
-        until = time.monotonic() + TERMINATE_SECONDS
-        while target.running and time.monotonic() < until:
+        began = time.monotonic()
+        abandoned = False
+        while target.running and time.monotonic() < began + TERMINATE_SECONDS:
+            if time.monotonic() > began + ABANDON_SECONDS and not abandoned:
+                connection = target.connection
+                abandoned = connection is not None and connection.abandon()
             self.interrupt(target)
             await settle(target, AGAIN_SECONDS)
 
@@ -223,7 +238,7 @@ class Endings:
         with self._interrupting:
             for record in records:
                 if record.connection is not None:
-                    record.connection.interrupt()
+                    record.connection.interrupt(record.number)
                 if (helper := record.helper) is not None:
                     helper()
 

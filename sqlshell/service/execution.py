@@ -29,11 +29,11 @@ from sqlshell.service.dialect import (
 )
 from sqlshell.service.engines.engine import Connection, Failure, Feed, Options, Outcome, Relation
 from sqlshell.service.names import check_named
-from sqlshell.service.objects import Discard, Objects, quoted
+from sqlshell.service.objects import Objects, quoted
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.records import Ledger, Record
-from sqlshell.service.results import PARTITION_BYTES
+from sqlshell.service.results import PARTITION_BYTES, Discard
 from sqlshell.service.sessions import Session, Sessions
 
 APPEND_ONLY = (
@@ -42,6 +42,9 @@ APPEND_ONLY = (
 )
 MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?!\w)"
 DROPPED = r"drop\s+(?:table|view)(?:\s+if\s+exists)?"
+PLAIN = re.compile(
+    r"\s*+(?:select|insert|update|delete|values|with|from|create|drop|begin|commit|rollback)(?!\w)", re.I
+)
 EXPLAINED = re.compile(r"\s*+explain(?!\w)(?:\s++analyze(?!\w)|\s*+\([^()]*+\))*+", re.I)
 ON_CONFLICT, DO_UPDATE = (re.compile(rf"(?<!\w){words}(?!\w)", re.I) for words in (r"on\s++conflict", r"do\s++update"))
 NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
@@ -68,12 +71,37 @@ class Execution:
         self, session: Session, asked: Own | None, record: Record, form: Form, parameters: Parameters | None
     ) -> Outcome | Begun:
         """Run a statement with its session's connection; `asked` is what it says where it is the interface's own."""
-        limit = parameters.row_limit if parameters and self._options.row_limits else None
-        zone = (parameters.timezone if parameters else None) or "UTC"
-        options = Options(zone, self._options.partition_rows, PARTITION_BYTES, limit, session.rights)
+        options = self.options(session, parameters)
         if asked is None:
             return self._run_engine(session, record, options)
         return self._run_own(session, asked, record, form, options)
+
+    def options(self, session: Session, parameters: Parameters | None) -> Options:
+        limit = parameters.row_limit if parameters and self._options.row_limits else None
+        zone = (parameters.timezone if parameters else None) or "UTC"
+        return Options(zone, self._options.partition_rows, PARTITION_BYTES, limit, session.rights)
+
+    @staticmethod
+    def explained(session: Session, sql: str, error: Exception) -> Exception:
+        """What a plain statement failed with, or the reason for that."""
+        try:
+            if isinstance(error, Failure) and error.sql_state in NOT_FOUND:
+                check_named(session.organization, sql)
+        except Failure as reason:
+            return reason
+        return error
+
+    @staticmethod
+    def is_plain(session: Session, sql: str) -> bool:
+        """Whether the engine alone runs a statement, and what follows it is judged as before it."""
+        organization, low = session.organization, sql.lower()
+        return (
+            PLAIN.match(low) is not None
+            and system.NAME not in low
+            and session.connection.database not in organization.store_names
+            and not any(name.lower() in low for name in organization.store_names)
+            and not organization.streams.known
+        )
 
     def _run_own(self, session: Session, asked: Own, record: Record, form: Form, options: Options) -> Outcome | Begun:
         match asked:

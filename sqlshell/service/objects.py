@@ -19,6 +19,7 @@ from sqlshell.service.engines.engine import Engine, Failure, Options, Outcome, R
 from sqlshell.service.names import Taken, check_open, naming
 from sqlshell.service.organizations import Organization, Organizations
 from sqlshell.service.pools import DEFAULT, Size, read_size
+from sqlshell.service.results import Discard
 from sqlshell.service.sessions import Session, Sessions
 
 
@@ -258,16 +259,6 @@ def _create_database(organization: Organization, name: str) -> None:
     path = organization.folder("databases") / file
     organization.engine.attach(name, path)
     organization.catalog.add(organization.id, "database", name, {"file": file})
-
-
-class Discard:
-    """A sink for statements whose rows nobody sees."""
-
-    def keep(self, rows: Sequence[str]) -> None:
-        return
-
-    def file(self) -> Path:
-        raise NotImplementedError
 
 
 def _create_stream(asked: Create, session: Session) -> None:

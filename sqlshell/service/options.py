@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from sqlshell.service.bounds import Bounds
-from sqlshell.service.engines.duckdb import Limits
+from sqlshell.service.engines.engine import Limits
 
 
 class Options(Struct, frozen=True):

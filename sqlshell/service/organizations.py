@@ -10,14 +10,14 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from sqlshell.errors import ShellError
 from sqlshell.interface import sqlstate
 from sqlshell.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
 from sqlshell.service.copies import Copies
 from sqlshell.service.engines.contents import RESERVED
-from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.engines.engine import Engine, Failure, Relation
+from sqlshell.service.engines.process import Opening
+from sqlshell.service.engines.remote import RemoteEngine
 from sqlshell.service.options import Options
 from sqlshell.service.pools import DEFAULT, Pool, Size, size_of
 from sqlshell.service.streams import Streams
@@ -55,7 +55,7 @@ class Organization:
         self._folder = folder
         self._pools: dict[str, Pool] = {}
         self.streams = Streams(engine, self._known_streams(), self.workers)
-        self._tables = {relation: engine.identity(relation) for relation in self.streams.known}
+        self.look_at_tables()
 
     @property
     def name(self) -> str:
@@ -101,6 +101,10 @@ class Organization:
                 with contextlib.suppress(Failure):
                     self.catalog.drop(self.id, "stream", json.dumps(relation))
 
+    def look_at_tables(self) -> None:
+        """The engine was opened: its numbers of tables are new ones."""
+        self._tables = {relation: self.engine.identity(relation) for relation in self.streams.known}
+
     def close(self) -> None:
         self.workers.close()
         self.engine.close()
@@ -116,13 +120,14 @@ class Organizations:
     def __init__(self, catalog: Catalog, options: Options, data: Path | None, single: Engine | None = None) -> None:
         self.catalog = catalog
         self._options = options
-        self._data = data
+        self._data = data.absolute() if data is not None else None
         self._temporary: Path | None = None
         self._single = single
         self._open: dict[str, Organization] = {}
         self.broken: dict[str, str] = {}
         """Organizations that could not be opened when that was last tried, and why."""
         self._lock = threading.Lock()
+        self._opening: dict[str, threading.Lock] = {}
 
     @property
     def alone(self) -> bool:
@@ -138,12 +143,15 @@ class Organizations:
         if found is not None:
             return found
         with self._lock:
+            opening = self._opening.setdefault(organization_id, threading.Lock())
+        # Others do not wait for it.
+        with opening:
             if organization_id not in self._open:
                 if not self.catalog.organization_name(organization_id):
                     raise missing("organization", organization_id)
                 try:
                     self._open[organization_id] = self._opened(organization_id)
-                except (Failure, ShellError, OSError) as error:
+                except (Failure, OSError) as error:
                     reason = error.strerror if isinstance(error, OSError) else error.message
                     self.broken[organization_id] = str(reason or error).partition("\n")[0]
                     name = self.catalog.organization_name(organization_id)
@@ -182,6 +190,8 @@ class Organizations:
     def drop(self, organization_id: str) -> None:
         """Remove an organization with all that it owns."""
         with self._lock:
+            opening = self._opening.setdefault(organization_id, threading.Lock())
+        with opening:
             opened = self._open.pop(organization_id, None)
             if opened is not None:
                 opened.close()
@@ -254,24 +264,34 @@ class Organizations:
         base = folder()
         folder_of_databases = base / "databases"
         folder_of_databases.mkdir(mode=0o700, exist_ok=True)
-        databases, broken = self._databases(organization_id, folder_of_databases)
-        made_first = "" if databases or broken else f"{uuid.uuid4()}.data"
-        if made_first:
-            databases[DATABASE] = folder_of_databases / made_first
-        for left in ("copies", "temporary"):
-            shutil.rmtree(base / left, ignore_errors=True)
-            (base / left).mkdir(mode=0o700, exist_ok=True)
-        engine = DuckdbEngine()
-        try:
-            engine.lock(base, databases, self._options.engine)
-        except Exception as error:
-            engine.close()
-            if isinstance(error, ShellError):
-                raise
-            said = f"the organization's databases cannot be opened: {str(error).partition(chr(10))[0]}"
-            raise Failure(sqlstate.INTERNAL, said) from error
+        found, broken = self._databases(organization_id, folder_of_databases)
+        made_first = "" if found or broken else f"{uuid.uuid4()}.data"
+        shutil.rmtree(base / "copies", ignore_errors=True)
+        made: Organization | None = None
+
+        def opening() -> Opening:
+            for name in ("copies", "results", "temporary"):
+                if name == "temporary":
+                    shutil.rmtree(base / name, ignore_errors=True)
+                (base / name).mkdir(mode=0o700, exist_ok=True)
+            databases, broken = self._databases(organization_id, folder_of_databases)
+            if not databases and not broken and made_first:
+                databases[DATABASE] = folder_of_databases / made_first
+            return Opening(base, databases, self._options.engine)
+
+        def broken_now() -> dict[tuple[str, str], str]:
+            _, broken = self._databases(organization_id, folder_of_databases)
+            return broken | {("database", name): reason for name, reason in engine.broken.items()}
+
+        def renewed() -> None:
+            copies.mount_again()
+            if made is not None:
+                made.broken = broken_now()
+                made.look_at_tables()
+
+        engine = RemoteEngine(opening, renewed)
         copies = Copies(engine, base / "copies", self._options.engine, self._options.quota)
-        broken |= {("database", name): reason for name, reason in engine.broken.items()}
+        broken = broken_now()
         if made_first and not broken:
             # It is recorded when it is there: one that is recorded and not there is broken.
             self.catalog.add(organization_id, "database", DATABASE, {"file": made_first})

@@ -63,6 +63,8 @@ class Record(Struct, eq=False):
     message: str = ""
     outcome: Outcome | None = None
     connection: Connection | None = None
+    number: int = 0
+    """Which of the statements it is that its connection was handed together."""
     helper: Callable[[], None] | None = None
     """Ends what is done for it beside its connection, when it is to end; for any thread."""
     feed: Feed | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -51,6 +52,21 @@ class Layout(msgspec.Struct, omit_defaults=True):
         self.ends.append(end)
 
 
+class Discard:
+    """A sink for statements whose rows nobody sees."""
+
+    small = True
+
+    def keep(self, rows: Sequence[str]) -> None:
+        return
+
+    def file(self) -> Path:
+        raise NotImplementedError
+
+    def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
+        return
+
+
 class Spool:
     """One result while it is made, and its partitions afterwards. `place` gives the file to use when one is needed."""
 
@@ -62,6 +78,7 @@ class Spool:
         self.layout = Layout(partition_rows=partition_rows)
         self.body = b""
         self.size = 0
+        self._adopted = False
         self._rows = 0
         """Rows of the open partition, and its bytes."""
         self._bytes = 0
@@ -84,11 +101,29 @@ class Spool:
         self.layout.form = "engine"
         return self._path
 
+    @property
+    def small(self) -> bool:
+        return self.layout.form == "record"
+
+    def lend(self) -> Path:
+        """Where another process may keep the result instead; adopt() is told of it."""
+        self._path = self._place()
+        return self._path
+
+    def adopt(self, layout: Layout, body: bytes, size: int) -> None:
+        """The result that was kept by another process; finish() has nothing left to do."""
+        self.layout, self.body, self.size = layout, body, size
+        self._adopted = True
+        if layout.form == "record":
+            self._path = None
+
     def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
         """No more rows come; `filed` are the rows and about the bytes of each partition of the engine's file.
 
         Raises OSError.
         """
+        if self._adopted:
+            return
         self._cut()
         if filed is not None and self._path is not None:
             end = 0
@@ -123,7 +158,8 @@ class Spool:
         start, end = (ends[number - 1] if number else 0), ends[number]
         if self._path is None:
             return self.body[start:end]
-        with self._path.open("rb") as file:
+        # The engine's process made it: a link may lead to what it may not read itself.
+        with open(self._path, "rb", opener=_not_through_links) as file:
             file.seek(start)
             return file.read(end - start)
 
@@ -186,3 +222,7 @@ class Spool:
             self.layout.form = "text"
             self._file.writelines(self._held)
             self._held = []
+
+
+def _not_through_links(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)

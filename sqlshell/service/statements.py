@@ -27,8 +27,8 @@ from sqlshell.service.dialect import (
     read,
     takes_long,
 )
-from sqlshell.service.endings import ENDED_EARLY, SESSION_ENDED, Aside, Endings, is_aside
-from sqlshell.service.engines.engine import Failure, Outcome
+from sqlshell.service.endings import SESSION_ENDED, Aside, Endings, is_aside
+from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome
 from sqlshell.service.execution import Begun, Execution
 from sqlshell.service.handover import Secret
 from sqlshell.service.options import Options as ServiceOptions
@@ -66,7 +66,7 @@ class Statements:
         self.endings = Endings(organizations, self._sessions, ledger, options)
         self.batches = Batches()
         self._texts = Texts(options.bounds.statements)
-        self._stretches = Stretches(self.endings, self._work, self._begun, self._start)
+        self._stretches = Stretches(self.endings, self._execution, self._work, self._begun, self._start)
 
     def start(self) -> None:
         """Look after what grows old, from now on. Does nothing the second time."""

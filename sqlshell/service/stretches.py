@@ -14,13 +14,16 @@ from sqlshell.service.body import Form
 from sqlshell.service.dialect import Own, read
 from sqlshell.service.endings import Endings
 from sqlshell.service.engines.engine import Failure, Outcome
-from sqlshell.service.execution import Begun
+from sqlshell.service.execution import Begun, Execution
 from sqlshell.service.pools import Pool
 from sqlshell.service.records import Record
 from sqlshell.service.sessions import Session
 
 TOLD_SECONDS = 0.05
 """How long the endings of a batch's statements are collected, to be written down together."""
+
+TOGETHER = 100
+"""Statements that are handed to the engine together, at most."""
 
 Work = Callable[[Session, Own | None, StatementRequest, Record, Form], Outcome | Begun]
 
@@ -32,11 +35,13 @@ class Stretches:
     def __init__(
         self,
         endings: Endings,
+        execution: Execution,
         work: Work,
         begun: Callable[[Session, Record, Begun], None],
         start: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self._endings = endings
+        self._execution = execution
         self._work = work
         self._begun = begun
         self._start = start
@@ -52,32 +57,88 @@ class Stretches:
     ) -> int:
         """In a thread: run statements of a batch from number `at` on, as long as they are the engine's and nobody else
         waits for the place; the number of the next one."""
-        form = Form()
         while at < len(batch.records) and is_engines(batch.records[at].sql) and not session.ended:
-            record = batch.records[at]
-            if not self._endings.take(record, session.connection):
+            before, at = at, self._together(loop, session, request, batch, at)
+            if at == before:
                 break
-            began = time.perf_counter()
-            outcome = None
-            try:
-                result = self._work(session, None, request, record, form)
-                if isinstance(result, tuple):
-                    loop.call_soon_threadsafe(self._begun, session, record, result)
-                    return at + 1
-                outcome, state, message = result, result.sql_state, result.message
-            except Exception as error:
-                state, message = fault(error, record)
-            record.seconds = time.perf_counter() - began
-            batch.size += record.spool.size
-            committed = not session.connection.in_transaction
-            batch.ended.append(Ended(record, state, message, outcome, session.echo(), committed))
-            if not batch.told:
-                batch.told = True
-                loop.call_soon_threadsafe(loop.call_later, TOLD_SECONDS, self.take, batch, session)
-            at += 1
-            if any(pool.waiting for pool in pools) or batch.ends_with(record, state):
+            waited = any(pool.waiting for pool in pools)
+            if batch.state == sqlstate.RUNNING or waited or batch.ends_with(batch.records[at - 1], batch.state):
                 break
         return at
+
+    def _together(
+        self, loop: asyncio.AbstractEventLoop, session: Session, request: StatementRequest, batch: Batch, at: int
+    ) -> int:
+        """Run some statements in one go: the number of the next one."""
+        records = batch.records[at : at + self._plain(session, batch, at)]
+        records = records[: self._endings.take(records, session.connection)]
+        if len(records) < 2:
+            return at + sum(self._alone(loop, session, request, batch, record) for record in records)
+        told = 0
+
+        def ended(number: int, result: Outcome | Exception, seconds: float) -> None:
+            nonlocal told
+            told += 1
+            if isinstance(result, Exception):
+                result = self._execution.explained(session, records[number].sql, result)
+            self._endings.release(records[number], records[told] if told < len(records) else None)
+            self._tell(loop, session, batch, records[number], result, seconds)
+
+        runs = [(record.sql, record.spool) for record in records]
+        try:
+            session.connection.several(runs, self._execution.options(session, request.parameters), ended)
+        except Exception as error:
+            # It could not begin.
+            ended(told, error, 0.0)
+        finally:
+            self._endings.hand_back(records[told:])
+        return at + told
+
+    def _plain(self, session: Session, batch: Batch, at: int) -> int:
+        """How many statements from number `at` on the engine can run without the service; at least one."""
+        number = 0
+        for record in batch.records[at : at + TOGETHER]:
+            if not (self._execution.is_plain(session, record.sql) and is_engines(record.sql)):
+                break
+            number += 1
+        return max(1, number)
+
+    def _alone(
+        self, loop: asyncio.AbstractEventLoop, session: Session, request: StatementRequest, batch: Batch, record: Record
+    ) -> int:
+        began = time.perf_counter()
+        try:
+            result: Outcome | Begun | Exception = self._work(session, None, request, record, Form())
+        except Exception as error:
+            result = error
+        if isinstance(result, tuple):
+            batch.state = sqlstate.RUNNING
+            loop.call_soon_threadsafe(self._begun, session, record, result)
+        else:
+            self._tell(loop, session, batch, record, result, time.perf_counter() - began)
+        return 1
+
+    def _tell(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        session: Session,
+        batch: Batch,
+        record: Record,
+        result: Outcome | Exception,
+        seconds: float,
+    ) -> None:
+        """Let the event loop know, soon, what a statement came to."""
+        outcome = None if isinstance(result, Exception) else result
+        state, message = fault(result, record) if isinstance(result, Exception) else (result.sql_state, result.message)
+        record.seconds = seconds
+        batch.size += record.spool.size
+        batch.state = state
+        batch.ended.append(
+            Ended(record, state, message, outcome, session.echo(), not session.connection.in_transaction)
+        )
+        if not batch.told:
+            batch.told = True
+            loop.call_soon_threadsafe(loop.call_later, TOLD_SECONDS, self.take, batch, session)
 
     def take(self, batch: Batch, session: Session) -> None:
         """Write down what the thread of a batch has told."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Sequence
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +16,18 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.configuration import Setting, check_setting, is_zone, keep_unlocked
 from sqlshell.service.engines.copying import OPTIONS_UNUSED, check_files, copied_out
-from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome, Relation, Rights, Sink
+from sqlshell.service.engines.engine import (
+    ENDED_EARLY,
+    TOGETHER_SECONDS,
+    Failure,
+    Feed,
+    Kept,
+    Options,
+    Outcome,
+    Relation,
+    Rights,
+    Sink,
+)
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.feeds import make_feed
 from sqlshell.service.engines.gate import FILLERS, Gate, first_word, needed, returns_rows, writes_inside
@@ -52,6 +65,10 @@ class DuckdbConnection:
         self._gate = gate
         self._watched = False
         self._brief: int | None = None
+        self._turns = threading.Lock()
+        self._running = 0
+        """Which of several() runs, and those that shall not."""
+        self._unwanted: set[int] = set()
         self._asked = self._first = self.timezone = ""
         self.transaction = ""
         self.database, self.schema, _ = self._place()
@@ -74,6 +91,34 @@ class DuckdbConnection:
         except Failure as error:
             self._after_failure(sql, error.__cause__)
             raise self._explained(error) from error
+
+    def several(
+        self,
+        runs: Sequence[tuple[str, Kept]],
+        options: Options,
+        ended: Callable[[int, Outcome | Exception, float], None],
+    ) -> None:
+        began = time.perf_counter()
+        try:
+            for number, (sql, sink) in enumerate(runs):
+                if not self._begins(number):
+                    ended(number, Failure(sqlstate.CANCELLED, ENDED_EARLY), 0.0)
+                    return
+                before = time.perf_counter()
+                try:
+                    outcome: Outcome | Exception = self.run(sql, options, sink)
+                    assert isinstance(outcome, Outcome)
+                    sink.finish(outcome.filed)
+                except Exception as error:
+                    outcome = error
+                self._begins(-1)
+                now = time.perf_counter()
+                ended(number, outcome, now - before)
+                if isinstance(outcome, Exception) or not sink.small or now - began > TOGETHER_SECONDS:
+                    return
+        finally:
+            with self._turns:
+                self._running, self._unwanted = 0, set()
 
     @property
     def in_transaction(self) -> bool:
@@ -136,8 +181,15 @@ class DuckdbConnection:
             return schema, "main", name
         return database, schema, name
 
-    def interrupt(self) -> None:
-        self._connection.interrupt()
+    def interrupt(self, number: int = 0) -> None:
+        with self._turns:
+            if number == self._running:
+                self._connection.interrupt()
+            elif number > self._running or self._running < 0:
+                self._unwanted.add(number)
+
+    def abandon(self) -> bool:
+        return False
 
     def progress(self) -> float | None:
         try:
@@ -148,6 +200,19 @@ class DuckdbConnection:
 
     def close(self) -> None:
         self._connection.close()
+
+    def lose_transaction(self) -> None:
+        """Go to where a transaction that failed is: only COMMIT and ROLLBACK are taken, and keep nothing."""
+        self._connection.execute("BEGIN")
+        self.transaction = "failed"
+        with contextlib.suppress(duckdb.Error):
+            self._connection.execute("SELECT error('the transaction was lost')")
+
+    def _begins(self, number: int) -> bool:
+        """Number `number` of several() runs from now on, -1 is between two of them; False where it is not wanted."""
+        with self._turns:
+            self._running = number
+            return number not in self._unwanted
 
     def _place(self) -> tuple[str, str, str]:
         """Database, schema and time zone of the session."""

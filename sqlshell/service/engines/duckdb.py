@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
-from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.scratch import scratch
@@ -17,27 +16,23 @@ from sqlshell.service.engines.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.connection import DuckdbConnection
 from sqlshell.service.engines.contents import HIDDEN, SYSTEM, columns, listing
 from sqlshell.service.engines.datafiles import explained, reader
-from sqlshell.service.engines.engine import Failure, Feed, Relation
+from sqlshell.service.engines.engine import Failure, Feed, Limits, Relation
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.filed import Reader
 from sqlshell.service.engines.gate import Gate
 from sqlshell.service.engines.render import finished, identifier, literal
 
 
-class Limits(Struct, frozen=True):
-    """What one instance may take: threads (0: one per core) and memory ("" is DuckDB's own, 80 % of the machine's)."""
-
-    threads: int = 0
-    memory: str = ""
-
-
 class DuckdbEngine:
-    """An instance on a database file, or in memory, with a view for each of `views` (name -> data file).
+    """An instance on a database file, or in memory, with a view for each of `views` (name -> data file). `temporary` is
+    the folder for temporary data of one in memory, None for one that is removed at the end.
 
     Raises UsageError for a file that is no database or cannot be read, ServiceError for one that another process holds.
     """
 
-    def __init__(self, database: Path | None = None, views: Mapping[str, Path] | None = None) -> None:
+    def __init__(
+        self, database: Path | None = None, views: Mapping[str, Path] | None = None, temporary: Path | None = None
+    ) -> None:
         self._gate: Gate | None = None
         self._lock = threading.RLock()
         self._mounting = threading.Lock()
@@ -45,7 +40,7 @@ class DuckdbEngine:
         self.broken: dict[str, str] = {}
         self._stores: set[str] = set()
         self._viewed: dict[tuple[str, str], tuple[str, int, int]] = {}
-        self._root = _opened(database)
+        self._root = _opened(database, temporary)
         self.first_database = str(self._root.execute("SELECT current_database()").fetchall()[0][0])
         self._admin: duckdb.DuckDBPyConnection | None = None
         self._results = Reader()
@@ -218,7 +213,7 @@ class DuckdbEngine:
             self._published = True
 
 
-def _opened(database: Path | None) -> duckdb.DuckDBPyConnection:
+def _opened(database: Path | None, temporary: Path | None) -> duckdb.DuckDBPyConnection:
     try:
         root = duckdb.connect(str(database) if database else ":memory:")
     except duckdb.Error as error:
@@ -229,7 +224,7 @@ def _opened(database: Path | None) -> duckdb.DuckDBPyConnection:
     root.execute("SET python_enable_replacements = false")
     if database is None:
         # Its own default is a folder where the person happens to be.
-        root.execute(f"SET temp_directory = {literal(str(scratch().folder('engine')))}")
+        root.execute(f"SET temp_directory = {literal(str(temporary or scratch().folder('engine')))}")
     else:
         _tidy(Path(f"{database}.tmp"))
     return root

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from sqlshell.interface.models import ColumnInfo
+
+TOGETHER_SECONDS = 0.05
+"""How long statements that were handed over together go on without asking."""
+
+ENDED_EARLY = "the statement was ended before it began"
 
 
 class Failure(Exception):
@@ -37,6 +42,17 @@ class Sink(Protocol):
 
     def file(self) -> Path:
         """Where the engine may write the whole result in its own form, for read() to read."""
+
+
+class Kept(Sink, Protocol):
+    """A sink that says what became of the rows."""
+
+    @property
+    def small(self) -> bool:
+        """Whether the whole result is held, for it is not large."""
+
+    def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
+        """No more rows come; `filed` is as Outcome has it. Raises OSError."""
 
 
 class Outcome(Struct, frozen=True):
@@ -67,6 +83,13 @@ class Options(Struct, frozen=True):
     partition_bytes: int = 8 << 20
     row_limit: int | None = None
     rights: Rights = Rights.OBJECTS
+
+
+class Limits(Struct, frozen=True):
+    """What one instance may take: threads (0: one per core) and memory ("" is DuckDB's own, 80 % of the machine's)."""
+
+    threads: int = 0
+    memory: str = ""
 
 
 Relation = tuple[str, str, str]
@@ -107,6 +130,19 @@ class Connection(Protocol):
         Raises Failure.
         """
 
+    def several(
+        self,
+        runs: Sequence[tuple[str, Kept]],
+        options: Options,
+        ended: Callable[[int, Outcome | Exception, float], None],
+    ) -> None:
+        """Run statements one after another, and finish the sink of each. `ended` is told what each came to (its
+        number in `runs`, the outcome or what run() raised, seconds), before the next one is looked at by its caller.
+
+        It ends early: behind a failure, behind a result that is not small, and when the statements have taken
+        TOGETHER_SECONDS.
+        """
+
     def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
         """Run statements as one transaction within the present database, all or nothing. Raises Failure."""
 
@@ -119,8 +155,13 @@ class Connection(Protocol):
     def resolve(self, names: Sequence[str]) -> Relation:
         """A name as the statement wrote it, made whole by the present place."""
 
-    def interrupt(self) -> None:
-        """End what runs, soon; nothing happens if nothing does."""
+    def interrupt(self, number: int = 0) -> None:
+        """End what runs, soon; nothing happens if nothing does. `number` names one of several(): if it has not begun,
+        it will not."""
+
+    def abandon(self) -> bool:
+        """Give up waiting for what does not end by interrupt(), with all that its engine runs; False where that cannot
+        be done."""
 
     def progress(self) -> float | None:
         """The share done of what runs, 0 to 1, where that is known."""
