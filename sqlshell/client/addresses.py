@@ -78,9 +78,11 @@ def _carried(address: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
         yield address.sixtofour
     elif address.teredo is not None:
         yield from address.teredo
-    elif any(address in net for net in (_NAT64, _LOCAL_NAT64, _TRANSLATED)) or (
-        address in _COMPATIBLE and number > 0xFFFF
-    ) or number >> 32 & _LOW in _ISATAP:
+    elif (
+        any(address in net for net in (_NAT64, _LOCAL_NAT64, _TRANSLATED))
+        or (address in _COMPATIBLE and number > 0xFFFF)
+        or number >> 32 & _LOW in _ISATAP
+    ):
         yield ipaddress.IPv4Address(number & _LOW)
 
 

@@ -192,10 +192,11 @@ class Organizations:
         with self._lock:
             opening = self._opening.setdefault(organization_id, threading.Lock())
         with opening:
+            # Its tokens first: nothing begins in what is closed.
+            self.catalog.drop_organization(organization_id)
             opened = self._open.pop(organization_id, None)
             if opened is not None:
                 opened.close()
-            self.catalog.drop_organization(organization_id)
             self.broken.pop(organization_id, None)
             _remove(self._base() / "organizations" / organization_id)
 

@@ -125,6 +125,8 @@ class Sessions:
         """The open sessions of each token, and of those that are for one submission alone."""
         self._leaving: set[Session] = set()
         """Those that nobody finds any more, while statements of theirs run."""
+        self._opened: set[Session] = set()
+        """All that are not closed, those without a name too."""
 
     def find(self, caller: Caller, name: str) -> Session | None:
         found = self._sessions.get((caller.token_id, name)) if name else None
@@ -155,6 +157,7 @@ class Sessions:
         """Close a session."""
         if not session.closed:
             session.closed = True
+            self._opened.discard(session)
             self.closed(session.caller.token_id)
             session.connection.close()
 
@@ -162,7 +165,9 @@ class Sessions:
         """A new session that is nobody's yet. In a thread: it may open a database. Raises Failure."""
         own = caller.organization
         organization = self._organizations.get(own) if own else self._organizations.first()
-        return Session(caller, organization, organization.engine.connect(), caller.roles[0])
+        made = Session(caller, organization, organization.engine.connect(), caller.roles[0])
+        self._opened.add(made)
+        return made
 
     def keep(self, name: str, made: Session) -> Session:
         """The session of that name: `made`, or the one that another request made meanwhile."""
@@ -183,7 +188,8 @@ class Sessions:
 
     def using(self, organization_id: str, database: str) -> Session | None:
         """A session that is in a database."""
-        found = (item for item in (*self.of(organization_id), *self._leaving))
+        leaving = [item for item in list(self._leaving) if item.organization.id == organization_id]
+        found = (*self.of(organization_id), *leaving)
         return next((item for item in found if item.connection.database == database), None)
 
     def named(self, name: str, asking: Session) -> Session:
@@ -222,11 +228,11 @@ class Sessions:
 
     def leave(self, organization_id: str) -> None:
         """Close what works in an organization that goes. Raises Failure while statements of it run."""
-        found = {key: item for key, item in self._sessions.items() if item.organization.id == organization_id}
-        if any(item.waiting for item in found.values()):
+        found = [item for item in list(self._opened) if item.organization.id == organization_id]
+        if any(item.waiting for item in found):
             raise Failure(sqlstate.DEPENDENTS, "statements of the organization are running")
-        for key, session in found.items():
-            del self._sessions[key]
+        for session in found:
+            self._sessions.pop((session.caller.token_id, session.name), None)
             self.end(session)
 
     def close(self) -> None:

@@ -309,13 +309,17 @@ def test_a_batch_shows_no_statement_of_another_organization(operator: Client, ma
         "parameters": {"sessionID": operator.session},
     }
     answer = operator.http.post("/v2/statements", json=request).json()
+    until = time.monotonic() + 60
+    while (whole := get(operator, answer["statementID"], batch=0)).status_code == 202:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    assert len(whole.json()["statements"]) == 3
     for number in range(3):
         seen = get(here, answer["statementID"], batch=number)
         assert seen.status_code == 200
         assert seen.json()["data"] == [["mine"]]
         assert "statements" not in seen.json()
         assert FOREIGN not in seen.text
-    assert len(get(operator, answer["statementID"], batch=0).json()["statements"]) == 3
 
 
 # Within an organization
@@ -461,6 +465,30 @@ def test_a_dropped_organization_leaves_nothing_to_read(operator: Client, make: M
     bearer = {"Authorization": f"Bearer {with_rows['token']}"}
     assert bound.http.get(with_rows["uri"], headers=bearer).status_code == 401
     assert get(operator, statement_id).status_code == 404
+
+
+def test_an_organization_is_not_dropped_under_what_runs(operator: Client, make: Make) -> None:
+    name = f"busy_{time.monotonic_ns()}"
+    operator.rows(f"create organization {name}")
+    bound = make("owner", name)
+    bound.rows("create stream s (v varchar)")
+    begun = bound.submit("select * from s", parameters={})
+    asked = begun["metadata"]["dataplaneRequest"]
+    # Both have no session that goes on: nobody finds them by a name.
+    running = bound.submit(ENDLESS, parameters={})["statementID"]
+    assert operator.state(f"drop organization {name}") == "2BP01"
+    assert bound.http.get("/v2/version").status_code == 200
+    assert get(bound, running).status_code == 202
+    operator.run(f"terminate query '{running}'")
+
+    async def read() -> None:
+        async with connect(asked["uri"], proxy=None) as socket:
+            await socket.send(frame(asked))
+            assert json.loads(await socket.recv())["type"] == "metadata"
+            assert await asyncio.to_thread(operator.state, f"drop organization {name}") == "00000"
+            assert await ends_with(socket) == 4401
+
+    asyncio.run(read())
 
 
 def test_names_of_the_services_own_tokens_are_reserved(operator: Client) -> None:
