@@ -326,7 +326,7 @@ def test_reading_streams(world: World) -> None:
 def test_frames_that_open_no_stream(world: World) -> None:
     good = world.planes["streaming"]
     frames = [
-        "[" * 60_000,
+        "[" * 4_000,
         json.dumps({"type": "auth", "accessToken": [good]}),
         json.dumps({"type": "data", "accessToken": good}),
         json.dumps({"type": "auth", "accessToken": "9" * 5000 + "." + good}),
