@@ -36,7 +36,12 @@ MEMORY: Final = 1 << 30
 """Bytes of a converter's DuckDB, where the engine's may have as much."""
 
 THREADS: Final = 4
-LEAST: Final = 64 << 20
+PLAIN: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
+SMALL: Final = 200
+SMALL_SIZE: Final = 16 << 20
+"""Files of the PLAIN forms, and bytes of them, of a store that is copied whole when one of it is first asked for."""
+
+LEAST: Final = 4 << 20
 """Bytes that a copy may have whatever the quota is."""
 
 WAIT_SECONDS: Final = 0.1
@@ -135,7 +140,7 @@ class Copies:
         """Make another copy, with the entities that are `asked` for and those of the one before that did not change."""
         keep = [name for name, stamp in copy.held.items() if known.get(name) == stamp and name not in asked]
         failed = {name: state for name, state in copy.failed.items() if name in known and name not in asked}
-        left = list(asked)
+        left = [*asked, *_others(known, {*keep, *failed, *asked})]
         for _ in range(AGAIN):
             into = self._folder / uuid.uuid4().hex
             into.mkdir(mode=0o700)
@@ -221,6 +226,14 @@ class Copies:
             late_said = f"it was not copied within {SECONDS:.0f} seconds"
             failed[at] = late_said if late.is_set() else "the process that copies it ended: it may need too much memory"
         return held, failed, failed.get(at) or "the process that copies its files ended"
+
+
+def _others(known: Mapping[str, Stamp], done: Collection[str]) -> list[str]:
+    """What is copied although nobody asked: all of a small store, but for what may be large when it is unpacked."""
+    plain = [name for name in known if name.lower().endswith(PLAIN)]
+    if len(plain) > SMALL or sum(known[name][1] for name in plain) > SMALL_SIZE:
+        return []
+    return [name for name in plain if name not in done]
 
 
 @contextlib.contextmanager

@@ -174,7 +174,7 @@ def _bring(
     }
     names = [name for name in names if name not in alike]
     if organization.copies is not None:
-        stamps = {name: stamp(found) for name, found in known.items()}
+        stamps = {name: stamp(found) for name, found in known.items() if folded[name.lower()] == 1}
         return alike | organization.copies.bring(store, root, stamps, names, waiting)
     broken = alike
     organization.engine.view(store, {})

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import gzip
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+import duckdb
 import pytest
 
-from tests.conftest import Served, serve, stop
+from sqlshell.service import stores
+from sqlshell.service.engines import converter
+from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stores")
+
+
+@pytest.fixture(scope="module")
+def stored(home: Path) -> Iterator[Served]:
     """A service with a store `s` that has the entity x.csv and a link that leads out of it."""
-    folder = tmp_path_factory.mktemp("stores")
+    folder = home
     inside = folder / "inside"
     inside.mkdir()
     (inside / "x.csv").write_text("i\n1\n")
@@ -97,3 +112,219 @@ def test_a_failure_elsewhere_stays_what_it_is(client: Client) -> None:
     answer = client.run('select * from s."x.csv" s join missing m on m.i = s.i')
     assert answer["sqlState"] == "3D020"
     assert "missing" in answer["message"]
+
+
+def _store(client: Client, folder: Path, name: str, files: Mapping[str, str | bytes]) -> Path:
+    """A store with these files, made in the service."""
+    inside = folder / name
+    inside.mkdir()
+    for file, content in files.items():
+        path = inside / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    client.rows(f"create store {name} with ('uri' = '{inside}')")
+    return inside
+
+
+NAMES = (
+    "*.csv", "[a].csv", "a.csv", "x?.csv", "xy.csv", "a{b,c}.csv", "ab.csv", "ac.csv", "a=1/x.csv", "**.csv", "q'.csv",
+    "back\\*z.csv", "[!a].csv", "~.csv", "new\nline.csv", "http:x.csv",
+)  # fmt: skip
+
+
+def test_a_name_is_no_pattern(client: Client, stored: Served, tmp_path: Path) -> None:
+    """Each entity has its own rows alone, and no columns that its path would tell."""
+    _store(client, tmp_path, "names", {name: f"n\n{number}\n" for number, name in enumerate(NAMES)})
+    # All are copied together.
+    client.rows(f"select 1 /* names {' '.join(NAMES)} */")
+    for number, name in enumerate(NAMES):
+        answer = client.run(f'select * from names."{name}"')
+        assert answer["sqlState"] == "00000", answer
+        assert [column["name"] for column in answer["metadata"]["columns"]] == ["n"], name
+        assert answer["data"] == [[str(number)]], name
+
+
+def test_a_name_is_no_pattern_where_the_service_is_embedded(program: Program, tmp_path: Path) -> None:
+    inside = tmp_path / "names"
+    for number, name in enumerate(NAMES):
+        path = inside / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"n\n{number}\n")
+    plain = [(number, name) for number, name in enumerate(NAMES) if "\\" not in name]
+    sql = [f"create store names with ('uri' = '{inside}');"]
+    sql += [f'select * from names."{name}";' for _, name in plain]
+    done = program("--format", "jsonl", "-c", "\n".join(sql))
+    assert [line for line in done.out.splitlines() if line] == [f'{{"n":{number}}}' for number, _ in plain], done.err
+    refused = program("-c", f"create store names with ('uri' = '{inside}'); from names.\"back\\*z.csv\"")
+    assert "rename it" in refused.err
+
+
+def test_links_and_pipes_are_no_entities(client: Client, tmp_path: Path) -> None:
+    inside = _store(client, tmp_path, "linked", {"x.csv": "n\n1\n"})
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "s.csv").write_text("n\n2\n")
+    (inside / "within.csv").symlink_to("x.csv")
+    (inside / "out.csv").symlink_to(secret / "s.csv")
+    (inside / "folder").symlink_to(secret)
+    os.mkfifo(inside / "pipe.csv")
+    assert [row[0] for row in client.rows("list entities in store linked")] == ["x.csv"]
+    for name in ("within.csv", "out.csv", "folder/s.csv", "pipe.csv"):
+        assert client.state(f'select * from linked."{name}"') == "3D020"
+
+
+def test_a_folder_that_became_a_link_is_not_followed(client: Client, tmp_path: Path) -> None:
+    inside = _store(client, tmp_path, "moved", {"x.csv": "n\n1\n"})
+    secret = tmp_path / "elsewhere"
+    secret.mkdir()
+    (secret / "y.csv").write_text("n\n2\n")
+    shutil.rmtree(inside)
+    inside.symlink_to(secret)
+    answer = client.run('select * from moved."y.csv"')
+    assert answer["sqlState"] == "3E001"
+    assert client.rows("list stores")[0]
+    told = next(row for row in client.rows("list stores") if row[0] == "moved")
+    assert str(told[3]).startswith("broken: ")
+    assert client.state("drop store moved") == "00000"
+
+
+def test_a_file_that_is_swapped_for_a_link_is_not_read(tmp_path: Path) -> None:
+    """What was looked at is what is opened, however fast somebody exchanges it."""
+    root = tmp_path / "store"
+    (root / "in").mkdir(parents=True)
+    (root / "in" / "x.csv").write_text("n\n1\n")
+    (tmp_path / "x.csv").write_text("secret")
+    place = stores.open_folder(root)
+    try:
+        with converter.opened(place, "in/x.csv") as file:
+            assert os.read(file, 100) == b"n\n1\n"
+        (root / "in" / "x.csv").unlink()
+        (root / "in" / "x.csv").symlink_to(tmp_path / "x.csv")
+        with pytest.raises(OSError), converter.opened(place, "in/x.csv"):
+            pass
+        shutil.rmtree(root / "in")
+        (root / "in").symlink_to(tmp_path)
+        with pytest.raises(OSError), converter.opened(place, "in/x.csv"):
+            pass
+        for name in ("../x.csv", "in/../../x.csv"):
+            with pytest.raises(OSError), converter.opened(place, name):
+                pass
+    finally:
+        os.close(place)
+
+
+def test_types_are_exact(client: Client, tmp_path: Path) -> None:
+    inside = _store(client, tmp_path, "typed", {"j.jsonl": '{"a": 12345678901234567, "d": "2024-02-29"}\n'})
+    duckdb.connect().execute(
+        f"COPY (SELECT 1::UTINYINT AS t, 1.5::DECIMAL(30,10) AS d, [1, 2] AS l, {{'x': DATE '2024-02-29'}} AS s) "
+        f"TO '{inside}/p.parquet' (FORMAT parquet)"
+    )
+    found = client.run('select typeof(t), typeof(d), typeof(l), typeof(s) from typed."p.parquet"')["data"]
+    assert found == [["UTINYINT", "DECIMAL(30,10)", "INTEGER[]", "STRUCT(x DATE)"]]
+    assert client.rows('select a, typeof(a), d from typed."j.jsonl"') == [["12345678901234567", "BIGINT", "2024-02-29"]]
+
+
+def test_a_file_that_changes_is_copied_again(client: Client, stored: Served, tmp_path: Path) -> None:
+    inside = _store(client, tmp_path, "changing", {"x.csv": "n\n1\n", "y.csv": "n\n5\n"})
+    with Client(stored) as other:
+        other.rows("begin")
+        assert other.rows('select * from changing."x.csv"') == [["1"]]
+        (inside / "x.csv").write_text("n,m\n2,3\n")
+        assert client.rows('select * from changing."x.csv"') == [["2", "3"]]
+        # A transaction sees what it saw before.
+        assert other.rows('select count(*) from changing.main."x.csv"') == [["1"]]
+        other.rows("commit")
+    assert client.rows('select * from changing."y.csv"') == [["5"]]
+    (inside / "x.csv").unlink()
+    assert client.state('select * from changing."x.csv"') == "3D020"
+    assert client.rows('select * from changing."y.csv"') == [["5"]]
+
+
+def test_copies_of_a_dropped_store_are_removed(client: Client, home: Path, tmp_path: Path) -> None:
+    _store(client, tmp_path, "leaving", {"x.csv": "n\n1234567\n"})
+    before = _copies(home)
+    assert client.rows('select * from leaving."x.csv"') == [["1234567"]]
+    assert client.state("drop store leaving") == "00000"
+    assert _copies(home) < before
+    assert client.state('select * from leaving."x.csv"') != "00000"
+
+
+def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(client: Client, tmp_path: Path) -> None:
+    _store(
+        client,
+        tmp_path,
+        "mixed",
+        {
+            "bad.parquet": b"PAR1 nothing",
+            "bad.json": "{",
+            "bad.csv.gz": b"no gzip",
+            "A.csv": "n\n1\n",
+            "a.csv": "n\n2\n",
+            "good.csv": "n\n3\n",
+        },
+    )
+    for name in ("bad.parquet", "bad.json", "bad.csv.gz", "A.csv", "a.csv"):
+        answer = client.run(f'select * from mixed."{name}"')
+        assert answer["sqlState"] == "3E001", name
+        assert f"entity 'mixed.{name}' cannot be read: " in answer["message"]
+        assert "/fd/" not in answer["message"]
+    assert client.rows('select * from mixed."good.csv"') == [["3"]]
+
+
+def test_a_store_that_cannot_be_mounted_is_not_made(client: Client, tmp_path: Path) -> None:
+    before = client.rows("list stores")
+    for name in ("memory", '"Memory"', "temp", "system", "deltastream", "information_schema", '"LOCAL"', "pg_catalog"):
+        answer = client.run(f"create store if not exists {name} with ('uri' = '{tmp_path}')")
+        assert answer["sqlState"] == "42P05", name
+    assert client.rows("list stores") == before
+    assert client.state(f"create store \"S\" with ('uri' = '{tmp_path}')") == "42P05"
+    assert client.state('create database "S"') == "42P04"
+    assert client.state('create database if not exists "S"') == "42P04"
+
+
+def test_a_bomb_is_an_error(tmp_path: Path) -> None:
+    """A small file that becomes a large one ends at the bound, in words; the service goes on."""
+    inside = tmp_path / "bombs"
+    inside.mkdir()
+    rows = b"".join(base64.b64encode(os.urandom(3000)) + b"\n" for _ in range(3000))
+    (inside / "b.csv.gz").write_bytes(gzip.compress(b"text\n" + rows, 1))
+    running = serve(tmp_path, "--quota", "0.001")
+    try:
+        with Client(running) as client:
+            client.rows(f"create store bombs with ('uri' = '{inside}')")
+            answer = client.run('select count(*) from bombs."b.csv.gz"')
+            assert (answer["sqlState"], answer["message"]) == (
+                "3E001",
+                "entity 'bombs.b.csv.gz' cannot be read: its copy would be larger than the service allows (--quota)",
+            )
+            assert client.rows("select 1") == [["1"]]
+    finally:
+        stop(running)
+
+
+def test_the_copy_is_ended_with_its_statement(client: Client, stored: Served, tmp_path: Path) -> None:
+    inside = _store(client, tmp_path, "slow", {})
+    some = gzip.compress(b"1,some text that is no number\n" * 200_000, 1)
+    (inside / "s.csv.gz").write_bytes(gzip.compress(b"n,t\n") + some * 100)
+    begun = client.submit('select count(*) from slow."s.csv.gz"')
+    assert begun["sqlState"] == "03000"
+    with Client(stored) as other:
+        until = time.monotonic() + 30
+        while not _converters(stored) and time.monotonic() < until:
+            time.sleep(0.02)
+        other.run(f"terminate query {begun['statementID']}")
+    assert client.wait(begun)["sqlState"] == "57000"
+    assert not _converters(stored)
+    assert client.rows("select 1") == [["1"]]
+
+
+def _copies(folder: Path) -> int:
+    """Bytes of all copies of the service in a folder."""
+    return sum(file.stat().st_size for file in folder.glob("data/organizations/*/copies/**/*") if file.is_file())
+
+
+def _converters(served: Served) -> list[str]:
+    """The processes of a service that copy files."""
+    asked = ["ps", "-axwwo", "ppid,args"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line for line in found if line.split()[0] == str(served.process.pid) and ".converter" in line]

@@ -7,6 +7,7 @@ links and read by their descriptors, so that what was opened is what is read, an
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -120,6 +121,8 @@ def opened(root: int, name: str) -> Iterator[int]:
     Raises OSError.
     """
     *folders, file = name.split("/")
+    if not {"", ".", ".."}.isdisjoint((*folders, file)):
+        raise OSError(errno.EINVAL, "it is no name of a file in a store")
     place = os.dup(root)
     try:
         for part in folders:
@@ -132,7 +135,7 @@ def opened(root: int, name: str) -> Iterator[int]:
         os.close(place)
     try:
         if not stat.S_ISREG(os.fstat(found).st_mode):
-            raise OSError(0, "it is not a file")
+            raise OSError(errno.EINVAL, "it is not a file")
         yield found
     finally:
         os.close(found)
