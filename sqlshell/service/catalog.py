@@ -111,6 +111,9 @@ class Catalog:
 
     def add_organization(self, name: str) -> str:
         made = str(uuid.uuid4())
+        taken = {text.lower() for found in self.organizations() for text in found}
+        if name.lower() in taken:
+            raise Failure(sqlstate.DUPLICATE, f"organization {name!r} exists already")
         try:
             self._storage.write("INSERT INTO organizations VALUES (?, ?, ?)", (made, name, time.time()))
         except sqlite3.IntegrityError:
