@@ -29,7 +29,7 @@ WRITES = (
     rf"(?:\s+if\s+not\s+exists)?|copy(?=\s+{_DOTTED}\s*(?:\([^()]*\)\s*)?from(?!\w))"
 )
 READS = r"from|join|using|table|describe|desc|summarize|pivot|unpivot"
-"""Verbs for targets(): what is behind one is changed, or read."""
+"""Verbs for targets(): what is behind one is changed, or read. They explain what failed, and no right rests on them."""
 
 _COMMENT = r"--[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"
 _PARTS = re.compile(rf"""('[^']*+(?:'|\Z)|"[^"]*+(?:"|\Z))|({_COMMENT}|\s++)|[^\s'"/-]{{1,4096}}+|[/-]""")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -17,17 +16,14 @@ from sqlshell.service.dialect import (
     Describe,
     Drop,
     List,
-    Names,
     Own,
     Print,
     StartPool,
     Use,
     bare,
     read,
-    targets,
-    written,
 )
-from sqlshell.service.engines.engine import Connection, Failure, Feed, Options, Outcome, Relation
+from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome
 from sqlshell.service.names import check_named
 from sqlshell.service.objects import Objects, quoted
 from sqlshell.service.options import Options as ServiceOptions
@@ -36,21 +32,13 @@ from sqlshell.service.records import Ledger, Record
 from sqlshell.service.results import PARTITION_BYTES, Discard
 from sqlshell.service.sessions import Session, Sessions
 
-APPEND_ONLY = (
-    r"update|delete\s+from|truncate(?:\s+table)?|merge\s+into|alter\s+table(?:\s+if\s+exists)?|replace\s+into|"
-    r"create\s+or\s+replace\s+(?:table|view)"
-)
 MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?!\w)"
-DROPPED = r"drop\s+(?:table|view)(?:\s+if\s+exists)?"
 PLAIN = re.compile(
     r"\s*+(?:select|insert|update|delete|values|with|from|create|drop|begin|commit|rollback)(?!\w)", re.I
 )
-EXPLAINED = re.compile(r"\s*+explain(?!\w)(?:\s++analyze(?!\w)|\s*+\([^()]*+\))*+", re.I)
-ON_CONFLICT, DO_UPDATE = (re.compile(rf"(?<!\w){words}(?!\w)", re.I) for words in (r"on\s++conflict", r"do\s++update"))
 NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
 """What the engine says of a relation that is not there; one whose name looks like a file's is taken for a file."""
 
-ENDLESS = "a statement that reads a stream would never end: this is not a streaming engine"
 
 Begun = tuple[Feed, int]
 """An endless SELECT, and the position in its stream from which it goes on."""
@@ -79,7 +67,16 @@ class Execution:
     def options(self, session: Session, parameters: Parameters | None) -> Options:
         limit = parameters.row_limit if parameters and self._options.row_limits else None
         zone = (parameters.timezone if parameters else None) or "UTC"
-        return Options(zone, self._options.partition_rows, PARTITION_BYTES, limit, session.rights)
+        organization = session.organization
+        return Options(
+            zone,
+            self._options.partition_rows,
+            PARTITION_BYTES,
+            limit,
+            session.rights,
+            tuple(organization.streams.known),
+            tuple(organization.store_names),
+        )
 
     @staticmethod
     def explained(session: Session, sql: str, error: Exception) -> Exception:
@@ -132,16 +129,16 @@ class Execution:
         reads_store = in_store or any(name.lower() in low for name in organization.store_names)
         broken: dict[tuple[str, str], str] = {}
         if reads_store:
-            stores.check_read_only(organization, session.connection, sql)
             broken = stores.mount_named(organization, sql, record, session.connection.database)
         if named := [item for item in organization.streams.known if item[2].lower() in low]:
-            feed = self._over_streams(session.connection, sql, named, options)
+            feed = session.connection.feed(sql, named, options)
             if feed is not None:
                 return feed, organization.engine.head(feed.stream)
         try:
             outcome = session.connection.run(sql, options, record.spool)
         except Failure as failure:
             if reads_store and failure.sql_state in NOT_FOUND:
+                stores.check_read_only(organization, session.connection, sql)
                 stores.check_entities(organization, session.connection, sql, broken)
             if failure.sql_state in NOT_FOUND:
                 check_named(organization, sql)
@@ -149,35 +146,6 @@ class Execution:
         if organization.streams.known and re.match(MAY_DROP, bare(sql[:4000]), re.I):
             organization.check_streams()
         return outcome
-
-    @staticmethod
-    def _over_streams(connection: Connection, sql: str, named: Sequence[Relation], options: Options) -> Feed | None:
-        """The feed of a SELECT over a stream; Failure for what an append-only endless relation cannot have."""
-        feed = connection.feed(sql, named, options)
-        if feed is not None:
-            return feed
-        # EXPLAIN ANALYZE does what it explains.
-        plain = bare(sql)
-        explained = EXPLAINED.match(plain)
-        plain = plain[explained.end() :] if explained else plain
-        first = re.match(r"\s*(select|with|from|describe|show|summarize)(?!\w)", plain, re.I)
-        known = {_folded(relation) for relation in named}
-
-        def names_stream(names: Names) -> bool:
-            return _folded(connection.resolve(names)) in known
-
-        if first is None or first[1].lower() == "with":
-            conflict = ON_CONFLICT.search(plain)
-            updates = DO_UPDATE.search(plain, conflict.end()) if conflict else None
-            changing = APPEND_ONLY + (r"|insert\s+into" if updates else "")
-            if any(map(names_stream, targets(plain, changing))):
-                raise Failure(sqlstate.UNSUPPORTED, "a stream is append-only: INSERT INTO is all that changes it")
-            if dropped := next(filter(names_stream, targets(plain, DROPPED)), None):
-                said = f"{'.'.join(dropped)} is a stream: use DROP STREAM {written(dropped)}"
-                raise Failure(sqlstate.UNSUPPORTED, said)
-        if first is None and any(map(names_stream, targets(plain, "from|join"))):
-            raise Failure(sqlstate.UNSUPPORTED, ENDLESS)
-        return None
 
     def _print(self, session: Session, asked: Print, record: Record, options: Options) -> Outcome | Begun:
         organization = session.organization
@@ -200,11 +168,7 @@ class Execution:
                 raise Failure(sqlstate.UNSUPPORTED, said)
             low = sql.lower()
             if named := [item for item in session.organization.streams.known if item[2].lower() in low]:
-                self._over_streams(session.connection, sql, named, options)
+                session.connection.feed(sql, named, options)
         # Nobody sees the rows of an application's SELECTs, so that one row of each is enough.
         session.connection.run_all(asked.statements, replace(options, row_limit=0), Discard())
         return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
-
-
-def _folded(relation: Relation) -> tuple[str, ...]:
-    return tuple(part.lower() for part in relation)

@@ -233,7 +233,7 @@ def state(organization: Organization, store: str) -> str:
 
 
 def check_read_only(organization: Organization, connection: Connection, sql: str) -> None:
-    """Raises Failure for a statement that would change a store, whose entities are files outside."""
+    """Raises Failure for a statement that failed and would have changed a store, as far as its words tell."""
     for names in targets(sql, WRITES):
         store = connection.resolve(names)[0].lower()
         if store in {name.lower() for name in organization.store_names}:

@@ -75,8 +75,8 @@ def test_large_results_by_the_data_plane(tmp_path_factory: pytest.TempPathFactor
 
 def test_rows_reach_every_reader_in_order_and_once(client: Client) -> None:
     client.rows("create stream orders (id int, what varchar, price decimal(8,2))")
-    every = client.submit("select * from orders")
-    some = client.submit("select id * 2 as twice, upper(what) as what from orders o where o.id % 2 = 0")
+    every = client.run("select * from orders")
+    some = client.run("select id * 2 as twice, upper(what) as what from orders o where o.id % 2 = 0")
     asked = every["metadata"]["dataplaneRequest"]
     assert every["sqlState"] == "00000"
     assert every["metadata"]["columns"] == []
@@ -107,7 +107,7 @@ def test_rows_reach_every_reader_in_order_and_once(client: Client) -> None:
 
 def test_what_is_not_committed_does_not_come(streaming: Served, client: Client) -> None:
     client.rows("create stream sure (i int)")
-    query = client.submit("select * from sure")
+    query = client.run("select * from sure")
 
     async def check() -> None:
         socket = await reader(query)
@@ -132,8 +132,8 @@ def test_what_is_not_committed_does_not_come(streaming: Served, client: Client) 
 def test_print_entity_from_the_beginning_and_again(client: Client) -> None:
     client.rows("create stream old (i int)")
     client.rows("insert into old select range from range(5000)")
-    query = client.submit("print entity old from beginning")
-    late = client.submit("print entity old")
+    query = client.run("print entity old from beginning")
+    late = client.run("print entity old")
 
     async def check() -> None:
         socket = await reader(query, session="mine")
@@ -153,7 +153,7 @@ def test_print_entity_from_the_beginning_and_again(client: Client) -> None:
 
 def test_terminating_ends_it_for_all(client: Client) -> None:
     client.rows("create stream ended (i int)")
-    query = client.submit("select * from ended")
+    query = client.run("select * from ended")
 
     async def check() -> None:
         sockets = [await reader(query) for _ in range(3)]
@@ -177,7 +177,7 @@ def test_terminating_ends_it_for_all(client: Client) -> None:
 
 def test_dropping_the_stream_ends_it(client: Client) -> None:
     client.rows("create stream gone (i int)")
-    query = client.submit("select * from gone")
+    query = client.run("select * from gone")
 
     async def check() -> None:
         socket = await reader(query)
@@ -192,7 +192,7 @@ def test_dropping_the_stream_ends_it(client: Client) -> None:
 
 def test_a_slow_reader_harms_nobody(client: Client) -> None:
     client.rows("create stream wide (i int, t varchar)")
-    query = client.submit("select * from wide")
+    query = client.run("select * from wide")
 
     async def check() -> None:
         slow, quick = await reader(query), await reader(query)
@@ -245,7 +245,7 @@ def test_what_needs_state_is_refused(client: Client, sql: str) -> None:
 
 def test_who_may_read(client: Client) -> None:
     client.rows("create stream mine (i int)")
-    query, other = client.submit("select * from mine"), client.submit("select i from mine")
+    query, other = client.run("select * from mine"), client.run("select i from mine")
 
     async def check() -> None:
         uri = query["metadata"]["dataplaneRequest"]["uri"]
@@ -267,7 +267,7 @@ def test_who_may_read(client: Client) -> None:
 def test_rows_come_soon(client: Client) -> None:
     """Not how fast, but that nothing waits for a clock of seconds."""
     client.rows("create stream soon (i int)")
-    query = client.submit("select * from soon")
+    query = client.run("select * from soon")
 
     async def check() -> None:
         socket = await reader(query)

@@ -24,7 +24,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def gated(place: Path) -> Iterator[Served]:
-    running = serve(place, "--data", str(place / "data"))
+    running = serve(place, "--data", str(place / "data"), "--max-sessions", "1000")
     with Client(running) as client:
         assert client.state("create table t as select 1 as a") == "00000"
     yield running
@@ -238,10 +238,10 @@ DATA = [
     "explain analyze insert into t values (1)",
     "merge into t using (select 99 as a) x on t.a = x.a when matched then delete",
     "truncate t",
+    "create temp table n (i int)",
 ]
 OBJECTS = [
     "create table n (i int)",
-    "create temp table n (i int)",
     "drop table t",
     "alter table t add column z int",
     "create database n",

@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -30,9 +30,11 @@ from sqlshell.service.engines.engine import (
 )
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.feeds import make_feed
-from sqlshell.service.engines.gate import FILLERS, Gate, first_word, needed, returns_rows, writes_inside
+from sqlshell.service.engines.looks import FILLERS, first_word, returns_rows, writes_inside
 from sqlshell.service.engines.render import identifier, literal
 from sqlshell.service.engines.returned import gives_rows, kind_of, returned
+from sqlshell.service.engines.rights.judge import Judge, Verdict
+from sqlshell.service.engines.rights.walk import Known
 from sqlshell.service.engines.selected import selected, selected_constants
 from sqlshell.service.engines.simple import brief, one_row
 
@@ -50,6 +52,8 @@ OBJECT_VERBS = {"create", "drop", "alter"}
 ENDS = {"commit", "end", "rollback", "abort"}
 """First words of statements that end a transaction."""
 
+READ_ONLY = "BEGIN TRANSACTION READ ONLY"
+
 QUICK = 3
 """Brief statements one after another from which nobody is told of their progress."""
 
@@ -57,12 +61,14 @@ QUICK = 3
 class DuckdbConnection:
     """A connection of its own, so that transactions, temporary tables and settings are its own too.
 
-    `gate` is what keeps statements from files and settings, None where the service is its user's own.
+    `known` is what statements are judged by; it is strict where the service is not its user's own.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, gate: Gate | None = None) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, known: Known | None = None) -> None:
+        known = known or Known()
         self._connection = connection
-        self._gate = gate
+        self._strict = known.strict
+        self._judge = Judge(connection, known)
         self._watched = False
         self._brief: int | None = None
         self._turns = threading.Lock()
@@ -71,14 +77,19 @@ class DuckdbConnection:
         self._unwanted: set[int] = set()
         self._asked = self._first = self.timezone = ""
         self.transaction = ""
+        self._ends = False
+        """Whether the statement that runs ends a transaction."""
+        self._read_only = False
+        """Whether a transaction that changes nothing is open: a reader's own, or one around a single statement."""
         self.database, self.schema, _ = self._place()
 
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
+        self._ends = False
         try:
             if trusted:
                 self._prepare(sql, options)
                 return selected(self._connection, sql, options, sink, self._reaches_files)
-            copied = copied_out(sql, paths=self._gate is None)
+            copied = copied_out(sql, paths=not self._strict)
             if copied is None:
                 return self._run(sql, options, sink)
             outcome = self._run(copied.sql, options, sink)
@@ -86,11 +97,11 @@ class DuckdbConnection:
                 return replace(outcome, message=OPTIONS_UNUSED, sql_state=sqlstate.WARNING)
             return outcome
         except (duckdb.Error, RuntimeError) as error:
-            self._after_failure(sql, error)
-            raise self._explained(failure(error)) from error
+            self._after_failure(error)
+            raise failure(error) from error
         except Failure as error:
-            self._after_failure(sql, error.__cause__)
-            raise self._explained(error) from error
+            self._after_failure(error.__cause__)
+            raise
 
     def several(
         self,
@@ -128,20 +139,22 @@ class DuckdbConnection:
         if self.in_transaction:
             raise Failure("25001", "a transaction is open already: COMMIT or ROLLBACK comes first")
         for sql in statements:
-            kind, _ = self._allowed(sql, options)
+            kind = self._parsed(sql).kind
             if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
                 said = f"{first_word(sql).upper()} … works on something else than the present database"
                 raise Failure(sqlstate.UNSUPPORTED, f"{said}, and cannot be part of an atomic application")
-        self._connection.execute("BEGIN")
+        self._read_only = options.rights is Rights.READ
+        self._connection.execute(READ_ONLY if self._read_only else "BEGIN")
         self.transaction = "open"
         try:
             for sql in statements:
                 self.run(sql, options, sink)
-            self._connection.execute("COMMIT")
+            self._connection.execute("ROLLBACK" if self._read_only else "COMMIT")
         except duckdb.Error as error:
             raise failure(error) from error
         finally:
             self.transaction = ""
+            self._read_only = False
             with contextlib.suppress(duckdb.TransactionException):
                 # There is none after the COMMIT.
                 self._connection.execute("ROLLBACK")
@@ -164,9 +177,18 @@ class DuckdbConnection:
         self.database, self.schema, _ = self._place()
 
     def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
-        if self._gate is not None:
-            self._gate.before(sql)
-        return make_feed(self._connection, sql, streams, self.resolve)
+        try:
+            if self._judges(options):
+                with self._reading(options):
+                    if self._parsed(sql).kind != "SELECT":
+                        return None
+                    # What it gives is read again and again, without a role.
+                    reading = replace(options, rights=Rights.READ)
+                    sql = self._judge.judge(sql, reading, in_transaction=self._open).sql
+                    return make_feed(self._connection, sql, streams, self.resolve)
+            return make_feed(self._connection, sql, streams, self.resolve)
+        except duckdb.Error as error:
+            raise failure(error) from error
 
     def resolve(self, names: Sequence[str]) -> Relation:
         name = names[-1]
@@ -222,19 +244,43 @@ class DuckdbConnection:
         database, schema, timezone = found[0]
         return str(database), str(schema), str(timezone)
 
-    def _explained(self, error: Failure) -> Failure:
-        return self._gate.explain(error) if self._gate is not None else error
+    @property
+    def _open(self) -> bool:
+        """Whether a transaction is open: the session's own, or one around a single statement."""
+        return bool(self.transaction) or self._read_only
 
-    def _after_failure(self, sql: str, error: BaseException | None) -> None:
+    def _judges(self, options: Options) -> bool:
+        """Whether statements are judged: in a service that is its user's own only where there is something to keep."""
+        return bool(self._strict or options.rights < Rights.OBJECTS or options.streams or options.stores)
+
+    @contextlib.contextmanager
+    def _reading(self, options: Options) -> Iterator[None]:
+        """Let a reader's statement run in a transaction that changes nothing."""
+        if self._open or options.rights > Rights.READ:
+            yield
+            return
+        self._connection.execute(READ_ONLY)
+        self._read_only = True
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """End the transaction around a single statement: never by COMMIT, which fails the instance if binding has
+        advanced a sequence."""
+        if self._read_only and not self.transaction:
+            self._read_only = False
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute("ROLLBACK")
+
+    def _after_failure(self, error: BaseException | None) -> None:
         """See what a failure left of the transaction: some errors fail all of it."""
         if not self.transaction:
             return
-        if (
-            first_word(sql) in ENDS
-            and isinstance(error, duckdb.Error)
-            and not isinstance(error, duckdb.ParserException)
-        ):
+        if self._ends and isinstance(error, duckdb.Error):
             self.transaction = ""
+            self._read_only = False
             return
         try:
             self._connection.execute("SELECT 1")
@@ -266,39 +312,52 @@ class DuckdbConnection:
         found = self._connection.execute("SELECT current_setting('profiling_output')").fetchone()
         return str(found[0] or "") if found else ""
 
-    def _allowed(self, sql: str, options: Options) -> tuple[str, Any]:
-        """The type of a statement, and the statement parsed, if it is one and may run.
-
-        What is a SELECT of constants by its words is left as text: DuckDB would parse it twice.
-        """
-        if self._gate is None:
-            check_files(sql, self._profile)
-        else:
-            self._gate.before(sql)
-        kind = "SELECT"
-        parsed: Any = sql
-        if not one_row(sql) or ";" in sql.rstrip("; \n"):
-            found = self._connection.extract_statements(sql)
-            if len(found) != 1:
-                raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(found)}")
-            kind, parsed = kind_of(found[0], sql), found[0]
-        if self._gate is not None:
-            self._gate.check(sql, kind)
-        if options.rights < Rights.OBJECTS and (least := needed(sql, kind)) > options.rights:
-            may = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[least]
-            raise Failure(sqlstate.PRIVILEGE, f"the role may not do this: {first_word(sql).upper()} {may}")
-        return kind, parsed
+    def _parsed(self, sql: str) -> Verdict:
+        """A statement's type and what it is parsed. Raises Failure for what is not one statement."""
+        found = self._connection.extract_statements(sql)
+        if len(found) != 1:
+            raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(found)}")
+        kind = kind_of(found[0], sql)
+        ends = kind == "TRANSACTION" and first_word(str(found[0].query)) in ENDS
+        return Verdict(kind, sql, found[0], transaction="COMMIT" if ends else "")
 
     def _run(self, sql: str, options: Options, sink: Sink) -> Outcome:
-        kind, parsed = self._allowed(sql, options)
+        if not self._strict:
+            check_files(sql, self._profile)
+        if not self._judges(options):
+            if one_row(sql) and ";" not in sql.rstrip("; \n"):
+                # DuckDB would parse what is a SELECT of constants by its words twice.
+                return self._carry_out(Verdict("SELECT", sql, sql), options, sink)
+            return self._carry_out(self._parsed(sql), options, sink)
+        with self._reading(options):
+            verdict = self._judge.judge(sql, options, in_transaction=self._open)
+            if verdict.kind == "TRANSACTION":
+                self._leave()
+                verdict = self._without_changes(verdict, options)
+            try:
+                return self._carry_out(verdict, options, sink)
+            finally:
+                self._judge.remove(verdict.types)
+
+    def _without_changes(self, verdict: Verdict, options: Options) -> Verdict:
+        """BEGIN of a reader begins a transaction that changes nothing; such a one is always rolled back."""
+        if verdict.transaction == "BEGIN_TRANSACTION":
+            if options.rights > Rights.READ:
+                return verdict
+            return replace(verdict, parsed=READ_ONLY)
+        return replace(verdict, parsed="ROLLBACK") if self._read_only else verdict
+
+    def _carry_out(self, verdict: Verdict, options: Options, sink: Sink) -> Outcome:
+        kind, parsed, sql = verdict.kind, verdict.parsed, verdict.sql
         if kind != "TRANSACTION":
             # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
             self._prepare(sql, options)
+        self._ends = kind == "TRANSACTION" and verdict.transaction in {"COMMIT", "ROLLBACK"}
         if kind == "SELECT" and one_row(sql):
             outcome = selected_constants(self._connection, parsed, sink)
             if outcome is not None:
                 return outcome
-        if kind == "SELECT" and not writes_inside(sql):
+        if kind == "SELECT" and verdict.least is Rights.READ and not writes_inside(sql):
             try:
                 return selected(self._connection, sql, options, sink, self._reaches_files)
             except duckdb.Error as error:
@@ -311,9 +370,9 @@ class DuckdbConnection:
         try:
             outcome = self._other(kind, parsed, sql, options, sink)
             if kind == "TRANSACTION":
-                before, word = self.transaction, first_word(sql)
-                self.transaction = "" if word in ENDS else "open"
-                if before == "failed" and word in {"commit", "end"}:
+                before, self.transaction = self.transaction, "" if self._ends else "open"
+                self._read_only = not self._ends and parsed is READ_ONLY
+                if before == "failed" and first_word(sql) in {"commit", "end"}:
                     said = "the transaction had failed: it was rolled back, nothing of it was kept"
                     return replace(outcome, message=said, sql_state=sqlstate.WARNING)
             return outcome
@@ -351,7 +410,7 @@ class DuckdbConnection:
 
     def _reaches_files(self) -> bool:
         """Whether the engine can write a file of the service: its user may have taken its access to files away."""
-        if self._gate is not None:
+        if self._strict:
             return True
         found = self._connection.execute(
             "SELECT current_setting('enable_external_access') AND NOT current_setting('disabled_filesystems') "
@@ -364,7 +423,7 @@ class DuckdbConnection:
         named = [word for word in words if word.lower() not in FILLERS][:1] if first.lower() in OBJECT_VERBS else []
         head = " ".join([first, *named]).upper().rstrip(";")
         counts = kind in COUNTED and not returns_rows(sql)
-        if not counts and gives_rows(parsed):
+        if not counts and kind != "TRANSACTION" and gives_rows(parsed):
             return self._whole(kind, sql, head, options, sink)
         self._connection.execute(parsed)
         rows = self._connection.fetchall() if self._connection.description else []
@@ -374,6 +433,8 @@ class DuckdbConnection:
     def _whole(self, kind: str, sql: str, head: str, options: Options, sink: Sink) -> Outcome:
         """Run a statement that may stand in no subquery, once, and commit it when its rows are rendered and kept."""
         run = partial(returned, self._connection, kind, sql, head, options, sink, self._reaches_files)
+        if self._read_only:
+            return run()
         if self.in_transaction:
             try:
                 return run()

@@ -19,8 +19,8 @@ from sqlshell.service.engines.datafiles import explained, reader
 from sqlshell.service.engines.engine import Failure, Feed, Limits, Relation
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.filed import Reader
-from sqlshell.service.engines.gate import Gate
 from sqlshell.service.engines.render import finished, identifier, literal
+from sqlshell.service.engines.rights.walk import Known
 
 
 class DuckdbEngine:
@@ -33,7 +33,7 @@ class DuckdbEngine:
     def __init__(
         self, database: Path | None = None, views: Mapping[str, Path] | None = None, temporary: Path | None = None
     ) -> None:
-        self._gate: Gate | None = None
+        self._known = Known()
         self._lock = threading.RLock()
         self._mounting = threading.Lock()
         self._published = False
@@ -76,10 +76,9 @@ class DuckdbEngine:
         self.first_database = next((name for name in databases if name not in self.broken), SYSTEM)
         root.execute(f"USE {identifier(self.first_database)}")
         root.execute("DETACH memory")
-        tables = root.execute(
-            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type IN ('table', 'table_macro')"
-        ).fetchall()
-        self._gate = Gate([str(row[0]) for row in tables])
+        functions = "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE internal"
+        settings = "SELECT DISTINCT lower(name) FROM duckdb_settings()"
+        self._known.restrict(*([row[0] for row in root.execute(sql).fetchall()] for sql in (functions, settings)))
         for setting in (
             f"allowed_directories = [{literal(str(folder))}]",
             "allow_community_extensions = false",
@@ -92,7 +91,7 @@ class DuckdbEngine:
             root.execute(f"SET {setting}")
 
     def connect(self) -> DuckdbConnection:
-        return DuckdbConnection(self._root.cursor(), self._gate)
+        return DuckdbConnection(self._root.cursor(), self._known)
 
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
         try:
@@ -180,7 +179,11 @@ class DuckdbEngine:
             cursor = self._cursor()
             try:
                 cursor.execute("SET TimeZone = 'UTC'")
-                return [finished(row[0]) for row in cursor.execute(feed.sql, {"lo": start, "hi": end}).fetchall()]
+                cursor.execute("BEGIN TRANSACTION READ ONLY")
+                try:
+                    return [finished(row[0]) for row in cursor.execute(feed.sql, {"lo": start, "hi": end}).fetchall()]
+                finally:
+                    cursor.execute("ROLLBACK")
             except duckdb.Error as error:
                 raise failure(error) from error
 

@@ -74,15 +74,24 @@ class Outcome(Struct, frozen=True):
     secret_name: str = ""
 
 
+Relation = tuple[str, str, str]
+"""Database, schema and name, as the engine has them."""
+
+
 class Options(Struct, frozen=True):
     """How a statement is run: IANA zone, rows and bytes of a partition, the row at which a SELECT stops (None: never),
-    rights."""
+    rights.
+
+    `streams` are relations that are only added to, and `stores` databases that nobody changes.
+    """
 
     timezone: str = "UTC"
     partition_rows: int = 10_000
     partition_bytes: int = 8 << 20
     row_limit: int | None = None
     rights: Rights = Rights.OBJECTS
+    streams: tuple[Relation, ...] = ()
+    stores: tuple[str, ...] = ()
 
 
 class Limits(Struct, frozen=True):
@@ -90,10 +99,6 @@ class Limits(Struct, frozen=True):
 
     threads: int = 0
     memory: str = ""
-
-
-Relation = tuple[str, str, str]
-"""Database, schema and name, as the engine has them."""
 
 
 class Feed(Struct, frozen=True):

@@ -1,0 +1,292 @@
+"""What a statement may do under `serve`: DuckDB parses it, binds it, and what it understood is judged.
+
+The order matters. The parsed tree is judged before anything is bound, since DuckDB runs the arguments of table
+functions and opens files while it binds. The plan is judged after it, for it alone tells what views, macros and DEFAULT
+are made of. Nothing is decided by the statement's text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import duckdb
+import msgspec
+from msgspec import Struct
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Failure, Options, Rights
+from sqlshell.service.engines.failures import failure
+from sqlshell.service.engines.returned import kind_of
+from sqlshell.service.engines.rights import parts
+from sqlshell.service.engines.rights.walk import Found, Known, refused, walk
+
+PLANNED: Final = frozenset(
+    {
+        "ALTER", "ANALYZE", "CREATE", "DELETE", "DROP", "INSERT", "MERGE_INTO", "SELECT", "SET", "TRANSACTION",
+        "UPDATE", "VACUUM", "VARIABLE_SET",
+    }
+)  # fmt: skip
+"""Types of statements that have a plan. EXPLAIN and MULTI are taken apart; all others are refused."""
+
+_SPOKEN: Final = {
+    "CALL": "CALL or CHECKPOINT",
+    "EXTENSION": "this kind of statement",
+    "LOAD": "LOAD or INSTALL",
+    "PRAGMA": "PRAGMA or IMPORT",
+}
+"""Types of statements that are written otherwise than they are named."""
+
+_WRAPPED: Final = frozenset({"DELETE", "INSERT", "UPDATE"})
+"""Types that DuckDB parses as the body of a common table expression too, which shows their trees."""
+
+_NATIVE: Final = frozenset({"CREATE", "DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
+"""Types that EXPLAIN binds, which gives DuckDB's own words for what is wrong."""
+
+_PLAN: Final = "SELECT json_serialize_plan($1::VARCHAR, optimize := false)"
+_OPTIMIZED: Final = "SELECT json_serialize_plan($1::VARCHAR, optimize := true)"
+_TREE: Final = "SELECT json_serialize_sql($1::VARCHAR)"
+_UNRESOLVED: Final = "Failed to bind column reference"
+"""How DuckDB begins to say that it has the plan of a statement only after it optimized it."""
+
+_TOLD: Final = frozenset({"binder", "catalog", "parser", "syntax", "not implemented", "dependency", "constraint"})
+"""Types of errors whose messages hold nothing of a file's content."""
+
+LARGEST: Final = 64 << 20
+"""Characters of a plan that are read."""
+
+_APPEND_ONLY: Final = "a stream is append-only: INSERT INTO is all that changes it"
+_ENDLESS: Final = "a statement that reads a stream would never end: this is not a streaming engine"
+
+
+class Verdict(Struct, frozen=True):
+    """A statement that may run: its type, what runs in its place, and what has to be removed afterwards."""
+
+    kind: str
+    sql: str
+    parsed: Any
+    least: Rights = Rights.READ
+    transaction: str = ""
+    """BEGIN_TRANSACTION, COMMIT or ROLLBACK, "" for any other statement."""
+    types: tuple[str, ...] = ()
+    """Temporary types that were made for a PIVOT."""
+
+
+class Judge:
+    """Judges the statements of one connection."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, known: Known) -> None:
+        self._connection = connection
+        self._beside: duckdb.DuckDBPyConnection | None = None
+        self._known = known
+
+    def judge(self, sql: str, options: Options, *, in_transaction: bool) -> Verdict:
+        """What may run in place of `sql`. Raises Failure, and duckdb.Error for what DuckDB does not understand."""
+        found = self._connection.extract_statements(sql)
+        if len(found) != 1:
+            raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(found)}")
+        statement = found[0]
+        try:
+            kind = str(statement.type.name)
+        except ValueError:
+            kind = "EXTENSION"
+        # What DuckDB takes for blanks is a blank in it.
+        text = str(statement.query)
+        if kind == "MULTI" and parts.tokens(text)[0].word == "explain":
+            kind = "EXPLAIN"
+        if kind in {"EXPLAIN", "MULTI"} and (self._known.strict or options.rights < Rights.OBJECTS):
+            taken = self._explained if kind == "EXPLAIN" else self._pivoted
+            return taken(text, options, in_transaction)
+        if kind not in PLANNED:
+            if self._known.strict:
+                raise refused(_SPOKEN.get(kind, kind.replace("_", " ")))
+            nothing = Found(strict=False)
+            nothing.needs(Rights.OBJECTS, kind)
+            _may(nothing, options)
+            return Verdict(kind_of(statement, sql), sql, statement, Rights.OBJECTS)
+        seen = self._seen(kind, text, options, in_transaction)
+        return Verdict(kind, text, statement, seen.least, seen.transaction)
+
+    def _explained(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
+        head, inner = parts.explained(sql)
+        verdict = self.judge(inner, options, in_transaction=in_transaction)
+        if verdict.kind not in _NATIVE:
+            raise refused(f"EXPLAIN of {verdict.kind}")
+        text = head + verdict.sql
+        found = self._connection.extract_statements(text)
+        if [str(item.type.name) for item in found] != ["EXPLAIN"]:
+            raise refused("this form of EXPLAIN")
+        return Verdict("EXPLAIN", text, found[0], verdict.least, types=verdict.types)
+
+    def _pivoted(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
+        """A PIVOT whose columns come of its data, with types for them, as DuckDB itself does it."""
+        taken = parts.pivot(sql, "__pivoted_")
+        if taken is None:
+            said = (
+                "give the values: PIVOT … ON column IN (value, …); a DEFAULT that is no constant: ADD COLUMN without it"
+            )
+            raise Failure(
+                sqlstate.PRIVILEGE, f"this statement is several at once, and not allowed in this form: {said}"
+            )
+        made: list[str] = []
+        try:
+            for name, values in taken.values:
+                verdict = self.judge(values, options, in_transaction=in_transaction)
+                if verdict.kind != "SELECT" or verdict.least > Rights.READ:
+                    raise refused("a PIVOT of this form")
+                self._connection.execute(f'CREATE OR REPLACE TEMP TYPE "{name}" AS ENUM (\n{verdict.sql}\n)')
+                made.append(name)
+            verdict = self.judge(taken.sql, options, in_transaction=in_transaction)
+        except BaseException:
+            self.remove(tuple(made))
+            raise
+        return Verdict(verdict.kind, verdict.sql, verdict.parsed, verdict.least, types=(*verdict.types, *made))
+
+    def remove(self, types: tuple[str, ...]) -> None:
+        """Remove what a PIVOT left."""
+        for name in types:
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute(f'DROP TYPE IF EXISTS temp."{name}"')
+
+    def _seen(self, kind: str, sql: str, options: Options, in_transaction: bool) -> Found:
+        if kind == "TRANSACTION":
+            # It binds nothing, and has to be understood in a transaction that is aborted too.
+            if self._beside is None:
+                self._beside = self._connection.cursor()
+            found = Found(strict=self._known.strict)
+            walk(_decoded(self._beside.execute(_PLAN, [sql]).fetchone()), self._known, found)
+            return found
+        with self._reading(in_transaction):
+            text = self._showing(kind, sql)
+            tree = self._tree(text)
+            seen = Found(strict=self._known.strict)
+            if tree is not None:
+                walk(tree, self._known, seen)
+                _may(seen, options)
+                if self._known.strict:
+                    self._check_files(seen)
+            tells = tree is not None and not seen.files
+            found = Found(strict=self._known.strict)
+            if kind == "CREATE" and tree is not None:
+                # The plan of CREATE VIEW shows what is selected as it was parsed, and so without what it reads.
+                walk(self._plan("SELECT", text, tells), self._known, found)
+            plan = self._plan(kind, sql, tells)
+        walk(plan, self._known, found)
+        if self._known.strict and found.described > seen.describes:
+            raise refused("DESCRIBE in this place")
+        found.needs(seen.least, seen.because)
+        _may(found, options)
+        self._check_places(plan, found, options)
+        return found
+
+    @contextlib.contextmanager
+    def _reading(self, in_transaction: bool) -> Iterator[None]:
+        """Bind in a transaction that changes nothing; in the session's own where there is one, for it may have made
+        what a statement names."""
+        if in_transaction:
+            yield
+            return
+        self._connection.execute("BEGIN TRANSACTION READ ONLY")
+        try:
+            yield
+        finally:
+            # A COMMIT would fail the whole instance where binding advanced a sequence.
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute("ROLLBACK")
+
+    @staticmethod
+    def _showing(kind: str, sql: str) -> str:
+        """A SELECT that shows the parsed tree of a statement, "" where there is none."""
+        if kind in _WRAPPED:
+            return f"WITH wrapped AS (\n{parts.bare(sql)}\n) SELECT 1"
+        if kind == "CREATE":
+            return parts.selected(sql)
+        return parts.bare(sql) if kind == "SELECT" else ""
+
+    def _tree(self, text: str) -> Any:
+        """The parsed tree of a SELECT; None where DuckDB does not show it."""
+        if not text:
+            return None
+        tree = _decoded(self._connection.execute(_TREE, [text]).fetchone())
+        return None if tree["error"] else tree
+
+    def _plan(self, kind: str, sql: str, tells: bool) -> Any:
+        """The bound plan. Raises Failure or duckdb.Error with DuckDB's words where there is none."""
+        plan = _decoded(self._connection.execute(_PLAN, [sql]).fetchone())
+        if plan["error"] and str(plan["error_message"]).startswith(_UNRESOLVED):
+            plan = _decoded(self._connection.execute(_OPTIMIZED, [sql]).fetchone())
+        if not plan["error"]:
+            return plan
+        if self._known.strict and not tells and plan["error_type"] not in _TOLD:
+            raise Failure(
+                sqlstate.PRIVILEGE, "this statement cannot be bound, or reads what is not allowed on this service"
+            )
+        if kind in _NATIVE:
+            try:
+                self._connection.execute(f"EXPLAIN\n{sql}")
+            except duckdb.Error as error:
+                raise failure(error, lines_before=1) from error
+            said = "DuckDB does not show the plan of this statement, without which it is not allowed"
+            raise Failure(sqlstate.PRIVILEGE, f"{said}: {plan['error_message']}")
+        raise failure(_error(str(plan["error_type"]), str(plan["error_message"])))
+
+    def _check_files(self, seen: Found) -> None:
+        """Refuse relations that DuckDB would take for files: those that do not exist."""
+        for path in seen.files:
+            exists = self._connection.execute(
+                "SELECT 1 FROM duckdb_tables() WHERE lower(table_name) = lower($1) UNION ALL "
+                "SELECT 1 FROM duckdb_views() WHERE lower(view_name) = lower($1) LIMIT 1",
+                [path[-1]],
+            ).fetchone()
+            if exists is None:
+                said = f"{'.'.join(path)} is not a relation, and files are read through stores here"
+                raise Failure(sqlstate.PRIVILEGE, f"{said}: CREATE STORE, then store.entity")
+
+    def _check_places(self, plan: Any, found: Found, options: Options) -> None:
+        """Refuse to change what is read only, or a stream otherwise than by INSERT."""
+        stores = {name.lower() for name in options.stores}
+        streams = {tuple(part.lower() for part in stream): stream for stream in options.streams}
+        for operator, path in found.writes:
+            database = path[0].lower() if path else ""
+            if database in stores:
+                said = f"store {path[0]!r} is read only: its entities are files outside"
+                raise Failure(sqlstate.UNSUPPORTED, said)
+            if database in self._known.read_only:
+                raise Failure(sqlstate.PRIVILEGE, f"{path[0]} is read only")
+            name = tuple(part.lower() for part in path)
+            if name not in streams or operator.startswith("CREATE INDEX"):
+                continue
+            if operator == "DROP":
+                stream = ".".join(path)
+                raise Failure(sqlstate.UNSUPPORTED, f"{stream} is a stream: use DROP STREAM {stream}")
+            if operator != "INSERT":
+                raise Failure(sqlstate.UNSUPPORTED, _APPEND_ONLY)
+        if found.writes and any(tuple(part.lower() for part in path) in streams for path in found.reads):
+            raise Failure(sqlstate.UNSUPPORTED, _ENDLESS)
+
+
+def _may(found: Found, options: Options) -> None:
+    if found.least > options.rights:
+        changed = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[found.least]
+        raise Failure(sqlstate.PRIVILEGE, f"the role may not do this: {found.because} {changed}")
+
+
+def _decoded(row: Any) -> Any:
+    text = str(row[0])
+    if len(text) > LARGEST:
+        raise Failure(
+            sqlstate.LIMIT, f"the plan of this statement is larger than {LARGEST >> 20} MiB: use fewer values"
+        )
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError:
+        raise Failure(sqlstate.LIMIT, "this statement is nested too deeply") from None
+
+
+def _error(kind: str, message: str) -> duckdb.Error:
+    """The exception that DuckDB would raise for an error of the type `kind`."""
+    name = kind.title().replace(" ", "")
+    made = getattr(duckdb, f"{name}Exception", duckdb.InvalidInputException)
+    error = made(f"{kind.title()} Error: {message}")
+    return error if isinstance(error, duckdb.Error) else duckdb.InvalidInputException(message)

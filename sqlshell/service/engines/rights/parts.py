@@ -1,0 +1,157 @@
+"""Takes apart statements that DuckDB cannot plan as a whole, so that their parts are judged.
+
+Nothing here decides what is allowed: what is put together again is what is judged, and what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import duckdb
+from msgspec import Struct
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Failure
+
+_OPTIONS = frozenset(
+    {"analyze", "format", "html", "json", "text", "graphviz", "yaml", "mermaid", "true", "false", "on", "off"}
+)
+_ENDS = frozenset({"using", "group", "order", "limit", "union", "except", "intersect", "offset", ";"})
+
+
+class Token(Struct, frozen=True):
+    """`word` is in lower case, "" for a comment; `start` and `end` are its place in characters."""
+
+    word: str
+    start: int
+    end: int
+    depth: int
+
+
+class Pivot(Struct, frozen=True):
+    """A PIVOT whose columns come of its data: `sql` has them from types, each made of what `values` selects."""
+
+    sql: str
+    values: Sequence[tuple[str, str]]
+
+
+def tokens(sql: str) -> list[Token]:
+    """The words and signs of a statement without comments, as DuckDB's tokenizer has them."""
+    return list(_tokens(sql))
+
+
+def _tokens(sql: str) -> Iterator[Token]:
+    encoded = sql.encode("utf-8", "surrogatepass")
+    found = duckdb.tokenize(sql)
+    starts = [start for start, _ in found] + [len(encoded)]
+    depth = at = before = 0
+    for number, (start, kind) in enumerate(found):
+        piece = encoded[start : starts[number + 1]].decode("utf-8", "surrogatepass")
+        at += len(encoded[before:start].decode("utf-8", "surrogatepass"))
+        before = start
+        text = piece.rstrip()
+        if kind.name == "comment":
+            continue
+        depth -= text == ")"
+        yield Token(text.lower(), at, at + len(text), depth)
+        depth += text == "("
+
+
+def bare(sql: str) -> str:
+    """A statement without the semicolons and comments at its end."""
+    found = tokens(sql)
+    while found and found[-1].word == ";":
+        found.pop()
+    return sql[found[0].start : found[-1].end] if found else ""
+
+
+def explained(sql: str) -> tuple[str, str]:
+    """EXPLAIN with its options, and the statement that it is about. Raises Failure for options that are not known."""
+    found = tokens(sql)[1:]
+    head = ["EXPLAIN"]
+    if found and found[0].word == "analyze":
+        head.append("ANALYZE")
+        found = found[1:]
+    if len(found) > 1 and found[0].word == "(" and found[1].word in {"format", "analyze"}:
+        end = next((number for number, token in enumerate(found) if token.word == ")"), 0)
+        options = [token.word.strip("'\"") for token in found[1:end]]
+        if unknown := [word for word in options if word not in _OPTIONS and word != ","]:
+            raise Failure(sqlstate.UNSUPPORTED, f"{unknown[0]!r} is not a known option of EXPLAIN")
+        head.append(f"({' '.join(options)})")
+        found = found[end + 1 :]
+    return " ".join(head) + "\n", sql[found[0].start :] if found else ""
+
+
+def selected(sql: str) -> str:
+    """What stands behind the AS of CREATE TABLE … AS or CREATE VIEW … AS, "" where there is no such thing."""
+    found = tokens(sql)
+    if not {"table", "view"} & {token.word for token in found[:8]}:
+        return ""
+    behind = next((token.end for token in found if token.word == "as" and not token.depth), None)
+    if behind is None:
+        return ""
+    rest = bare(sql[behind:])
+    words = tokens(rest)
+    if [token.word for token in words[-2:]] == ["no", "data"] or [token.word for token in words[-2:]] == [
+        "with",
+        "data",
+    ]:
+        rest = rest[: next(token.start for token in reversed(words) if token.word == "with")].rstrip()
+    return rest
+
+
+def pivot(sql: str, prefix: str) -> Pivot | None:
+    """The PIVOTs of a statement with the names of types in place of the columns that their data decides.
+
+    `prefix` begins the names of the types. None where there is none that could be taken apart.
+    """
+    found = tokens(sql)
+    inserted: list[tuple[int, str]] = []
+    values: list[tuple[str, str]] = []
+    for number, token in enumerate(found):
+        if token.word not in {"pivot", "pivot_wider"}:
+            continue
+        on = next((at for at in range(number + 1, len(found)) if _at(found[at], "on", token.depth)), None)
+        if on is None:
+            continue
+        source = sql[found[number + 1].start : found[on - 1].end]
+        common = _common(sql, found[:number], token.depth)
+        for entry in _entries(found[on + 1 :], token.depth):
+            if any(item.word == "in" and item.depth == token.depth for item in entry):
+                continue
+            text = sql[entry[0].start : entry[-1].end]
+            name = f"{prefix}{len(values)}"
+            inserted.append((entry[-1].end, f' IN "{name}"'))
+            wanted = f"SELECT DISTINCT CAST(({text}) AS VARCHAR) FROM {source} WHERE ({text}) IS NOT NULL ORDER BY ALL"
+            values.append((name, f"{common}{wanted}"))
+    if not inserted:
+        return None
+    for at, text in reversed(inserted):
+        sql = sql[:at] + text + sql[at:]
+    return Pivot(sql, values)
+
+
+def _at(token: Token, word: str, depth: int) -> bool:
+    return token.word == word and token.depth == depth
+
+
+def _common(sql: str, before: Sequence[Token], depth: int) -> str:
+    """The common table expressions in front of a PIVOT, as text that may begin a SELECT."""
+    starts = [token for token in before if _at(token, "with", depth)]
+    return sql[starts[-1].start : before[-1].end] + "\n" if starts else ""
+
+
+def _entries(found: Sequence[Token], depth: int) -> Iterator[Sequence[Token]]:
+    """What stands behind ON, cut at its commas."""
+    entry: list[Token] = []
+    for token in found:
+        if token.depth < depth or (token.depth == depth and token.word in _ENDS):
+            break
+        if _at(token, ",", depth):
+            if entry:
+                yield entry
+            entry = []
+        else:
+            entry.append(token)
+    if entry:
+        yield entry
