@@ -152,7 +152,7 @@ class Answers:
             return None
         try:
             if record.spool.layout.form != "record":
-                return await self._pages.rows(record, partition, record.zone(timezone))
+                return await self._pages.rows(record, partition, record.zone(timezone), lambda: left(request.scope))
             text = await self._pages.partition(record, partition, record.zone(timezone))
         except OSError as error:
             # Its own text would tell where the service keeps results.

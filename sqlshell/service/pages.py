@@ -73,15 +73,16 @@ class Pages:
         self._sizes: dict[tuple[str, int], int] = {}
         self._resting: asyncio.TimerHandle | None = None
 
-    async def rows(self, record: Record, number: int, timezone: str) -> Rows:
-        """The rows of a partition, to be closed. Waits where its organization has enough readers that do not read.
+    async def rows(self, record: Record, number: int, timezone: str, left: Callable[[], bool]) -> Rows:
+        """The rows of a partition, to be closed. Waits where its organization has enough readers that do not read,
+        until its own has `left`.
 
         Raises Failure and OSError.
         """
         layout = record.spool.layout
         filed = layout.form == "text" and bool(layout.ends) and not _moved(record, timezone)
         size = self.size(record, number)
-        taken = await self._unread.wait(record.organization, min(size, PIECE) if filed else size)
+        taken = await self._unread.wait(record.organization, min(size, PIECE) if filed else size, left)
         rows = None
         try:
             if filed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import gzip
@@ -21,7 +22,8 @@ import httpx
 import pytest
 
 from sqlshell.service.bounds import Bounds
-from sqlshell.service.wire.connections import Connection, Connections, fitting, peer
+from sqlshell.service.wire.budget import Budget
+from sqlshell.service.wire.connections import Backlog, Connection, Connections, fitting, peer
 from sqlshell.service.wire.websocket import FRAMES
 from tests.conftest import Served, clean_environment, serve, stop
 from tests.service.client import Client
@@ -508,3 +510,47 @@ def test_few_descriptors_are_enough(tmp_path: Path) -> None:
             assert works(running)
     finally:
         assert stop(running) == 0
+
+
+def test_what_is_handed_to_connections_is_bounded_for_each_token() -> None:
+    ended: list[str] = []
+    backlog = Backlog(400)
+    one, two, three, other = (
+        Connection("", lambda name=name: ended.append(name), token)  # type: ignore[misc]
+        for name, token in (("one", "t"), ("two", "t"), ("three", "t"), ("other", "u"))
+    )
+    backlog.note(other, 90)
+    backlog.note(one, 60)
+    backlog.note(two, 30)
+    assert ended == []
+    backlog.note(one, 0)
+    backlog.note(one, 60)
+    backlog.note(three, 20)
+    assert ended == ["two"]
+    backlog.note(three, 1000)
+    assert ended == ["two", "one"]
+
+
+def test_a_budget_serves_each_holder_in_turn() -> None:
+    async def work() -> list[str]:
+        budget = Budget(400)
+        got: list[str] = []
+
+        async def hold(holder: str, name: str, size: int) -> None:
+            async with budget.hold(holder, size):
+                got.append(name)
+                await asyncio.sleep(0.01)
+
+        assert budget.take("a", 80)
+        waiting = [asyncio.ensure_future(hold("a", "large", 100)), asyncio.ensure_future(hold("a", "small", 10))]
+        await asyncio.sleep(0)
+        await asyncio.wait_for(hold("b", "other", 1000), 5)
+        assert got == ["other"]
+        with pytest.raises(BrokenPipeError):
+            await budget.wait("a", 1, lambda: True)
+        budget.give("a", 80)
+        await asyncio.gather(*waiting)
+        assert await budget.wait("a", 100) == 100
+        return got
+
+    assert asyncio.run(work()) == ["other", "large", "small"]

@@ -86,6 +86,8 @@ class DuckdbEngine:
             "autoload_known_extensions = false",
             "enable_external_access = false",
             f"allowed_configs = [{', '.join(literal(name) for name in SESSION_SETTINGS)}]",
+            # What a statement's values took is given back to the system, and not kept until the instance is closed.
+            "allocator_background_threads = true",
             "lock_configuration = true",
         ):
             root.execute(f"SET {setting}")

@@ -6,12 +6,15 @@ import asyncio
 import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from sqlshell.service.unused import give_back
 
 SHARE = 4
 """Into how many parts a budget is cut: none of those who share it takes more than one."""
+
+LOOK_SECONDS = 1.0
+"""How often those who wait are asked whether they are still there."""
 
 REST_SECONDS = 2.0
 """How long after the last use of a budget freed memory is given back to the system."""
@@ -49,9 +52,16 @@ class Budget:
             if held > 0:
                 self._held[holder] = held
             self._all -= size
+        # Of each holder the first one is next, however large it is.
+        behind: set[str] = set()
         for waiting, (who, wanted) in list(self._waiting.items()):
-            if not waiting.done() and self.take(who, wanted):
+            if waiting.done() or who in behind:
+                continue
+            if self.take(who, wanted):
                 waiting.set_result(None)
+                del self._waiting[waiting]
+            else:
+                behind.add(who)
         if not self._all:
             self._rest_later()
 
@@ -64,18 +74,21 @@ class Budget:
         finally:
             self.give(holder, size)
 
-    async def wait(self, holder: str, size: int) -> int:
-        """Wait for room; the bytes that are taken until give()."""
+    async def wait(self, holder: str, size: int, left: Callable[[], bool] = bool) -> int:
+        """Wait for room; the bytes that are taken until give(). Raises BrokenPipeError where who waits has left."""
         size = min(size, self._share)
-        if not self.take(holder, size):
-            await self._wait(holder, size)
+        if any(who == holder for who, _ in self._waiting.values()) or not self.take(holder, size):
+            await self._wait(holder, size, left)
         return size
 
-    async def _wait(self, holder: str, size: int) -> None:
+    async def _wait(self, holder: str, size: int, left: Callable[[], bool]) -> None:
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[waiting] = holder, size
         try:
-            await waiting
+            while not waiting.done():
+                await asyncio.wait({waiting}, timeout=LOOK_SECONDS)
+                if left() and not waiting.done():
+                    raise BrokenPipeError("the reader has left")
         except asyncio.CancelledError:
             if waiting.done() and not waiting.cancelled():
                 self.give(holder, size)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from starlette.types import Scope
 
 from sqlshell.service.bounds import Bounds, met
+from sqlshell.service.wire.budget import SHARE
 
 KEY = "sqlshell.connection"
 """Where a request's scope has its connection."""
@@ -31,6 +32,8 @@ class Connection(Struct, eq=False):
     token: str = ""
     busy: bool = False
     gone: bool = False
+    noted: str = ""
+    """The token for which its backlog counts."""
 
 
 class Connections:
@@ -42,6 +45,7 @@ class Connections:
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
+        self.backlog = Backlog(bounds.unread_size)
         self._all = 0
         self._strangers: dict[str, OrderedDict[Connection, None]] = {}
         self._resting: dict[str, OrderedDict[Connection, None]] = {}
@@ -64,6 +68,7 @@ class Connections:
 
     def leave(self, connection: Connection) -> None:
         """Does nothing for a connection that was not taken in, or has left."""
+        self.backlog.note(connection, 0)
         if connection.gone:
             return
         if connection.token:
@@ -139,6 +144,31 @@ class Connections:
         if not found:
             del kept[connection.address]
         return True
+
+
+class Backlog:
+    """What has been handed to connections, and is more than a transport takes at once: for each token no more than a
+    share of `most` bytes. Past it the connection ends whose peer has taken nothing for the longest time."""
+
+    def __init__(self, most: int) -> None:
+        self._share = most // SHARE
+        self._kept: dict[str, OrderedDict[Connection, int]] = {}
+
+    def note(self, connection: Connection, size: int) -> None:
+        """So many bytes wait for a connection's peer now."""
+        for token in {connection.token, connection.noted}:
+            kept = self._kept.get(token)
+            if kept is not None:
+                kept.pop(connection, None)
+                if not kept:
+                    del self._kept[token]
+        connection.noted = connection.token
+        if not size:
+            return
+        kept = self._kept.setdefault(connection.token, OrderedDict())
+        kept[connection] = size
+        if len(kept) > 1 and sum(kept.values()) > self._share:
+            kept.popitem(last=False)[0].abort()
 
 
 class Known:

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from sqlshell.service.answers import message
 from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.wire.connections import KEY, Connection, Connections, Known, peer
-from sqlshell.service.wire.transport import DRAIN_BYTES, Lingering
+from sqlshell.service.wire.transport import DRAIN_BODY, DRAIN_HEAD, Lingering
 
 HEADERS = 100
 """Headers of a request."""
@@ -50,7 +50,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._last_words = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        lingering = Lingering(transport, self._bounds.write_seconds, self._sending, self._left)
+        lingering = Lingering(transport, self._bounds.write_seconds, self._sending, self._left, self._waits)
         super().connection_made(lingering)
         connection = Connection(peer(transport.get_extra_info("peername")), transport.abort)
         refused = self._connections.enter(connection)
@@ -94,7 +94,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(431, self._too_long())
         elif self._in_body and self._size > FRAMING + 2 * self._content:
             self._refuse(400, "the chunks of the body have too little content")
-        elif self._in_body and self.cycle.response_complete and self._size > DRAIN_BYTES:
+        elif self._in_body and self.cycle.response_complete and self._size > DRAIN_BODY:
             self.transport.abort()
 
     def on_message_begin(self) -> None:
@@ -198,8 +198,16 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.write(words)
         self.transport.close()
 
-    def _sending(self) -> bool:
-        return self._in_head or self._in_body or self._deaf
+    def _sending(self) -> int:
+        return DRAIN_BODY if self._in_body else DRAIN_HEAD if self._in_head or self._deaf else 0
+
+    def resume_writing(self) -> None:
+        cast(Lingering, self.transport).taken()
+        super().resume_writing()
+
+    def _waits(self, size: int) -> None:
+        if self._connection is not None:
+            self._connections.backlog.note(self._connection, size)
 
     def _left(self) -> None:
         if self._connection is not None:

@@ -13,31 +13,40 @@ from typing import Any
 LOOKS = 4
 """How often within the time for a write it is looked whether something was taken."""
 
-DRAIN_BYTES = 64 << 20
+MANY = 128 << 10
+"""Bytes that wait for a peer from which they count."""
+
+DRAIN_BODY = 64 << 20
+DRAIN_HEAD = 256 << 10
 DRAIN_SECONDS = 15.0
 DRAIN_IDLE_SECONDS = 2.0
-"""What is still read of a request that was answered before its end, so that its sender reads the answer."""
+"""What is still read of a request that was answered before the end of its body, or of its headers, so that its sender
+reads the answer."""
 
 
 class Lingering(asyncio.Transport):
     """A transport that ends the connection of a peer which takes nothing for `seconds`, and that is closed in two steps
     while the peer sends: first the answers end, then what comes is thrown away, for a while.
 
-    `sending` says whether the peer may be in the middle of a request, `ended` is called when the connection is lost.
+    `sending` says how much is worth reading of what the peer is in the middle of, `ended` is called when the connection
+    is lost, and `waits` with the bytes that wait for the peer, where those are many.
     """
 
     def __init__(
         self,
         transport: asyncio.Transport,
         seconds: float,
-        sending: Callable[[], bool],
+        sending: Callable[[], int],
         ended: Callable[[], None],
+        waits: Callable[[int], None],
     ) -> None:
         super().__init__()
         self._transport = transport
         self._seconds = seconds
         self._sending = sending
         self._ended = ended
+        self._waits = waits
+        self._waiting = False
         self._loop = asyncio.get_running_loop()
         self._look: asyncio.TimerHandle | None = None
         self._written = 0
@@ -45,6 +54,7 @@ class Lingering(asyncio.Transport):
         self._taken_at = 0.0
         self._drain: asyncio.TimerHandle | None = None
         self._drained = 0
+        self._drain_most = 0
         self._drain_until = 0.0
         self.lingering = False
         self.known: object = None
@@ -61,17 +71,28 @@ class Lingering(asyncio.Transport):
     def write(self, data: Any) -> None:
         self._written += len(data)
         self._transport.write(data)
-        if self._look is None and self._transport.get_write_buffer_size():
+        waiting = self._transport.get_write_buffer_size()
+        if waiting > MANY:
+            self._waiting = True
+            self._waits(waiting)
+        if self._look is None and waiting:
             self._taken, self._taken_at = self._progress(), self._loop.time()
             self._look = self._loop.call_later(self._seconds / LOOKS, self._looked)
 
     def writelines(self, parts: Iterable[Any]) -> None:
         self.write(b"".join(parts))
 
+    def taken(self) -> None:
+        """The peer has taken what waited for it."""
+        if self._waiting:
+            self._waiting = False
+            self._waits(0)
+
     def close(self) -> None:
         if self.lingering or self._transport.is_closing():
             return
-        if not self._sending() or not self._transport.can_write_eof():
+        self._drain_most = self._sending()
+        if not self._drain_most or not self._transport.can_write_eof():
             self._transport.close()
             return
         self.lingering = True
@@ -86,7 +107,7 @@ class Lingering(asyncio.Transport):
         now = self._loop.time()
         if self._drain is not None:
             self._drain.cancel()
-        if self._drained > DRAIN_BYTES or now > self._drain_until:
+        if self._drained > self._drain_most or now > self._drain_until:
             self._transport.close()
         else:
             self._drain = self._loop.call_later(DRAIN_IDLE_SECONDS, self._transport.close)

@@ -65,6 +65,10 @@ class BoundedSocket(WebSocketsSansIOProtocol):
             return
         super().handle_cont(event)
 
+    def resume_writing(self) -> None:
+        cast(Lingering, self.transport).taken()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         cast(Lingering, self.transport).lost()
         super().connection_lost(exc)

@@ -106,6 +106,9 @@ def _attack(name: str, url: str, token: str, folder: Path) -> Iterator[subproces
     argv.append(str(BEFORE + ATTACK_SECONDS + 1))
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=_environment(token, folder))
     try:
+        assert process.stdout is not None
+        if process.stdout.readline() != "begun\n":
+            raise SystemExit(f"{name} did not begin")
         yield process
     finally:
         process.kill()

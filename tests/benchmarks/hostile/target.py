@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,14 +19,16 @@ Wire = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @dataclass
 class Target:
-    """A service, a token of the attacker's organization, and the end of the attack (of time.monotonic()).
+    """A service, a token of the attacker's organization, and for how many seconds it is attacked.
 
+    The attack begins when going(), together() or rest() is first asked: what it prepares before that is not looked at.
     `counts` is what the attack did, for the row that tells of it.
     """
 
     url: str
     token: str
-    until: float
+    seconds: float
+    until: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -33,7 +36,15 @@ class Target:
         parts = urlsplit(self.url)
         return parts.hostname or "", parts.port or 0
 
+    def begin(self) -> None:
+        """The attack begins. Does nothing the second time."""
+        if not self.until:
+            self.until = time.monotonic() + self.seconds
+            sys.stdout.write("begun\n")
+            sys.stdout.flush()
+
     def going(self) -> bool:
+        self.begin()
         return time.monotonic() < self.until
 
     def count(self, what: str, number: int = 1) -> None:
@@ -80,6 +91,7 @@ class Target:
                     await work()
                 await asyncio.sleep(0)
 
+        self.begin()
         tasks = [asyncio.ensure_future(one()) for _ in range(number)]
         try:
             yield
@@ -91,6 +103,7 @@ class Target:
 
     async def rest(self) -> None:
         """Until the end of the attack."""
+        self.begin()
         await asyncio.sleep(max(0.0, self.until - time.monotonic()))
 
 

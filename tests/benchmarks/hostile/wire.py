@@ -80,7 +80,7 @@ async def silent_readers(target: Target) -> None:
 
 
 async def gzip_bombs(target: Target) -> None:
-    bomb = gzip.compress(json.dumps({"statement": "select '" + " " * (200 << 20) + "'"}).encode())
+    bomb = gzip.compress(json.dumps({"statement": "select '" + " " * (50 << 20) + "'"}).encode(), 1)
     kind = ("Content-Type: application/json", "Content-Encoding: gzip", f"Content-Length: {len(bomb)}")
 
     async def send() -> None:
