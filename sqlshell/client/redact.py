@@ -37,6 +37,10 @@ def body(given: bytes | bytearray, sql: Callable[[str], str]) -> str:
             pass
         else:
             return text if len(text) <= SHOWN_BYTES else f"{text[:2_000]}… ({len(given):,} bytes)"
+    if not given.startswith((b"{", b"[")):
+        # The form of the legacy interface, or what only a proxy understands.
+        text = sql(bytes(given[:SHOWN_BYTES]).decode(errors="replace"))
+        return text if len(given) <= 2_000 else f"{text[:2_000]}… ({len(given):,} bytes)"
     cut = given.find(b'"data":[')
     shown = bytes(given[: min(cut if cut >= 0 else 2_000, 2_000)]).decode(errors="replace")
     text = _MEMBER.sub(lambda found: f'{found[1]}"{STARS}"' if SECRET_NAME.search(found[1]) else found[0], shown)
@@ -52,7 +56,7 @@ def _clean(value: Any, sql: Callable[[str], str]) -> Any:
     for name, item in value.items():
         if SECRET_NAME.search(name) and isinstance(item, str):
             made[name] = STARS
-        elif name == "statement" and isinstance(item, str):
+        elif name in {"statement", "message"} and isinstance(item, str):
             made[name] = sql(item)
         elif name == "statements" and isinstance(item, list):
             made[name] = [sql(each) if isinstance(each, str) else _clean(each, sql) for each in item]

@@ -13,6 +13,7 @@ from typing import Final
 
 from sqlshell.errors import UsageError, reason
 from sqlshell.origin import Own, Text, joined, mine
+from sqlshell.sql.secrets import redacted
 from sqlshell.sql.tokens import tokens
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -35,11 +36,16 @@ class Queries:
         return {name: text for name, text in found.items() if isinstance(text, str)}
 
     def keep(self, name: str, text: str) -> None:
-        """Raises UsageError for a name that is none, and where it cannot be written."""
+        """Raises UsageError for a name that is none, a text with a secret in it, and where it cannot be written."""
         if not _NAME.fullmatch(name):
             raise UsageError(
                 f"{name!r} is not a valid query name",
                 "a name consists of letters, digits, _ . and -",
+            )
+        if redacted(text) != text:
+            raise UsageError(
+                "the statement holds a secret, which would stand in a file",
+                "write a variable in its place, such as password = :'new_password'",
             )
         self._write(self.all() | {name: text})
 
@@ -62,6 +68,7 @@ class Queries:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             part = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+            os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
             part.write_text("\n".join([*lines, ""]), encoding="utf-8")
             part.replace(self._path)
         except OSError as error:

@@ -6,25 +6,52 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from sqlshell.sql.blanks import strange
 from sqlshell.sql.tokens import Token, tokens
 
 STARS: Final = "'***'"
 NAMES: Final = re.compile(
-    r"token|secret|passw|passphrase|credential|authorization|jaas|(?:api|access|private|account|sas|shared)[_.\- ]?key"
-    r"|key[_.\- ]?(?:password|material|id)|sas[_.\- ]?url|connection[_.\- ]?string",
+    r"token(?!i[sz])|secret|passw|passphrase|credential|authorization|jaas|bearer|(?<![a-z])(?:pass|pwd|dsn)(?![a-z])"
+    r"|(?:api|access|private|account|sas|shared|encrypt(?:ion)?|decrypt(?:ion)?|master|signing|hmac|aes|rsa|ssl|tls|ssh"
+    r"|client|server|service|consumer|storage|license|host|session|symmetric|data)[_.\- ]?key(?![a-z])"
+    r"|parquet_key|key[_.\- ]?(?:password|material|id|pem|data)|(?<=[.])key\Z|sas[_.\- ]?url|connection[_.\- ]?string"
+    r"|auth[_.\- ]?(?:header|code|key|user)|user[_.\- ]?info|(?<![a-z])identified(?![a-z])|cookie",
     re.I,
 )
 """Names whose values nobody else may read: `'kafka.sasl.password' = '…'`, `ACCESS_KEY_ID '…'`."""
 
-_LOGIN: Final = re.compile(r"://[^\s/@:'\"]*:[^\s/@'\"]+@")
-"""A URL with a password."""
+_BLANK: Final = r" \t\r\n\f\v"
+_LOGIN: Final = re.compile(
+    rf"://(?:[^{_BLANK}/@:'\"]{{0,999}}+:[^{_BLANK}@'\"]{{0,999}}+@|[^{_BLANK}/@:'\"?#]{{1,999}}+@)"
+)
+"""A URL with a user's password, or with a token."""
 
-_GIVEN: Final = re.compile(r"[\w.\-]*+[\s'\"]*+[=:][\s'\"]*+[^\s'\"%]")
+_ANY_LOGIN: Final = re.compile(rf"://[^{_BLANK}'\"]{{1,999}}@")
+_USER: Final = re.compile(rf"[{_BLANK}]*+[^{_BLANK}:/@'\"]{{1,200}}+:[^{_BLANK}@'\"]{{1,200}}+@[\w(\[.]")
+"""`user:password@host`, without a scheme."""
+
+_PARAMETER: Final = re.compile(r"[?&;](?:sig|signature|key|apikey|code|auth|pass|pwd|pw)=[^&;\s]", re.I)
+_KEY: Final = re.compile(r"(?<![a-z])\w{0,64}+\.key(?![\w.])", re.I)
+
+_GIVEN: Final = re.compile(r"[\w.\-]{0,64}+[\s'\"\\\])]{0,64}+[=:>][\s'\"\\]{0,64}+(?:[^\s'\"%\\]|%(?!\Z|['\"]))")
 """What stands behind a secret's name in a string that has its value too."""
 
-_VALUE: Final = re.compile(r"[=:'\"`$]")
+_VALUE: Final = re.compile(r"[=:'\"`$>]|\bis\b", re.I)
+_KEYLIKE: Final = re.compile(r"[\w.\-:/$@\[\]]{1,200}")
 _KINDS: Final = frozenset({"OR", "REPLACE", "PERSISTENT", "TEMPORARY", "TEMP", "LOCAL"})
-_JOINTS: Final = frozenset({"=", ":", "IS", "BY", "=>", ">", "TO"})
+_JOINTS: Final = frozenset({"=", ":", "IS", "BY", ">", "TO"})
+_ENDS: Final = frozenset(
+    {
+        *("AND", "OR", "FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "ON", "JOIN", "SELECT", "UNION", "THEN", "ELSE"),
+        *("END", "WHEN", "HAVING", "RETURNING", "SET", "LEFT", "RIGHT", "INNER", "CROSS", "QUALIFY", "WINDOW"),
+    }
+)
+"""Words that begin something else than the value of a secret."""
+
+_FILLING: Final = frozenset({"INSERT", "UPSERT", "MERGE"})
+"""Statements whose values stand far from the names of their columns."""
+
+_OPEN: Final = {"(": ")", "[": "]", "{": "}"}
 
 
 def redactor(more: Sequence[str]) -> Callable[[str], str]:
@@ -38,35 +65,162 @@ def redactor(more: Sequence[str]) -> Callable[[str], str]:
 def redacted(sql: str, names: re.Pattern[str] = NAMES) -> str:
     """The statement as written without its secrets.
 
-    `'***'` stands in the place of a string that follows a secret's name, or that holds such a name with its value or a
-    URL with a password. All that a CREATE SECRET sets is left out, and comments that hold a secret are.
+    `'***'` stands in the place of the strings that belong to a secret's name, or that hold such a name with its value
+    or a URL with a password. All that a CREATE SECRET sets is left out, and comments that hold a secret are. Where
+    engines read the text differently it ends at its first string.
     """
-    if not names.search(sql) and not _LOGIN.search(sql):
-        return sql
-    given = list(tokens(sql))
-    made: list[str] = []
-    done = 0
-    for start, end, left in sorted([*_values(given, names), *_comments(sql, given, names), *_created(given, len(sql))]):
-        if start >= done:
-            made += [sql[done:start], left]
-            done = end
-    return "".join([*made, sql[done:]])
+    given: list[Token] | None = None
+    if not names.search(sql) and not _KEY.search(sql):
+        if "@" not in sql and not _PARAMETER.search(sql) and names is NAMES:
+            return sql
+        given = list(tokens(sql))
+        if not any(_holds(token.value, names) or _names(token, names) for token in given) and not _LOGIN.search(sql):
+            return sql
+    given = list(tokens(sql)) if given is None else given
+    if given and given[0].text == "\\":
+        return _command(sql, given, names)
+    cuts = sorted([*_values(sql, given, names), *_comments(sql, given, names), *_created(given, len(sql))])
+    if cuts and _unsure(sql, given):
+        first = next((token.start for token in given if token.kind in {"string", "name"}), len(sql))
+        start, _, left = cuts[0]
+        return _hidden_logins(f"{sql[: min(first, start)]}{left if start < first else STARS}")
+    return _hidden_logins(_without(sql, cuts))
 
 
 _Cut = tuple[int, int, str]
 """From which character to which something is taken out, and what stands in its place."""
 
 
-def _values(given: Sequence[Token], names: re.Pattern[str]) -> Iterator[_Cut]:
-    named = False
+def _without(sql: str, cuts: Sequence[_Cut]) -> str:
+    made: list[str] = []
+    done = 0
+    for start, end, left in cuts:
+        if start >= done:
+            made += [sql[done:start], left]
+            done = end
+    return "".join([*made, sql[done:]])
+
+
+def _hidden_logins(text: str) -> str:
+    return _LOGIN.sub("://***@", text)
+
+
+def _unsure(sql: str, given: Sequence[Token]) -> bool:
+    """Whether another engine may find the ends of strings elsewhere."""
+    if "\\'" in sql or '\\"' in sql:
+        return True
+    last = given[-1] if given else None
+    if last is not None and last.kind in {"string", "name"} and last.end == len(sql):
+        closed = last.text[-1] == last.text[0] or last.text[0] in "$eE"
+        if len(last.text) < 2 or not closed:
+            return True
+    return bool(strange(sql))
+
+
+def _command(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> str:
+    """A backslash command, of which all goes that stands behind a secret's name, or that holds one."""
+    for number, token in enumerate(given):
+        if token.kind == "string" and _holds(token.value, names):
+            return _ANY_LOGIN.sub("://***@", f"{sql[: token.start]}***")
+        if number > 1 and _names(token, names):
+            return _ANY_LOGIN.sub("://***@", sql[: token.end] + (" ***" if sql[token.end :].strip() else ""))
+    return _ANY_LOGIN.sub("://***@", sql)
+
+
+def _fillings(given: Sequence[Token], names: re.Pattern[str]) -> Iterator[bool]:
+    """Of each statement, whether it fills a table or columns that are named for a secret."""
+    fills = named = False
+    depth = 0
     for token in given:
-        if token.text.upper() in _JOINTS:
+        if token.kind == "sign":
+            depth = max(0, depth + (token.text in _OPEN) - (token.text in ")]}"))
+            if token.text == ";" and not depth:
+                yield fills and named
+                fills = named = False
+        elif token.kind != "string":
+            fills = fills or token.word in _FILLING
+            named = named or _names(token, names)
+    yield fills and named
+
+
+class _Reading:
+    """What a secret's name has opened: up to where strings are its value."""
+
+    def __init__(self, depth: int, *, skips: bool, bare: bool) -> None:
+        self.depth = depth
+        self.skips = skips
+        """Whether the next comma stands between the name and its value."""
+        self.bare = bare
+        self.joined = False
+
+    def takes(self, token: Token, before: Token | None) -> bool:
+        """Whether a token that is no string is a value: a number, or a word where values may be words."""
+        if token.kind == "number":
+            return self.joined or before is None or before.kind != "sign"
+        return self.bare and self.joined and token.kind in {"word", "name"}
+
+
+def _values(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterator[_Cut]:
+    opened: list[str] = []
+    reading: _Reading | None = None
+    first = ""
+    fills = _fillings(given, names)
+    filling = next(fills, False)
+    for number, token in enumerate(given):
+        before = given[number - 1] if number else None
+        text = token.text
+        if token.kind == "sign":
+            if text in _OPEN:
+                opened.append(before.word if before is not None else "")
+            elif text in ")]}":
+                if opened:
+                    opened.pop()
+                if reading is not None and len(opened) < reading.depth:
+                    reading = None
+            elif text == ";" and not opened:
+                reading, first, filling = None, "", next(fills, False)
+                continue
+            elif text == "," and reading is not None and len(opened) == reading.depth:
+                if not reading.skips:
+                    reading = None
+                elif reading is not None:
+                    reading.skips = False
+        first = first or token.word
+        if reading is not None and token.word in _ENDS and len(opened) == reading.depth:
+            reading = None
+        if token.kind == "string" and (reading is not None or filling or _holds(token.value, names)):
+            if not _variable(sql, given, number):
+                yield token.start, token.end, STARS
             continue
-        if token.kind == "string" and (named or _holds(token.value, names)):
-            yield token.start, token.end, STARS
-            named = False
-        else:
-            named = token.kind in {"string", "name", "word"} and _names(token, names)
+        if token.kind == "name" and _holds(token.value, names):
+            yield token.start, token.end, '"***"'
+            continue
+        if reading is not None:
+            if text in _JOINTS or token.word in _JOINTS:
+                reading.joined = True
+            elif reading.takes(token, before):
+                yield token.start, token.end, "***"
+        elif token.kind in {"string", "name", "word"} and _names(token, names):
+            after = given[number + 1] if number + 1 < len(given) else None
+            lists = after is not None and after.text == ","
+            if lists and (token.kind != "string" or not opened or opened[-1] == "IN"):
+                continue
+            if after is not None and after.text == "(" and before is not None and before.word in _RELATIONS:
+                continue
+            reading = _Reading(len(opened), skips=lists, bare=first in {"SET", "ATTACH", "ALTER"})
+
+
+_RELATIONS: Final = frozenset(
+    {"TABLE", "VIEW", "INTO", "FROM", "JOIN", "EXISTS", "STREAM", "CHANGELOG", "ON", "SECRET"}
+)
+
+
+def _variable(sql: str, given: Sequence[Token], number: int) -> bool:
+    """Whether a string is the name of a variable of the shell's, as in `= :'name'`."""
+    token = given[number]
+    if number < 2 or sql[token.start - 1] != ":" or not token.value.isidentifier():
+        return False
+    return given[number - 2].text in {"=", ">", "("} or given[number - 2].word in {"TO", "BY", "IS"}
 
 
 def _created(given: Sequence[Token], end: int) -> Iterator[_Cut]:
@@ -102,18 +256,28 @@ def _comments(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Itera
         between = sql[start:end]
         if len(between) < 2 or between.isspace():
             continue
-        if _LOGIN.search(between) or (names.search(between) and _VALUE.search(between)):
+        named = names.search(between) or _KEY.search(between)
+        if _LOGIN.search(between) or _PARAMETER.search(between) or (named and _VALUE.search(between)):
             line = "\n" if "\n" in between or "\r" in between else ""
             yield start, end, f" /* *** */{line or ' '}"
 
 
 def _holds(value: str, names: re.Pattern[str]) -> bool:
     """Whether a string has a secret in it: `host=h password=p`, `{"token": "t"}`, `https://user:password@host`."""
-    if "://" in value and _LOGIN.search(value):
+    if "@" in value and (("://" in value and _LOGIN.search(value)) or _USER.match(value)):
         return True
-    found = names.search(value) if "=" in value or ":" in value else None
-    return found is not None and _GIVEN.match(value, found.end()) is not None
+    if not ("=" in value or ":" in value or ">" in value):
+        return False
+    if _PARAMETER.search(value):
+        return True
+    return any(_GIVEN.match(value, found.end()) for found in (*names.finditer(value), *_KEY.finditer(value)))
 
 
 def _names(token: Token, names: re.Pattern[str]) -> bool:
-    return len(token.text) <= 200 and names.search(token.value) is not None
+    """Whether a token is the name of a secret, and no text that only speaks of one."""
+    if len(token.text) > 200:
+        return False
+    value = token.value
+    if token.kind == "string" and not _KEYLIKE.fullmatch(value):
+        return False
+    return names.search(value) is not None

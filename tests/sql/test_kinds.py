@@ -88,7 +88,7 @@ def test_tokens_take_any_text(sql: str) -> None:
         ("with ('uri' = 'u', 'sasl.jaas.config' = 'x;y')", "with ('uri' = 'u', 'sasl.jaas.config' = '***')"),
         ("secret_access_key 'k', region 'r'", "secret_access_key '***', region 'r'"),
         ("create user u password 'p'", "create user u password '***'"),
-        ("identified by 'p' -- password", "identified by 'p' -- password"),
+        ("identified by 'p' -- password", "identified by '***' -- password"),
         ("set api_key to 'k'", "set api_key to '***'"),
         ("{token: $$t$$, b: 'c'}", "{token: '***', b: 'c'}"),
         ("token => E'a\\'b'", "token => '***'"),

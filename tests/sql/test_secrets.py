@@ -1,0 +1,216 @@
+"""Secrets in statements: where they may stand, as a table, and any secret in any of these places."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sqlshell.client import redact
+from sqlshell.context import SessionContext
+from sqlshell.shell.journal import Journal
+from sqlshell.shell.prompt.history import FileHistory
+from sqlshell.shell.queries import Queries
+from sqlshell.shell.session import Options, Session
+from sqlshell.shell.transcript import Transcript
+from sqlshell.sql.items import Statement
+from sqlshell.sql.scripts import split
+from sqlshell.sql.secrets import redacted
+
+FORMS = (
+    "create secret s (type s3, key_id 'k', secret '@')",
+    "create persistent secret s in file (type http, bearer_token '@')",
+    "create or replace secret (type gcs, secret $$@$$)",
+    "create secret s (type azure, connection_string 'AccountName=a;AccountKey=@')",
+    "create user u password '@'",
+    "create user u with encrypted password '@' valid until '2030-01-01'",
+    "create user u identified by '@'",
+    "create user u identified with sha256_password by '@'",
+    "create user 'u' identified by password '@'",
+    "alter user u set password = '@'",
+    "alter role r password '@' login",
+    "set password for u = password('@')",
+    "set password = '@'",
+    "set api_key to '@'",
+    "set http_proxy_password = '@'",
+    "set access_key_id = '@'",
+    "attach 'f.db' as f (encryption_key '@')",
+    "attach 'f.db' as f (type duckdb, ENCRYPTION_KEY '@', block_size 16384)",
+    "pragma add_parquet_key('key128', '@')  -- key_material",
+    "copy t to 'f' (encryption_config {footer_key: 'k', api_key: '@'})",
+    "attach 'host=h user=u password=@ dbname=d' as pg (type postgres)",
+    "attach 'host=h pwd = @' as pg",
+    "attach 'postgresql://u:@@h:5432/d?sslmode=require' as pg",
+    'attach "postgresql://u:@@h/d" as pg',
+    "attach 'mysql://h/d?user=u&password=@' as m",
+    "attach 'u:@@tcp(h:3306)/d' as m",
+    "copy t from 'https://@@h/f.csv'",
+    "copy t from 'https://h/f.csv?sig=@&se=1'",
+    "copy t from 's3://b/k' credentials (aws_key_id='k' aws_secret_key='@')",
+    "copy t from 's3://b/k' access_key_id '@' secret_access_key '@'",
+    "create stage s url='azure://x' credentials=(azure_sas_token='?sv=1&sig=@')",
+    "create store k with ('type' = kafka, 'kafka.sasl.password' = '@')",
+    "create store k with ('kafka.sasl.username' = 'u', 'kafka.sasl.password'='@', 'uris' = 'h:9092')",
+    "create store k with ('sasl.jaas.config' = 'x.PlainLoginModule required username=\"u\" password=\"@\";')",
+    "create store k with ('tls.client.key' = '@')",
+    "create store k with ('kafka.ssl.key' = '@', 'type' = kafka)",
+    "create store k with ('ssl.keystore.key' = '@')",
+    "create store k with ('basic.auth.user.info' = 'u:@')",
+    "create store k with ('schema.registry.auth.header' = '@')",
+    "create store k with (\"kinesis.secret_access_key\" = '@')",
+    "create store k with (password = '@')",
+    "create store k with ('x.password' =\n  '@'\n)",
+    "create store k with ('x.password'/* why */='@')",
+    "update store k with ('snowflake.client.key_passphrase' = '@')",
+    "create secret_store s with ('x.secret' = 'a' '@' 'b')",
+    "alter user u password 'a' '@'",
+    "alter user u password 'a'\n'@'",
+    "set password = 'a' || '@'",
+    "set password = concat('a', '@')",
+    "set password = decode(concat('a', 'b', '@'), 'hex')",
+    "set password = E'@'",
+    "set password = U&'@' uescape '!'",
+    "set password = $$@$$",
+    "set password = $tag$@$tag$",
+    "set password = N'@'",
+    "alter user u password 'my password is the token @'",
+    'select \'{"user": "u", "password": "@"}\'::json',
+    'select \'{"a": {"api_key" : ["@"]}}\'',
+    'select $${"token": "@"}$$',
+    "insert into config values ('<password>@</password>')",
+    "insert into users (name, password) values ('bob', '@')",
+    "insert into users (name, password) select 'bob', '@'",
+    "insert into api_tokens values (1, '@')",
+    "insert into config (k, v) values ('kafka.sasl.password', '@')",
+    "merge into users using (values ('bob', '@')) v(n, password) on true when not matched then insert values (n, '@')",
+    "update users set password = '@' where name = 'bob'",
+    "update users set name = 'a', password = crypt('@', gen_salt('bf'))",
+    "select * from users where token = '@'",
+    "select * from users where token in ('a', '@')",
+    "select * from users where password like '@%'",
+    "select * from users where '@' = password  -- password = '@'",
+    "select set_config('app.password', '@', true)",
+    "select json_object('password', '@')",
+    "select map {'token': '@'}",
+    "select {token: '@'}",
+    "select login(password := '@')",
+    "select login(password => '@')",
+    "call connect(token => '@')",
+    "select dblink_connect('host=h password=@')",
+    "select dblink('postgres://u:@@h/d', 'select 1')",
+    "set \"s3_secret_access_key\" = '@'",
+    "select 1 -- password: '@'",
+    "select 1 /* token = @ */",
+    "select 1 /* https://u:@@h/ */",
+    "create user u password '@",
+    "create secret s (type s3, secret '@",
+    "set password = $$@",
+    "select 1; set password = '@'; select 2",
+    "begin application a set password = '@'; end application",
+    "\\set password '@'",
+    "\\set password @",
+    "\\c https://:@@h/v2",
+    "\\c https://u:@@h/v2?sessionID=1",
+    "\\local attach 'postgres://u:@@h/d' as pg",
+    "\\local create secret s (type s3, secret '@')",
+)
+assert len(FORMS) >= 60
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if "'@' = password" not in form])
+def test_a_secret_is_taken_out(form: str) -> None:
+    for sql in (form, form.upper(), f"{form};\n"):
+        told = redacted(sql.replace("@", "hunter2", 1) if "@@" in sql else sql.replace("@", "hunter2"))
+        assert "hunter2" not in told.lower(), told
+        assert "***" in told
+
+
+SECRETS = st.text(
+    st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_characters="'\"\\$<>{}()[]%/:@?&;=`,*#"), min_size=8
+)
+
+
+@given(form=st.sampled_from([form for form in FORMS if "'@' = password" not in form]), secret=SECRETS)
+@example(form=FORMS[0], secret="password")
+@example(form="create user u password '@'", secret="and-from-where")
+@settings(max_examples=150, deadline=None)
+def test_no_secret_reaches_a_file(tmp_path_factory: pytest.TempPathFactory, form: str, secret: str) -> None:
+    """The history, the journal and the transcript, after statements that ended in any way; and what -vv shows."""
+    if any(secret.lower() in form.lower().replace("@", "") for form in (form, "***")):
+        return
+    secret = f"{secret}~Qx"
+    folder = tmp_path_factory.mktemp("kept")
+    sql = form.replace("@", secret, 1) if "@@" in form else form.replace("@", secret)
+    history = FileHistory(folder / "history", print)
+    journal = Journal(folder / "journal.db", "t", "", print)
+    transcript = Transcript(str(folder / "transcript"), redacted)
+    for number, state in enumerate(("00000", "42601", "57014")):
+        history.store_string(sql)
+        journal.began(f"{number}", sql, SessionContext(), 0)
+        journal.ended(f"{number}", state, f"syntax error near {sql}")
+        session = Session(SessionContext(), Options(), "t", True, False)
+        transcript.ended(sql, SessionContext(), session, None)
+    journal.close()
+    transcript.close()
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes(), path.name
+            assert json.dumps(secret)[1:-1].encode() not in path.read_bytes(), path.name
+    for body in (json.dumps({"statement": sql}), json.dumps({"statements": [sql, {"statement": sql}]}), sql):
+        assert secret not in redact.body(body.encode(), redacted)
+
+
+HARMLESS = (
+    "select * from users where name = 'bob' and age > 3",
+    "select token from t where user = 'bob'",
+    "select password_hash, 'x' as label from t where id = 3 order by password_hash limit 5",
+    "select * from tokens t join users u on t.user = u.id where u.name = 'bob'",
+    "create table tokens (id int, label text default 'x')",
+    "select tokenize('some text', 'english')",
+    "select key, value from t where key = 'a'",
+    "create table t (id int primary key, name text default 'key')",
+    "select 'the secret garden', 'Burnett'",
+    "select '12:30', 'a@b.c', 'https://host:80/p?q=1'",
+    "select * from t where compass = 'north' and passenger = 'x'",
+    "with ('topic' = 't', 'key.format' = 'json', 'value.format' = 'json')",
+    "select 'x' -- the token comes later",
+    "copy t to 'f.csv' (format csv, delimiter ',')",
+    "where name in ('password', 'token')",
+)
+
+
+@pytest.mark.parametrize("sql", HARMLESS)
+def test_an_ordinary_statement_stays_as_it_is(sql: str) -> None:
+    assert redacted(sql) == sql
+
+
+def test_ordinary_statements_seldom_lose_their_literals() -> None:
+    """Of the examples of README and docs, and of the texts that tests split, fewer than one in a hundred."""
+    root = Path(__file__).parents[2]
+    texts = [
+        block
+        for path in (root / "README.md", *root.glob("docs/*.md"))
+        for block in re.findall(r"```(?:sql|console)?\n(.*?)```|`([^`\n]*'[^`\n]*)`", path.read_text(), re.S)
+    ]
+    found = [item for block in texts for item in split("".join(block), commands=False)]
+    statements = [item.text for item in found if isinstance(item, Statement)]
+    statements += [line.split(" => ")[0] for line in (root / "tests/sql/effects.txt").read_text().splitlines()]
+    literal = [sql for sql in statements if "'" in sql and not re.search("password|secret|token", sql, re.I)]
+    assert len(literal) > 40
+    assert [sql for sql in literal if redacted(sql) != sql] == []
+
+
+def test_a_query_with_a_secret_gets_no_name(tmp_path: Path) -> None:
+    from sqlshell.errors import UsageError
+
+    queries = Queries(tmp_path / "queries.toml")
+    with pytest.raises(UsageError, match="secret"):
+        queries.keep("q", "create user u password 'hunter2'")
+    assert not (tmp_path / "queries.toml").exists()
+    queries.keep("q", "alter user u set password = :'new_password'")
+    assert queries.text("q") == "alter user u set password = :'new_password'"
+    assert (tmp_path / "queries.toml").stat().st_mode & 0o777 == 0o600
