@@ -148,7 +148,7 @@ def refuse_files(statement: Text) -> None:
             inside.query = len(given) > number + 1 and given[number + 1].word in _QUERIES
             open_.append(inside)
         elif token.text == ")":
-            open_ = open_[:-1] or [_Bracket(query=True)]
+            open_, foreign = open_[:-1] or [_Bracket(query=True)], False
         elif token.word == "COPY":
             last.copies = True
         elif last.query and token.word in _RELATIONS and (before is None or before.word != "DISTINCT"):

@@ -21,10 +21,28 @@ WIDEST_HEAD = 22
 _SENTENCE = re.compile(r"(?<=[\w)])[.;:](?:\s|$)")
 
 
+VARIABLES = (
+    "\\set NAME VALUE sets a variable. :NAME is its value, :'NAME' a string, :\"NAME\" a name, :{?NAME} tells whether"
+    " it is set.",
+    "Options of the shell:",
+    "  ON_ERROR_STOP (on, off): whether a failure ends a script",
+    "  ECHO (none, queries, all): whether statements are shown before they run",
+    "  QUIET (on, off): whether messages are left out",
+    "Set by each statement: ERROR, SQLSTATE, ROW_COUNT, ELAPSED (seconds), LAST_STATEMENT_ID, and LAST_ERROR_MESSAGE by"
+    " one that fails. \\! sets SHELL_ERROR and SHELL_EXIT_CODE.",
+    "What came from a service (\\gset, LAST_ERROR_MESSAGE, LAST_STATEMENT_ID, and all that is made of them) is data: it"
+    " is no file, command, target, setting or name of a variable. \\own NAME EXPRESSION makes a value yours where it"
+    " matches.",
+)
+
+
 @command("?", "[COMMAND]", aliases=("help", ".help", "!help"), data=("COMMAND",))
 async def show_help(port: Port, args: Args) -> Print:
-    """List the backslash commands, or explain one."""
+    """List the backslash commands, or explain one; \\? variables explains the variables of the shell."""
     width = max(40, min(shutil.get_terminal_size().columns, 100)) - 1
+    if args == ["variables"]:
+        lines = [line for text in VARIABLES for line in _wrapped(text.strip(), width, "  " * text.startswith(" "))]
+        return Print("\n".join(lines) + "\n", own=True, paged=True)
     if args:
         item = find(port.commands, args[0].lstrip("\\"))
         also = ", ".join(name if name[0] in ".!" else f"\\{name}" for name in item.aliases)
