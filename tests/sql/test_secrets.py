@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sqlshell.client import redact
 from sqlshell.context import SessionContext
+from sqlshell.origin import Own
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.prompt.history import FileHistory
 from sqlshell.shell.queries import Queries
@@ -147,7 +148,7 @@ def test_no_secret_reaches_a_file(tmp_path_factory: pytest.TempPathFactory, form
     sql = form.replace("@", secret, 1) if "@@" in form else form.replace("@", secret)
     history = FileHistory(folder / "history", print)
     journal = Journal(folder / "journal.db", "t", "", print)
-    transcript = Transcript(str(folder / "transcript"), redacted)
+    transcript = Transcript(Own(str(folder / "transcript")), redacted)
     for number, state in enumerate(("00000", "42601", "57014")):
         history.store_string(sql)
         journal.began(f"{number}", sql, SessionContext(), 0)
