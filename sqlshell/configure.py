@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlshell.client.target import Target, without_token
 from sqlshell.config import Config, Settings, config_folder, read_config, resolve
+from sqlshell.credentials import without_secrets
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.settings import SETTINGS
@@ -69,7 +70,7 @@ def _show(settings: Settings) -> None:
     width = max(len(setting.name) for setting in SETTINGS)
     for setting in SETTINGS:
         value = settings.values[setting.name]
-        shown = "***" if setting.name in SECRET and value.value else without_token(_text(value.value))
+        shown = "***" if setting.name in SECRET and value.value else _text(without_secrets(setting.name, value.value))
         sys.stdout.write(f"{setting.name.ljust(width)}  {shown or '-'}  ({value.source})\n")
 
 

@@ -8,6 +8,7 @@ URL belongs to that URL where `SQLSHELL_URL` is not set.
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from sqlshell.client.target import Target, is_url, parse
+from sqlshell.client.target import Target, is_url, parse, without_token
+from sqlshell.config import Config
 from sqlshell.errors import UsageError
 from sqlshell.settings import PREFIX
 
@@ -138,9 +140,55 @@ def read_token(path: str, warn: Callable[[str], None]) -> str:
         raise UsageError(f"the token file {path} cannot be read: {reason}") from None
     if not text or len(text.split()) != 1:
         raise UsageError(f"the token file {path} does not hold one token", "it has one line, the token")
-    if os.name == "posix" and mode & (stat.S_IRGRP | stat.S_IROTH):
-        warn(f"the token file {path} can be read by others: chmod 600 {path}")
+    if os.name == "posix" and mode & (stat.S_IRGRP | stat.S_IROTH | stat.S_IWGRP | stat.S_IWOTH):
+        done = "read" if mode & (stat.S_IRGRP | stat.S_IROTH) else "written"
+        warn(f"the token file {path} can be {done} by others: chmod 600 {shlex.quote(str(file))}")
     return text
+
+
+def exposed(config: Config) -> Iterator[str]:
+    """What is wrong with who may read or write config.toml, and what to do."""
+    if os.name != "posix":
+        return
+    try:
+        mode = config.path.stat().st_mode
+    except OSError:
+        return
+    remedy = f"chmod 600 {shlex.quote(str(config.path))}"
+    if mode & (stat.S_IWGRP | stat.S_IWOTH):
+        yield f"{config.path} can be written by others, who could have tokens sent elsewhere: {remedy}"
+    elif mode & (stat.S_IRGRP | stat.S_IROTH) and (held := _held_in(config)):
+        yield f"{config.path} holds {held} and can be read by others: {remedy}"
+
+
+def without_secrets(name: str, value: object) -> object:
+    """The value of a setting as it may be shown: without a token, and without the values of variables named for one."""
+    from sqlshell.sql.secrets import NAMES
+
+    if name == "token":
+        return "***" if value else value
+    if name == "set" and isinstance(value, tuple):
+        pairs = [str(item).partition("=") for item in value]
+        return tuple(f"{key}=***" if NAMES.search(key) else f"{key}{sign}{text}" for key, sign, text in pairs)
+    return without_token(value) if isinstance(value, str) else value
+
+
+def _held_in(config: Config) -> str:
+    """The first secret that a profile holds, in words; "" without one."""
+    from sqlshell.sql.secrets import NAMES
+
+    for name, table in sorted(config.profiles.items()):
+        if not isinstance(table, Mapping):
+            continue
+        if table.get("token"):
+            return f"the token of profile {name}"
+        url = str(table.get("url", ""))
+        if without_token(url) != url:
+            return f"the token in the url of profile {name}"
+        given = table.get("set")
+        if isinstance(given, Mapping) and any(NAMES.search(str(key)) for key in given):
+            return f"a secret in the variables of profile {name}"
+    return ""
 
 
 def keyring_token(named: str) -> str:

@@ -22,10 +22,10 @@ from sqlshell import __version__
 from sqlshell.assembly import network_of
 from sqlshell.client.options import Network
 from sqlshell.client.proxies import proxy_for
-from sqlshell.client.target import Target, without_token
+from sqlshell.client.target import Target
 from sqlshell.client.transport import Transport
 from sqlshell.config import Config, config_folder, read_config, state_folder
-from sqlshell.credentials import run_token_command
+from sqlshell.credentials import exposed, run_token_command, without_secrets
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.output.cells import printable
 from sqlshell.places import Place, Remote, find_place
@@ -60,7 +60,7 @@ def diagnose(target: str, flags: Mapping[str, Any], environ: Mapping[str, str]) 
         config = read_config(folder)
     except UsageError as error:
         wrong = error
-    refused: list[Found] = []
+    refused: list[Found] = [_exposed(text) for text in exposed(config)]
     try:
         place = find_place(target, flags, environ, config, lambda text: refused.append(Found("warning", text, False)))
     except UsageError as error:
@@ -68,6 +68,11 @@ def diagnose(target: str, flags: Mapping[str, Any], environ: Mapping[str, str]) 
     found = [*asyncio.run(findings(place, environ, config.path, wrong)), *refused]
     sys.stdout.write("".join(f"{item}\n" for item in found))
     return 0 if all(item.good for item in found) else 3
+
+
+def _exposed(text: str) -> Found:
+    what, _, remedy = text.rpartition(": ")
+    return Found("config", what, False, remedy)
 
 
 async def findings(
@@ -109,7 +114,7 @@ def _settings(place: Place) -> Iterator[Found]:
     for setting in SETTINGS:
         value = place.settings.values[setting.name]
         if value.source != "default":
-            shown = "***" if setting.name == "token" else without_token(str(value.value))
+            shown = without_secrets(setting.name, value.value)
             yield Found(setting.name, f"{shown} ({value.source})")
 
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from sqlshell.assembly import journal_of, offline_of, policy_of, redactor_of, service_of
 from sqlshell.config import Config, Settings, state_folder
+from sqlshell.credentials import exposed
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.ending import Ending, end_by_signals, run_to_end, say_logs
 from sqlshell.errors import Exit, OutputError, ShellError
@@ -90,6 +91,8 @@ def _started(asked: Start, ending: Ending) -> int:
         scripts = [("file", Own("-"))]
     flags = asked.flags
     diagnostics = Diagnostics(sys.stderr, quiet=lambda: bool(flags.get("quiet")), verbose=flags.get("verbose", 0))
+    for text in exposed(asked.config):
+        diagnostics.warn(text)
     place = find_place(
         _target(asked, diagnostics), asked.flags, asked.environ, asked.config, diagnostics.warn, asked.target
     )

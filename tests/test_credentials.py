@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from sqlshell.config import read_config
+from sqlshell.credentials import exposed
 from sqlshell.places import Remote, find_place
 from tests.conftest import Program
 
@@ -251,3 +252,41 @@ def test_another_target_without_a_token_is_told_of(
     assert f"no token is known for {other.url}" in moved.err
     moved = program("work", "-c", "\\c work", "-c", "select 2", env=env)
     assert "no token" not in moved.err
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "told"),
+    [
+        (
+            'url = "http://127.0.0.1:9"\ntoken = "hunter2"',
+            0o644,
+            "holds the token of profile p and can be read by others",
+        ),
+        ('url = "http://:hunter2@127.0.0.1:9"', 0o640, "holds the token in the url of profile p and can be read"),
+        ('set = {db_password = "hunter2"}', 0o604, "holds a secret in the variables of profile p"),
+        ('url = "http://127.0.0.1:9"', 0o666, "can be written by others"),
+        ('url = "http://127.0.0.1:9"\ntoken = "hunter2"', 0o600, ""),
+        ('url = "http://127.0.0.1:9"\ntoken_command = "pass"', 0o644, ""),
+    ],
+)
+def test_a_config_that_others_may_read(tmp_path: Path, text: str, mode: int, told: str) -> None:
+    path = tmp_path / "a folder" / "config.toml"
+    path.parent.mkdir()
+    path.write_text(f"[profiles.p]\n{text}\n")
+    path.chmod(mode)
+    found = list(exposed(read_config(path.parent)))
+    assert [told in line for line in found] == [True] * bool(told)
+    assert all(line.endswith(f"chmod 600 '{path}'") for line in found)
+    assert "hunter2" not in "".join(found)
+
+
+def test_a_config_that_others_may_read_is_warned_of_once(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[profiles.p]\nset = {db_password = "hunter2"}\n')
+    (tmp_path / "config.toml").chmod(0o644)
+    env = {"SQLSHELL_CONFIG_DIR": str(tmp_path)}
+    done = program("p", "-c", "select 1", "-c", "\\c p", "-c", "select 2", env=env)
+    assert done.err.count("can be read by others: chmod 600") == 1
+    examined = program("doctor", "p", env=env)
+    assert "!!  config: " in examined.out
+    assert f"chmod 600 {tmp_path / 'config.toml'}" in examined.out
+    assert "hunter2" not in done.err + examined.out

@@ -81,6 +81,7 @@ async def interact(
     sys.setswitchinterval(SWITCH_SECONDS)
     looks = _Looks(shell, themes)
     history = FileHistory(_history_file(state, target), shell.diagnostics.warn, state / "history", shell.hooks.redact)
+    history.before = lambda: shell.buffer.scanner.pending
     loader = Loader(
         shell.service.statements,
         lambda: shell.session.context,

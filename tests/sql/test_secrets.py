@@ -215,3 +215,18 @@ def test_a_query_with_a_secret_gets_no_name(tmp_path: Path) -> None:
     queries.keep("q", "alter user u set password = :'new_password'")
     assert queries.text("q") == "alter user u set password = :'new_password'"
     assert (tmp_path / "queries.toml").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_secret_of_a_statement_over_several_entries_is_not_kept(tmp_path: Path) -> None:
+    history = FileHistory(tmp_path / "history", print)
+    before = [""]
+    history.before = lambda: before[0]
+    lines = ["create user u", "password", "'hunter2';", "select 'kept';", "set password = 'a", "hunter3", "hunter4';"]
+    for number, line in enumerate(lines):
+        start = 0 if number < 3 else number if number == 3 else 4
+        before[0] = "\n".join(lines[start:number])
+        history.store_string(line)
+    kept = (tmp_path / "history").read_text()
+    assert "hunter" not in kept
+    assert "create user u" in kept
+    assert "select 'kept'" in kept

@@ -47,6 +47,8 @@ class FileHistory(History):
         self._shared = shared
         self._warn = warn
         self._usable = True
+        self.before: Callable[[], str] = lambda: ""
+        """The unfinished statement that the next entry goes on with."""
 
     def load_history_strings(self) -> Iterable[str]:
         """Entries, the latest first: those of this target, and before the first of them those of all targets."""
@@ -67,10 +69,22 @@ class FileHistory(History):
     def store_string(self, string: str) -> None:
         if not self._usable or string[:1].isspace() or not string.strip():
             return
-        entry = _entry(Entry(time.time(), self._redact(string)))
+        kept = self._kept(string)
+        if not kept:
+            return
+        entry = _entry(Entry(time.time(), kept))
         for path in (self._path, self._shared):
             if path is not None:
                 self._append(path, entry)
+
+    def _kept(self, string: str) -> str:
+        """The entry without its secrets, "" where it cannot be told which they are: their names may stand in what was
+        entered before."""
+        before = self.before()
+        if not before:
+            return self._redact(string)
+        whole, head = self._redact(f"{before}\n{string}"), f"{self._redact(before)}\n"
+        return self._redact(whole[len(head) :]) if whole.startswith(head) else ""
 
     def move(self, path: Path) -> None:
         """Go on with another target's history."""
