@@ -33,6 +33,8 @@ DUPLICATE_FUNCTION_SOURCE = "42P016"
 DUPLICATE_RELATION = "42P017"
 DUPLICATE_COMPUTE_POOL = "42P019"
 LIMIT = "53000"
+DISK_FULL = "53100"
+TOO_LARGE = "54000"
 CANCELLED = "57000"
 TIMEOUT = "57014"
 REMOTE_UNAVAILABLE = "57015"
@@ -71,6 +73,8 @@ MEANINGS = {
     DUPLICATE_RELATION: "relation exists already",
     DUPLICATE_COMPUTE_POOL: "compute pool exists already",
     LIMIT: "limit exceeded",
+    DISK_FULL: "disk full",
+    TOO_LARGE: "too large",
     CANCELLED: "cancelled",
     TIMEOUT: "timed out",
     REMOTE_UNAVAILABLE: "remote unavailable",

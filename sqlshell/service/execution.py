@@ -73,6 +73,7 @@ class Execution:
             self._options.partition_rows,
             PARTITION_BYTES,
             limit,
+            self._options.bounds.columns,
             session.rights,
             tuple(organization.streams.known),
             tuple(organization.store_names),

@@ -10,12 +10,14 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from sqlshell.interface import sqlstate
 from sqlshell.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
 from sqlshell.service.copies import Copies
 from sqlshell.service.engines.contents import RESERVED
-from sqlshell.service.engines.engine import Engine, Failure, Relation
+from sqlshell.service.engines.engine import Engine, Failure, Limits, Relation
 from sqlshell.service.engines.process import Opening
 from sqlshell.service.engines.remote import RemoteEngine
 from sqlshell.service.options import Options
@@ -255,6 +257,13 @@ class Organizations:
         assert base is not None
         return base
 
+    def _limits(self) -> Limits:
+        """What an organization's engine may take."""
+        bounds = self._options.bounds
+        return replace(
+            self._options.engine, spill=bounds.spill_size, results=self._options.quota, seconds=bounds.seconds
+        )
+
     def _opened(self, organization_id: str) -> Organization:
         def folder() -> Path:
             return self.folder(organization_id)
@@ -278,7 +287,7 @@ class Organizations:
             databases, broken = self._databases(organization_id, folder_of_databases)
             if not databases and not broken and made_first:
                 databases[DATABASE] = folder_of_databases / made_first
-            return Opening(base, databases, self._options.engine)
+            return Opening(base, databases, self._limits())
 
         def broken_now() -> dict[tuple[str, str], str]:
             _, broken = self._databases(organization_id, folder_of_databases)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sqlite3
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
@@ -15,7 +16,7 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
-from sqlshell.service.engines.engine import Connection, Feed, Outcome
+from sqlshell.service.engines.engine import Connection, Failure, Feed, Outcome
 from sqlshell.service.results import Layout, Spool
 from sqlshell.service.storage import Storage
 
@@ -154,13 +155,22 @@ class Ledger:
             self._kept_of(organization).add(int(number), int(size))
 
     def begin(self, records: Sequence[Record]) -> None:
-        """Write records before they run, where that outlives the process; else they are written when they are done."""
+        """Write records before they run, where that outlives the process; else they are written when they are done.
+
+        Raises Failure (53100) where that cannot be, on a full disk.
+        """
         for record in records:
             self._kept_of(record.organization).add(1, len(record.sql))
             self._running[record.statement_id] = self._fresh[record.statement_id] = record
             self._weigh(record, 1)
         if self._storage.durable:
-            self._write_fresh()
+            try:
+                self._write_fresh()
+            except sqlite3.Error as error:
+                for record in records:
+                    self._fresh.pop(record.statement_id, None)
+                self.drop(records)
+                raise Failure(sqlstate.DISK_FULL, f"the statement cannot be recorded: {error}") from error
 
     def finish(self, *endings: tuple[Record, str, str]) -> None:
         """Write how records ended (sqlState, message), all in one transaction; only then is it so for those who ask."""
@@ -180,14 +190,17 @@ class Ledger:
                 updates.append((record.organization, state, message, finished, *rest, record.statement_id))
             else:
                 inserts.append((*_first(record), finished, state, message, *rest))
-        if updates:
-            self._storage.write_all(
-                "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, "
-                "outcome = ?, body = ?, bytes = ? WHERE id = ?",
-                updates,
-            )
-        if inserts:
-            self._storage.write_all(_INSERT, inserts)
+        try:
+            if updates:
+                self._storage.write_all(
+                    "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, "
+                    "outcome = ?, body = ?, bytes = ? WHERE id = ?",
+                    updates,
+                )
+            if inserts:
+                self._storage.write_all(_INSERT, inserts)
+        except sqlite3.Error as error:
+            endings = tuple(_unwritten(*ending, error) for ending in endings)
         for record, state, message in endings:
             self._kept_of(record.organization).add(0, record.spool.size)
             record.state, record.message, record.finished = state, message, finished
@@ -211,7 +224,8 @@ class Ledger:
         """Forget records that did not run and that nobody was told of."""
         written = [(item.statement_id,) for item in records if self._fresh.pop(item.statement_id, None) is None]
         if written:
-            self._storage.write_all("DELETE FROM statements WHERE id = ?", written)
+            with contextlib.suppress(sqlite3.Error):
+                self._storage.write_all("DELETE FROM statements WHERE id = ?", written)
         for record in records:
             self._kept_of(record.organization).add(-1, -len(record.sql))
             if self._running.pop(record.statement_id, None) is not None:
@@ -227,9 +241,9 @@ class Ledger:
             (*_first(item), 0.0, item.state, "", msgspec.json.encode(item.context), None, None, 0)
             for item in self._fresh.values()
         ]
-        self._fresh.clear()
         if rows:
             self._storage.write_all(_INSERT, rows)
+        self._fresh.clear()
 
     def find(self, statement_id: str) -> Record | None:
         found = self._at_hand(statement_id)
@@ -352,6 +366,15 @@ def _cut(message: str) -> str:
 
 def _leaves(sql: str) -> bool:
     return sql.startswith("TERMINATE SESSION ") and sql.endswith(" WHEN IDLE")
+
+
+def _unwritten(record: Record, state: str, message: str, error: sqlite3.Error) -> tuple[Record, str, str]:
+    """How a record ends that cannot be written down."""
+    record.spool.drop()
+    record.outcome = None
+    if sqlstate.failed(state):
+        return record, state, message
+    return record, sqlstate.DISK_FULL, f"the statement has run, and its result cannot be kept: {error}"
 
 
 def _first(record: Record) -> tuple[str, str, str, str, float]:

@@ -174,7 +174,9 @@ class Spool:
 
     def drop(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):
+                # On a full disk what was not written yet cannot be.
+                self._file.close()
             self._file = None
         self._held, self.body = [], b""
         if self._path is not None:

@@ -70,10 +70,12 @@ class Storage:
             self._connection.execute("BEGIN")
             try:
                 self._connection.executemany(sql, rows)
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                # On a full disk SQLite may have rolled back already.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
     def close(self) -> None:
         with self._lock:

@@ -165,6 +165,15 @@ class Streams:
             self._sizes.pop(self._segments.popitem(last=False)[0], None)
 
     async def _read(self, query: Query, start: int, end: int) -> tuple[int, list[str]]:
+        while True:
+            try:
+                return await self._evaluated(query, start, end)
+            except Failure as failure:
+                if failure.sql_state != sqlstate.TOO_LARGE or end - start == 1:
+                    raise
+                end = start + (end - start) // 2
+
+    async def _evaluated(self, query: Query, start: int, end: int) -> tuple[int, list[str]]:
         rows = await self._workers.stream(query.query_id, self._engine.rows, query.feed, start, end)
         fitting = SEGMENT_SIZE * (end - start) // max(1, sum(map(len, rows)))
         # What comes next may be wider than what was read.

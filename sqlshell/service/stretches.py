@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -170,5 +172,9 @@ def fault(error: Exception, record: Record) -> tuple[str, str]:
             return sqlstate.TIMEOUT, record.timed_out
         return error.sql_state, error.message
     if isinstance(error, OSError):
-        return sqlstate.LIMIT, f"the result cannot be kept: {error.strerror or error}"
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+        state = sqlstate.DISK_FULL if full else sqlstate.LIMIT
+        return state, f"the result cannot be kept: {error.strerror or error}"
+    if isinstance(error, sqlite3.OperationalError):
+        return sqlstate.DISK_FULL, f"the service cannot write down what changed: {error}"
     return sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}"

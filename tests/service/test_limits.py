@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
+import duckdb
 import pytest
+from websockets.sync.client import connect
 
 from sqlshell.service.bounds import FREE, Bounds, flag
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.engines.feeds import evaluated, make_feed
 from sqlshell.service.records import MESSAGE
 from sqlshell.serving import SERVE
 from tests.conftest import Served, serve, stop
@@ -177,20 +182,22 @@ def test_lists_have_the_start_of_a_long_statement(client: Client) -> None:
 @pytest.fixture(scope="module")
 def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service whose statements may take little."""
-    options = ("--max-seconds", "1", "--quota", "0.02", "--max-running", "2", "--max-spill-size", "0")
+    options = ("--quota", "0.02", "--max-running", "2", "--max-spill-size", "0")
     running = serve(tmp_path_factory.mktemp("tight"), *options, "--memory", "400MB", "--threads", "2")
     yield running
     stop(running)
 
 
-def test_the_time_of_a_statement(tight: Served) -> None:
-    with Client(tight) as client:
+def test_the_time_of_a_statement(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--max-seconds", "0.5")
+    with Client(running) as client:
         answer = client.run(ENDLESS)
         assert (answer["sqlState"], "--max-seconds" in answer["message"]) == ("57014", True)
         sent = client.http.post("/v2/statements", json={"statements": [ENDLESS, "select 1"], "onError": "stop"}).json()
         while sent["sqlState"] == "03000":
             sent = client.http.get(f"/v2/statements/{sent['statementID']}", params={"batch": 0}).json()
         assert [item["sqlState"] for item in sent["statements"]] == ["57014"]
+    stop(running)
 
 
 def test_another_token_has_its_turn(tight: Served) -> None:
@@ -200,8 +207,82 @@ def test_another_token_has_its_turn(tight: Served) -> None:
             client.http.post("/v2/statements", json={"statement": ENDLESS}).json()["statementID"] for _ in range(10)
         ]
         with Client(tight, token) as other:
-            assert other.rows("select 1") == [["1"]]
+            asked = other.submit("select 1")
+            for statement in sent[:2]:
+                client.http.post("/v2/statements", json={"statement": f"terminate query '{statement}'"})
+            assert other.wait(asked)["data"] == [["1"]]
         states = {row[0]: row[1] for row in client.rows("list queries")}
         assert [states[statement] for statement in sent].count("queued") >= 4
         for statement in sent:
             client.http.post("/v2/statements", json={"statement": f"terminate query '{statement}'"})
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select repeat('x', 1000) from range(49000)",
+        "select md5(range::varchar) || repeat('x', 1000) as a, random() as b from range(10000000)",
+        "select repeat('é', 30000000)",
+        "insert into grown select md5(range::varchar) || repeat('x', 2000) from range(30000) returning *",
+    ],
+    ids=["text", "file", "value", "returned"],
+)
+def test_a_result_is_within_the_quota_while_it_grows(tight: Served, sql: str) -> None:
+    with Client(tight) as client:
+        client.rows("create or replace table grown (t varchar)")
+        answer = client.run(sql)
+        assert (answer["sqlState"], "--quota" in answer["message"]) == ("53000", True), answer["message"]
+        assert client.rows("select count(*) from grown") == [["0"]]
+        assert len(client.rows("select repeat('x', 1000) from range(1000)")) == 1000
+
+
+def test_what_a_statement_writes_while_it_runs_is_bounded(tight: Served) -> None:
+    with Client(tight) as client:
+        answer = client.run("select md5(range::varchar) as a, range from range(20000000) order by a")
+        assert (answer["sqlState"], "max_temp_directory_size" in answer["message"]) == ("53000", True), answer
+
+
+def test_columns_of_a_result(client: Client) -> None:
+    listed = ", ".join(f"{number} as c{number}" for number in range(101))
+    for sql in (
+        f"select {listed}",
+        f"select {listed} from range(3)",
+        f"from (select {listed}) union all from (select {listed})",
+    ):
+        answer = client.run(sql)
+        assert (answer["sqlState"], "--max-columns" in answer["message"]) == ("54011", True), answer
+
+
+def test_the_time_and_size_of_rows_of_a_stream() -> None:
+    connection = duckdb.connect()
+    connection.execute("create table s as select range as i from range(300000)")
+    relation = (str(connection.execute("select current_database()").fetchall()[0][0]), "main", "s")
+    slow = make_feed(connection, "select list_sum(range(1000 + i % 7)) as a from s", [relation], lambda names: relation)
+    wide = make_feed(connection, "select repeat('x', 30000) as a from s", [relation], lambda names: relation)
+    assert slow is not None
+    assert wide is not None
+    with pytest.raises(Failure, match="--max-seconds") as late:
+        evaluated(connection.cursor(), slow, 0, 300_000, 0.001)
+    assert late.value.sql_state == "57014"
+    with pytest.raises(Failure, match="Mi characters") as large:
+        evaluated(connection.cursor(), wide, 0, 1000, 0.0)
+    assert large.value.sql_state == "54000"
+    assert evaluated(connection.cursor(), slow, 7, 8, 100.0) == ['["499500"]']
+    connection.close()
+
+
+def test_wide_rows_of_a_stream_are_read_in_smaller_parts(tight: Served) -> None:
+    with Client(tight) as client:
+        client.rows("create stream wide (i int)")
+        query = client.run("select i, repeat('x', 1000000) as x from wide")["metadata"]["dataplaneRequest"]
+        client.rows("insert into wide select range from range(40)")
+        found = []
+        with connect(query["uri"], proxy=None, max_size=1 << 22) as socket:
+            socket.send(json.dumps({"type": "auth", "accessToken": query["token"]}))
+            for text in socket:
+                frame = json.loads(text)
+                found += [frame["data"][0]] if frame["type"] == "data" else []
+                if len(found) == 40:
+                    break
+        assert found == [str(number) for number in range(40)]
+        client.rows("drop stream wide")

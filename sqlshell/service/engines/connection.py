@@ -35,6 +35,7 @@ from sqlshell.service.engines.render import identifier, literal
 from sqlshell.service.engines.returned import gives_rows, kind_of, returned
 from sqlshell.service.engines.rights.judge import Judge, Verdict
 from sqlshell.service.engines.rights.walk import Known
+from sqlshell.service.engines.room import Growing, Room
 from sqlshell.service.engines.selected import selected, selected_constants
 from sqlshell.service.engines.simple import brief, one_row
 
@@ -64,9 +65,12 @@ class DuckdbConnection:
     `known` is what statements are judged by; it is strict where the service is not its user's own.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, known: Known | None = None) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, known: Known | None = None, room: Room | None = None
+    ) -> None:
         known = known or Known()
         self._connection = connection
+        self._room = room or Room()
         self._strict = known.strict
         self._judge = Judge(connection, known)
         self._watched = False
@@ -84,6 +88,13 @@ class DuckdbConnection:
         self.database, self.schema, _ = self._place()
 
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
+        growing = Growing(sink, self._room)
+        try:
+            return self._ran(sql, options, growing, trusted=trusted)
+        finally:
+            growing.close()
+
+    def _ran(self, sql: str, options: Options, sink: Growing, *, trusted: bool) -> Outcome:
         self._ends = False
         try:
             if trusted:
@@ -321,7 +332,7 @@ class DuckdbConnection:
         ends = kind == "TRANSACTION" and first_word(str(found[0].query)) in ENDS
         return Verdict(kind, sql, found[0], transaction="COMMIT" if ends else "")
 
-    def _run(self, sql: str, options: Options, sink: Sink) -> Outcome:
+    def _run(self, sql: str, options: Options, sink: Growing) -> Outcome:
         if not self._strict:
             check_files(sql, self._profile)
         if not self._judges(options):
@@ -347,14 +358,14 @@ class DuckdbConnection:
             return replace(verdict, parsed=READ_ONLY)
         return replace(verdict, parsed="ROLLBACK") if self._read_only else verdict
 
-    def _carry_out(self, verdict: Verdict, options: Options, sink: Sink) -> Outcome:
+    def _carry_out(self, verdict: Verdict, options: Options, sink: Growing) -> Outcome:
         kind, parsed, sql = verdict.kind, verdict.parsed, verdict.sql
         if kind != "TRANSACTION":
             # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
             self._prepare(sql, options)
         self._ends = kind == "TRANSACTION" and verdict.transaction in {"COMMIT", "ROLLBACK"}
         if kind == "SELECT" and one_row(sql):
-            outcome = selected_constants(self._connection, parsed, sink)
+            outcome = selected_constants(self._connection, parsed, options, sink)
             if outcome is not None:
                 return outcome
         if kind == "SELECT" and verdict.least is Rights.READ and not writes_inside(sql):
@@ -418,7 +429,7 @@ class DuckdbConnection:
         ).fetchall()
         return bool(found[0][0])
 
-    def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: Sink) -> Outcome:
+    def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: Growing) -> Outcome:
         first, *words = sql.split(None, 6)
         named = [word for word in words if word.lower() not in FILLERS][:1] if first.lower() in OBJECT_VERBS else []
         head = " ".join([first, *named]).upper().rstrip(";")
@@ -430,7 +441,7 @@ class DuckdbConnection:
         number = f" {rows[0][0]}" if counts and rows and kind != "CREATE" else ""
         return Outcome(message=head + number)
 
-    def _whole(self, kind: str, sql: str, head: str, options: Options, sink: Sink) -> Outcome:
+    def _whole(self, kind: str, sql: str, head: str, options: Options, sink: Growing) -> Outcome:
         """Run a statement that may stand in no subquery, once, and commit it when its rows are rendered and kept."""
         run = partial(returned, self._connection, kind, sql, head, options, sink, self._reaches_files)
         if self._read_only:

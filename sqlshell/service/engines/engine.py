@@ -80,7 +80,7 @@ Relation = tuple[str, str, str]
 
 class Options(Struct, frozen=True):
     """How a statement is run: IANA zone, rows and bytes of a partition, the row at which a SELECT stops (None: never),
-    rights.
+    columns that a result may have, rights.
 
     `streams` are relations that are only added to, and `stores` databases that nobody changes.
     """
@@ -89,16 +89,22 @@ class Options(Struct, frozen=True):
     partition_rows: int = 10_000
     partition_bytes: int = 8 << 20
     row_limit: int | None = None
+    columns: int = 1 << 62
     rights: Rights = Rights.OBJECTS
     streams: tuple[Relation, ...] = ()
     stores: tuple[str, ...] = ()
 
 
 class Limits(Struct, frozen=True):
-    """What one instance may take: threads (0: one per core) and memory ("" is DuckDB's own, 80 % of the machine's)."""
+    """What one instance may take: threads (0: one per core), memory ("" is DuckDB's own, 80 % of the machine's), bytes
+    that statements write while they run and of the results that are made (None: as much as there is), and seconds that
+    the evaluation of some rows of a stream may take (0: any time)."""
 
     threads: int = 0
     memory: str = ""
+    spill: int | None = None
+    results: int | None = None
+    seconds: float = 0.0
 
 
 class Feed(Struct, frozen=True):

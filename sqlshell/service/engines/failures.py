@@ -35,6 +35,7 @@ CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.CatalogException, "42704"),
 )
 
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large")
 _LENGTH = 64 << 10
 _HEAD = 2000
 """Characters of a message that are looked at, and those that tell its kind: a statement can make it of any length."""
@@ -70,6 +71,8 @@ def failure(error: Exception, lines_before: int = 0) -> Failure:
         for pattern, code in WORDS:
             if pattern.search(message.partition("\n")[0][:_HEAD]):
                 return Failure(code, message)
+    if isinstance(error, duckdb.IOException) and _FULL.search(message):
+        return Failure(sqlstate.DISK_FULL, message)
     for kind, code in CLASSES:
         if isinstance(error, kind):
             return Failure(code, message)

@@ -7,6 +7,7 @@ input is refused.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
@@ -14,8 +15,14 @@ import duckdb
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.bounds import met
 from sqlshell.service.engines.engine import Failure, Feed, Relation
-from sqlshell.service.engines.render import identifier, row, type_name
+from sqlshell.service.engines.failures import failure
+from sqlshell.service.engines.fetch import fetched
+from sqlshell.service.engines.render import finished, identifier, row, type_name
+
+MOST = 16 << 20
+"""Characters of rows that are evaluated at once, at most."""
 
 NOT_HERE = "over a stream, which never ends, only filters and projections are possible: this is not a streaming engine"
 
@@ -59,6 +66,49 @@ def make_feed(
     names = [f"c{number}" for number in range(len(kinds))]
     columns = [ColumnInfo(str(item[0]), type_name(kind), True) for item, kind in zip(described, kinds, strict=True)]
     return Feed(stream, columns, f"SELECT {row(kinds, names)} FROM (\n{over_new}\n) t({', '.join(names)})")
+
+
+def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end: int, seconds: float) -> list[str]:
+    """What a feed gives of its stream's rows from `start` to before `end`; `connection` is closed then.
+
+    Raises Failure: 57014 after so many seconds (0: never), 54000 where they are more than MOST characters.
+    """
+    late = threading.Event()
+    rows: list[str] = []
+    size = 0
+
+    def stop() -> None:
+        late.set()
+        connection.interrupt()
+
+    timer = threading.Timer(seconds, stop) if seconds else None
+    if timer is not None:
+        timer.start()
+    try:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("BEGIN TRANSACTION READ ONLY")
+        connection.execute(feed.sql, {"lo": start, "hi": end})
+        for texts in fetched(connection, _rendered):
+            rows += texts
+            size += sum(map(len, texts))
+            if size > MOST:
+                said = f"{end - start} rows of the stream have more than {MOST >> 20} Mi characters"
+                raise Failure(sqlstate.TOO_LARGE, said)
+        return rows
+    except duckdb.Error as error:
+        if late.is_set():
+            said = f"{end - start} rows of the stream were evaluated for {seconds:g} seconds {met('seconds')}"
+            raise Failure(sqlstate.TIMEOUT, said) from error
+        raise failure(error) from error
+    finally:
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+        connection.close()
+
+
+def _rendered(row: Sequence[str]) -> str:
+    return finished(row[0])
 
 
 def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:

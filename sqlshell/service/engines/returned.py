@@ -15,10 +15,12 @@ from typing import Any
 import duckdb
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import Options, Outcome, Sink
+from sqlshell.service.engines.engine import Options, Outcome
 from sqlshell.service.engines.fetch import fetched
 from sqlshell.service.engines.filed import LARGE, write_relation
 from sqlshell.service.engines.render import finished, instants, row, type_name
+from sqlshell.service.engines.room import Growing
+from sqlshell.service.engines.selected import check_columns
 from sqlshell.service.engines.simple import Write, brief, line, writers
 
 BATCH = 256
@@ -36,7 +38,7 @@ def returned(
     sql: str,
     head: str,
     options: Options,
-    sink: Sink,
+    sink: Growing,
     reaches_files: Callable[[], bool],
 ) -> Outcome:
     """Run a statement of the type `kind` and hand its rows to `sink`; `head` is the message of one that has none.
@@ -53,6 +55,7 @@ def returned(
     if relation is None:
         return Outcome(message=head)
     kinds = list(relation.types)
+    check_columns(len(kinds), options)
     # One that reads nothing returns no more rows than its text has values.
     told = relation.columns == ["Success"] and str(kinds[0]) == "BOOLEAN"
     number = 0 if brief(sql) and len(sql) < LARGE and not told else relation.aggregate("count(*)").fetchall()[0][0]
@@ -63,7 +66,9 @@ def returned(
     names = [f"c{at}" for at in range(len(kinds))]
     values = relation.project(", ".join(f"#{at} AS {name}" for at, name in enumerate(names, 1)))
     if number >= LARGE and reaches_files():
-        return Outcome(columns, instants(kinds), filed=write_relation(connection, values, kinds, sink.file(), options))
+        with sink.file(connection.interrupt) as path:
+            filed = write_relation(connection, values, kinds, path, options)
+        return Outcome(columns, instants(kinds), filed=filed)
     for rows in _batches(values.project(row(kinds, names))):
         sink.keep([finished(text) for (text,) in rows])
     return Outcome(columns, instants(kinds))

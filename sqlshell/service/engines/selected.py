@@ -12,20 +12,23 @@ import duckdb
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import Options, Outcome, Sink
+from sqlshell.service.bounds import met
+from sqlshell.service.engines.engine import Failure, Options, Outcome
 from sqlshell.service.engines.fetch import fetched
 from sqlshell.service.engines.filed import LARGE, write
 from sqlshell.service.engines.render import finished, instants, row, type_name
+from sqlshell.service.engines.room import Growing
 from sqlshell.service.engines.simple import SMALL, line, writers
 
 _FROM = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
 
 
 def selected(
-    connection: duckdb.DuckDBPyConnection, sql: str, options: Options, sink: Sink, reaches_files: Callable[[], bool]
+    connection: duckdb.DuckDBPyConnection, sql: str, options: Options, sink: Growing, reaches_files: Callable[[], bool]
 ) -> Outcome:
     """Run a SELECT that may stand in a subquery, and hand its rows to `sink`. Raises duckdb.Error and OSError."""
     described = connection.execute(f"DESCRIBE\n{sql}").fetchall()
+    check_columns(len(described), options)
     try:
         kinds = [connection.type(item[1]) for item in described]
     except duckdb.Error:
@@ -38,7 +41,8 @@ def selected(
     limit = options.row_limit
     estimate = _estimate(connection, sql) if limit is None else SMALL + 1
     if estimate >= LARGE and reaches_files():
-        return Outcome(columns, zoned, filed=write(connection, sql, kinds, sink.file(), options))
+        with sink.file(connection.interrupt) as path:
+            return Outcome(columns, zoned, filed=write(connection, sql, kinds, path, options))
     writes = writers(kinds) if estimate <= SMALL else None
     if writes is not None:
         connection.execute(f"\n{sql}")
@@ -57,16 +61,25 @@ def selected(
     return Outcome(columns, zoned)
 
 
-def selected_constants(connection: duckdb.DuckDBPyConnection, parsed: Any, sink: Sink) -> Outcome | None:
+def selected_constants(
+    connection: duckdb.DuckDBPyConnection, parsed: Any, options: Options, sink: Growing
+) -> Outcome | None:
     """Run a SELECT that is one row of constants; None where DuckDB has to render it."""
     connection.execute(parsed)
     described = connection.description or []
     writes = writers([item[1] for item in described])
     if writes is None or not described:
         return None
+    check_columns(len(described), options)
     if found := connection.fetchall():
         sink.keep([line(item, writes) for item in found])
     return Outcome([ColumnInfo(str(item[0]), type_name(item[1]), True) for item in described])
+
+
+def check_columns(number: int, options: Options) -> None:
+    """Raises Failure (54011) for a result of too many columns."""
+    if number > options.columns:
+        raise Failure("54011", f"the result has {number} columns; {options.columns} are allowed {met('columns')}")
 
 
 def _estimate(connection: duckdb.DuckDBPyConnection, sql: str) -> int:

@@ -1,0 +1,126 @@
+"""The bytes that results may take on disk while they are made: counted as they grow, not when they are done."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.bounds import WITHOUT
+from sqlshell.service.engines.engine import Failure, Sink
+
+WATCH_SECONDS = 0.02
+"""How often the size of a file that the engine writes is looked at."""
+
+JOIN_SECONDS = 10.0
+
+
+class Room:
+    """What all results of one engine that are being made may take together. For any thread."""
+
+    def __init__(self, size: int = WITHOUT) -> None:
+        self.size = size
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    def take(self, number: int) -> None:
+        """Raises Failure (53000) where there is not so much left."""
+        with self._lock:
+            if self._taken + number > self.size:
+                said = f"the results that are being made would take more than {_written(self.size)}"
+                raise Failure(sqlstate.LIMIT, f"{said} (sqlshell serve --quota)")
+            self._taken += number
+
+    def give(self, number: int) -> None:
+        with self._lock:
+            self._taken -= number
+
+    @contextlib.contextmanager
+    def watch(self, path: Path, interrupt: Callable[[], None]) -> Iterator[None]:
+        """Count the file at `path` while the engine writes it; `interrupt` ends that where there is no room left.
+
+        Raises Failure then, and the file is gone.
+        """
+        if self.size >= WITHOUT:
+            yield
+            return
+        watch = _Watch(self, path, interrupt)
+        thread = threading.Thread(target=watch.run, name="room", daemon=True)
+        thread.start()
+        try:
+            yield
+        except Exception:
+            path.unlink(missing_ok=True)
+            if watch.failure is None:
+                raise
+        finally:
+            watch.over.set()
+            thread.join(JOIN_SECONDS)
+            self.give(watch.taken)
+        if watch.failure is not None:
+            path.unlink(missing_ok=True)
+            raise watch.failure
+
+
+class Growing:
+    """A sink that counts in `room` what the rows take while they come, until it is closed."""
+
+    def __init__(self, sink: Sink, room: Room) -> None:
+        self._sink = sink
+        self._room = room
+        self._taken = 0
+
+    def keep(self, rows: Sequence[str]) -> None:
+        """Raises Failure where there is no room."""
+        size = sum(len(row) if row.isascii() else len(row.encode("utf-8", "surrogatepass")) + 1 for row in rows)
+        self._room.take(size)
+        self._taken += size
+        self._sink.keep(rows)
+
+    @contextlib.contextmanager
+    def file(self, interrupt: Callable[[], None]) -> Iterator[Path]:
+        """The file to write, which is counted while it is written. Raises as Room.watch()."""
+        path = self._sink.file()
+        with self._room.watch(path, interrupt):
+            yield path
+
+    def close(self) -> None:
+        self._room.give(self._taken)
+        self._taken = 0
+
+
+class _Watch:
+    def __init__(self, room: Room, path: Path, interrupt: Callable[[], None]) -> None:
+        self.over = threading.Event()
+        self.failure: Failure | None = None
+        self.taken = 0
+        self._room = room
+        self._path = path
+        self._interrupt = interrupt
+
+    def run(self) -> None:
+        while True:
+            ended = self.over.wait(WATCH_SECONDS)
+            if self.failure is None:
+                self._look()
+            if ended:
+                return
+            if self.failure is not None:
+                # Again and again: one may come between two steps of a statement and be lost.
+                self._interrupt()
+
+    def _look(self) -> None:
+        with contextlib.suppress(OSError):
+            size = self._path.stat().st_size
+            if size > self.taken:
+                try:
+                    self._room.take(size - self.taken)
+                    self.taken = size
+                except Failure as failure:
+                    self.failure = failure
+
+
+def _written(size: int) -> str:
+    return f"{size / (1 << 30):g} GiB" if size >= 1 << 30 else f"{size / (1 << 20):g} MiB"
