@@ -24,6 +24,9 @@ from sqlshell.service.engines.render import finished, identifier, row, type_name
 MOST = 16 << 20
 """Characters of rows that are evaluated at once, at most."""
 
+AGAIN_SECONDS = 0.05
+"""How often what takes too long is interrupted."""
+
 NOT_HERE = "over a stream, which never ends, only filters and projections are possible: this is not a streaming engine"
 
 
@@ -73,17 +76,20 @@ def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end
 
     Raises Failure: 57014 after so many seconds (0: never), 54000 where they are more than MOST characters.
     """
-    late = threading.Event()
+    late, over = threading.Event(), threading.Event()
     rows: list[str] = []
     size = 0
 
-    def stop() -> None:
-        late.set()
-        connection.interrupt()
+    def watch() -> None:
+        over.wait(seconds)
+        while not over.wait(AGAIN_SECONDS):
+            # One may come between two steps and be lost.
+            late.set()
+            connection.interrupt()
 
-    timer = threading.Timer(seconds, stop) if seconds else None
-    if timer is not None:
-        timer.start()
+    watching = threading.Thread(target=watch, name="watch", daemon=True) if seconds else None
+    if watching is not None:
+        watching.start()
     try:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("BEGIN TRANSACTION READ ONLY")
@@ -101,9 +107,9 @@ def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end
             raise Failure(sqlstate.TIMEOUT, said) from error
         raise failure(error) from error
     finally:
-        if timer is not None:
-            timer.cancel()
-            timer.join()
+        over.set()
+        if watching is not None:
+            watching.join()
         connection.close()
 
 
