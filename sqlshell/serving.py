@@ -173,9 +173,10 @@ def serve(asked: Mapping[str, Any]) -> int:
     token = made or read_token(token_file or str(own_file), diagnostics.warn)
 
     def ready(url: str) -> None:
-        if made:
+        if own_file is None and made:
             diagnostics.say(f"token: {made}\n  SQLSHELL_TOKEN={made} sqlshell {url}")
-        if own_file is not None:
+        elif own_file is not None:
+            # Not the token itself: what is said here often goes to a log.
             diagnostics.say(f"the token is kept in {own_file}: sqlshell {url} --token-file {own_file}")
         if data is None:
             diagnostics.say("nothing is kept after the end: --data DIR keeps databases, results and all else")
