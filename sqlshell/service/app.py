@@ -43,6 +43,7 @@ from sqlshell.service.records import settle
 from sqlshell.service.statements import Statements
 from sqlshell.service.wire.budget import Budget, Lease
 from sqlshell.service.wire.connections import refusal
+from sqlshell.service.wire.turns import Turns
 
 GRACE_SECONDS = 0.1
 """How long a submission is waited for before it is answered as running."""
@@ -61,7 +62,8 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     unread = Budget(options.bounds.unread_size)
     pages = Pages(statements.organizations, unread)
     answers = Answers(pages, plane, statements.endings.handover)
-    api = Endpoints(statements, answers, plane, options, unread)
+    turns = Turns()
+    api = Endpoints(statements, answers, plane, options, unread, turns)
     routes = [
         Route("/v2/statements", api.submit, methods=["POST"]),
         Route("/v2/statements/{statement_id}", api.look_up, methods=["GET"]),
@@ -89,7 +91,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
             Exception: _broken,
         },
     )
-    app = BearerAuth(app, catalog, token, anonymous=options.legacy and options.legacy_anonymous)
+    app = BearerAuth(app, catalog, token, turns, anonymous=options.legacy and options.legacy_anonymous)
     return Guard(app, hosts) if hosts else app
 
 
@@ -102,9 +104,10 @@ class Endpoints:
     """What answers requests."""
 
     def __init__(
-        self, statements: Statements, answers: Answers, plane: DataPlane, options: Options, unread: Budget
+        self, statements: Statements, answers: Answers, plane: DataPlane, options: Options, unread: Budget, turns: Turns
     ) -> None:
         self._unread = unread
+        self._turns = turns
         self._statements = statements
         self._answers = answers
         self._plane = plane
@@ -189,6 +192,7 @@ class Endpoints:
         said = refusal(request.scope, caller.token_id)
         if said:
             return message(said, 429, {"Connection": "close"})
+        await self._turns.take(caller.organization, caller.token_id)
         return await self._answers.one(record, partition, timezone, request, caller, by_plane=True)
 
     async def stream(self, socket: WebSocket) -> None:

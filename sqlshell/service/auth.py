@@ -12,6 +12,7 @@ from sqlshell.service.answers import message
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest
 from sqlshell.service.dataplane import PREFIX
 from sqlshell.service.wire.connections import refusal
+from sqlshell.service.wire.turns import Turns
 
 OPEN = frozenset({"/openapi.json"})
 LEGACY = ("/run-statement", "/copy/", "/version")
@@ -28,8 +29,9 @@ class BearerAuth:
     of its own. `anonymous` lets strangers use the legacy endpoints, as the operator.
     """
 
-    def __init__(self, app: ASGIApp, catalog: Catalog, token: str, *, anonymous: bool) -> None:
+    def __init__(self, app: ASGIApp, catalog: Catalog, token: str, turns: Turns, *, anonymous: bool) -> None:
         self._app = app
+        self._turns = turns
         self._catalog = catalog
         self._operator = digest(token)
         self._anonymous = anonymous
@@ -59,6 +61,7 @@ class BearerAuth:
                 else:
                     await message(said, 429, {"Connection": "close"})(scope, receive, send)
                 return
+            await self._turns.take(caller.organization, caller.token_id)
             scope["caller"] = caller
             send = self._until_dropped(caller, send)
         try:

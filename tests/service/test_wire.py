@@ -24,6 +24,7 @@ import pytest
 from sqlshell.service.bounds import Bounds
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import Backlog, Connection, Connections, fitting, peer
+from sqlshell.service.wire.turns import EACH, Turns
 from sqlshell.service.wire.websocket import FRAMES
 from tests.conftest import Served, clean_environment, serve, stop
 from tests.service.client import Client
@@ -554,3 +555,27 @@ def test_a_budget_serves_each_holder_in_turn() -> None:
         return got
 
     assert asyncio.run(work()) == ["other", "large", "small"]
+
+
+def test_requests_begin_by_organizations_and_tokens_in_turns() -> None:
+    async def work() -> list[str]:
+        turns = Turns()
+        begun: list[str] = []
+
+        async def ask(organization: str, token: str) -> None:
+            await turns.take(organization, token)
+            begun.append(token)
+
+        many = [asyncio.ensure_future(ask("a", "flood")) for _ in range(100)]
+        colleague = asyncio.ensure_future(ask("a", "colleague"))
+        other = asyncio.ensure_future(ask("b", "other"))
+        many[50].cancel()
+        await asyncio.gather(colleague, other)
+        seen = list(begun)
+        await asyncio.gather(*many, return_exceptions=True)
+        assert len(begun) == 101
+        return seen
+
+    begun = asyncio.run(work())
+    assert begun.index("other") <= EACH
+    assert begun.index("colleague") <= 3 * EACH

@@ -176,6 +176,25 @@ async def pipelined(target: Target) -> None:
         pass
 
 
+async def requests(target: Target) -> None:
+    """Small requests over many connections, each as soon as the last one is answered."""
+    asked = target.head("GET /v2/version HTTP/1.1")
+
+    async def send() -> None:
+        reader, writer = await target.dial()
+        try:
+            while target.going():
+                writer.write(asked)
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r")[0]))
+                target.count(head[9:12].decode())
+        finally:
+            writer.transport.abort()
+
+    async with target.together(send, 200):
+        pass
+
+
 async def connection_storm(target: Target) -> None:
     """Connections that are opened and closed as fast as one process can."""
 
@@ -227,6 +246,7 @@ WIRE: dict[str, Attack] = {
     "JSON of a million keys": many_keys,
     "headers without end": long_headers,
     "pipelined requests": pipelined,
+    "200 clients that ask at once": requests,
     "connection storm": connection_storm,
     "small chunks": small_chunks,
 }
