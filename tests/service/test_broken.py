@@ -27,8 +27,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def hurt(home: Path) -> Iterator[Served]:
-    """A service on a folder in which much went wrong since it was made: databases are damaged, empty and lost, names that
-    an older version took clash, a store's folder is gone, and the folder of an organization is a file."""
+    """A service on a folder in which much went wrong: databases are damaged, empty and lost, names that an older version
+    took clash, a store's folder is gone, and the folder of an organization is a file."""
     (home / "store").mkdir()
     (home / "store" / "x.csv").write_text("n\n1\n")
     running = serve(home, "--data", "data")
@@ -168,7 +168,6 @@ def test_sessions_begin_elsewhere_where_the_first_database_is_broken(tmp_path: P
     try:
         with Client(running) as client:
             assert client.rows("select 1") == [["1"]]
-            assert client.state("create table t (i int)") == "42501"
             assert client.state("create database third") == "00000"
             assert client.state("drop database second") == "00000"
             assert client.state("drop database local") == "00000"
@@ -178,7 +177,8 @@ def test_sessions_begin_elsewhere_where_the_first_database_is_broken(tmp_path: P
 
 @pytest.mark.parametrize("name", RESERVED)
 def test_names_of_the_engine_are_reserved(client: Client, name: str) -> None:
-    for what in ("database", "database if not exists"):
+    # There is one of the first name, which is broken.
+    for what in ("database", "database if not exists") if name != "memory" else ("database",):
         answer = client.run(f"create {what} {name}")
         assert answer["sqlState"] == "42P04", answer
         assert "reserved" in answer["message"]
