@@ -25,20 +25,22 @@ _PART: Final = re.compile(
 _ESCAPE: Final = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)|''", re.DOTALL)
 _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
-_PLAIN: Final = re.compile(r"(?:[A-Za-z0-9_/=.,:@%+\- \t|;&]++|'[^']*+')*+")
+_PLAIN: Final = re.compile(r"(?:[\w/=.,:@%+\- \t|;&]++|'[^']*+')*+")
 """What may stand before a word in quotes, so that the shell reads its quotes as quotes."""
 _LAST: Final = re.compile(r"(?:'[^']*+'|[^'|;&])*+\Z")
 _ARGUMENT: Final = re.compile(r"[ \t]*+(?:\w++=\S*+[ \t]++)*+(?P<command>[^ \t=]++)[ \t].*", re.DOTALL)
 """The part of a command behind its name."""
 _RUNNERS: Final = frozenset(
     {
-        *("if", "then", "else", "elif", "do", "while", "until", "time", "coproc"),
-        *("exec", "eval", "command", "builtin", "env", "sudo", "doas", "nohup", "nice"),
-        *("xargs", "source", ".", "sh", "bash", "dash", "ash", "ksh", "zsh"),
-        *("fish", "python", "python3", "perl", "ruby", "node", "awk"),
+        *("if", "then", "else", "elif", "do", "while", "until", "time", "coproc", "exec", "eval"),
+        *("command", "builtin", "env", "sudo", "doas", "su", "nohup", "nice", "timeout", "setsid"),
+        *("xargs", "parallel", "watch", "ssh", "find", "source", ".", "sh", "bash", "dash", "ash", "ksh"),
+        *("zsh", "fish", "busybox", "python", "python3", "perl", "ruby", "node", "php", "lua", "awk"),
+        *("gawk", "sed", "make", "trap", "let", "declare", "typeset", "local", "readonly", "export"),
+        *("read", "unset", "alias"),
     }
 )
-"""Words behind which the shell takes a command, and programs that run their argument."""
+"""Words behind which the shell takes a command or a name, and programs that run what they are given."""
 
 Runner = Callable[[Own], str]
 

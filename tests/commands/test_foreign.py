@@ -206,6 +206,7 @@ REFUSED_IN_THE_SHELL = (
     *(":v", "echo :v", ":'v'", "echo \":'v'\"", "echo \\:'v'", "echo $:'v'", "true; :'v'", "true | :'v'"),
     *("true &&:'v'", "x=1 :'v'", "cat < :'v'", "echo > :'v'", "echo >>:'v'", "sh -c :'v'", "eval :'v'", "env :'v'"),
     *("if :'v'", "$(:'v')", "echo # :'v'", "echo $((:'v'))", "(:'v')", "{ :'v'", "ec:'v'", "echo '%s :'v'", "a=:'v'"),
+    *("sed -n :'v'", "declare :'v'", "echo ~:'v'", "[ :'v'", "test :'v' && :'v'", "/usr/bin/env é :'v'"),
     *("/bin/bash -c :'v'", "'ev'al :'v'", "true & :'v'"),
 )
 
@@ -375,6 +376,44 @@ def test_a_file_is_sent_only_where_the_person_names_it(tmp_path: Path, monkeypat
     with pytest.raises(UsageError, match="a file that is sent"):
         mentioned(waiting, "lib.jar")
     assert not mentioned(substituted(mine(Own("insert :'v'")), {"v": theirs("lib.jar", ":v")}), "lib.jar")
+
+
+AGAIN = (
+    f"select 1 as a, '\n' as b \\! touch {MARK}\n",
+    f"\\! touch {MARK}",
+    f".shell touch {MARK}",
+    f"!system touch {MARK}",
+    f"select 1;\n\\! touch {MARK}",
+    f"select 1; drop table {MARK}",
+    "select :secret",
+    "create function_source f with ('file' = '@x')",
+    f"select 1 \\g |touch {MARK}",
+    f"copy t from stdin;\n\\! touch {MARK}",
+)
+
+
+def test_what_would_act_when_it_is_read_again_is_not_written_kept_or_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EDITOR", "sed -i s/select/Select/")
+
+    async def work() -> None:
+        async with room(tmp_path, table(BUILTIN), interactive=True) as here:
+            await here.enter("\\set secret s3cret\n")
+            for text in AGAIN:
+                await here.enter(f"select {literal(text)} as a \\gexec\n")
+                assert here.shell.buffer.last.foreign, text
+                for command_text in ("\\w out.sql", "\\n+ kept", "\\e"):
+                    told = await here.enter(f"{command_text}\n")
+                    assert "came from the service" in told, (text, command_text, told)
+                    assert here.shell.buffer.edited == ""
+            await here.enter("select 'select 1 as one' as a \\gexec\n\\w out.sql\n\\n+ kept\n\\e\n")
+            assert here.shell.buffer.edited == "Select 1 as one;"
+
+    asyncio.run(work())
+    assert not (tmp_path / MARK).exists()
+    assert (tmp_path / "out.sql").read_text() == "select 1 as one;\n"
 
 
 NAMED = (
