@@ -58,8 +58,8 @@ async def go_background(port: Port, args: Args) -> Submit:
 async def go_set(port: Port, args: Args) -> Submit:
     """Run a statement and keep its one row in variables. They are named PREFIX and the column's name.
 
-    A NULL unsets its variable. The values are data: none is taken for a command, a file or a setting, see \\own, and
-    a column named as a variable of the shell, such as ON_ERROR_STOP, is refused."""
+    A NULL unsets its variable. The values are data, and name no file, command or setting: see \\own.
+    A column that is named as a variable of the shell, such as ON_ERROR_STOP, is refused."""
     prefix = args[0] if args else ""
 
     async def take(result: Result) -> Summary:
