@@ -172,7 +172,9 @@ def serve(asked: Mapping[str, Any]) -> int:
         made = secrets.token_urlsafe(32)
     token = made or read_token(token_file or str(own_file), diagnostics.warn)
 
-    def ready(url: str) -> None:
+    def ready(url: str, protections: str) -> None:
+        if protections:
+            diagnostics.say(protections)
         if own_file is None and made:
             diagnostics.say(f"token: {made}\n  SQLSHELL_TOKEN={made} sqlshell {url}")
         elif own_file is not None:

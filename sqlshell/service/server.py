@@ -54,8 +54,11 @@ class Address(Struct, frozen=True):
     names: tuple[str, ...] = ()
 
 
-def serve(address: Address, data: Path | None, token: str, options: Options, on_ready: Callable[[str], None]) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code. `on_ready` gets the address when requests are answered.
+def serve(
+    address: Address, data: Path | None, token: str, options: Options, on_ready: Callable[[str, str], None]
+) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code. `on_ready` gets the address when requests are answered, and what the
+    system protects the engines' processes by.
 
     Raises UsageError when the address or the folder cannot be used, ServiceError when another service has the folder.
     """
@@ -66,8 +69,9 @@ def serve(address: Address, data: Path | None, token: str, options: Options, on_
         listener = _unix(address.uds) if address.uds else _tcp(address.host, address.port)
         try:
             statements = make_statements(storage, options, data)
+            protections = ""
             try:
-                statements.organizations.get(statements.organizations.default())
+                protections = statements.organizations.get(statements.organizations.default()).engine.protections
             except Failure as failure:
                 # Others can still be used, and this one once its folder is repaired.
                 logging.getLogger("sqlshell.service").warning("%s", failure.message)
@@ -75,7 +79,7 @@ def serve(address: Address, data: Path | None, token: str, options: Options, on_
             name = f"[{address.host}]" if ":" in address.host else address.host
             url = f"unix://{quote(str(address.uds.resolve()))}" if address.uds else f"http://{name}:{port}"
             app = make_app(statements, token, options, _hosts(address, port, options))
-            return _loop()(_serve(statements, app, listener, options, lambda: on_ready(url)))
+            return _loop()(_serve(statements, app, listener, options, lambda: on_ready(url, protections)))
         except Failure as failure:
             raise ServiceError(failure.message) from None
         finally:

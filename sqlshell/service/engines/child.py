@@ -325,10 +325,12 @@ def main() -> NoReturn:
     first = read_order(frames.next() or b"")
     assert isinstance(first, Open)
     descriptors: list[int] = []
+    limits = first.limits
+    databases = first.folder / "databases"
     protections = sandbox.restrict(
-        [],
-        [first.folder],
-        sandbox.Bounds(sandbox.memory_bound(first.limits.memory, first.limits.threads)),
+        [first.folder / "copies"],
+        [databases, first.folder / "results", first.folder / "temporary"],
+        sandbox.Bounds(sandbox.memory_bound(limits.memory, limits.threads), sandbox.file_bound(databases)),
         parent=first.parent,
     )
     made: queue.SimpleQueue[Host] = queue.SimpleQueue()

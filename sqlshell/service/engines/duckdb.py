@@ -32,6 +32,8 @@ class DuckdbEngine:
     Raises UsageError for a file that is no database or cannot be read, ServiceError for one that another process holds.
     """
 
+    protections = ""
+
     def __init__(
         self, database: Path | None = None, views: Mapping[str, Path] | None = None, temporary: Path | None = None
     ) -> None:

@@ -188,6 +188,10 @@ class Engine(Protocol):
         """The database that new connections are in."""
 
     @property
+    def protections(self) -> str:
+        """What keeps the engine from everything else on the machine, in words; "" where nothing does."""
+
+    @property
     def broken(self) -> Mapping[str, str]:
         """Databases that could not be opened when the engine was, and why."""
 
