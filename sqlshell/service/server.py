@@ -57,8 +57,8 @@ class Address(Struct, frozen=True):
 def serve(
     address: Address, data: Path | None, token: str, options: Options, on_ready: Callable[[str, str], None]
 ) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code. `on_ready` gets the address when requests are answered, and what the
-    system protects the engines' processes by.
+    """Serve until SIGTERM or SIGINT; the exit code. `on_ready` gets the address when requests are answered, and how the
+    engines' processes are protected.
 
     Raises UsageError when the address or the folder cannot be used, ServiceError when another service has the folder.
     """

@@ -27,8 +27,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def hurt(home: Path) -> Iterator[Served]:
-    """A service on a folder in which much went wrong: databases are damaged, empty and lost, names that an older version
-    took clash, a store's folder is gone, and the folder of an organization is a file."""
+    """A service on a folder in which much went wrong: databases are damaged, empty and lost, names clash as an older
+    version let them, a store's folder is gone, and the folder of an organization is a file."""
     (home / "store").mkdir()
     (home / "store" / "x.csv").write_text("n\n1\n")
     running = serve(home, "--data", "data")
