@@ -27,7 +27,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines import sandbox
 from sqlshell.service.engines.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb import DuckdbEngine
-from sqlshell.service.engines.engine import ENDED_EARLY, Connection, Engine, Failure, Outcome, Sink
+from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome, Sink
 from sqlshell.service.engines.frames import (
     READ,
     Answer,
@@ -124,7 +124,8 @@ class Held:
 
     @property
     def runs(self) -> bool:
-        return self._first < self._behind
+        with self._lock:
+            return self._first < self._behind
 
     def state(self) -> State | None:
         found = self._connection
@@ -245,9 +246,9 @@ class Host:
         try:
             if call.connection:
                 held = self._held(call.connection)
-                result = _called(held.begin(call.number, 1), Connection, CONNECTION, call)
+                result = _called(held.begin(call.number, 1), CONNECTION, call)
             else:
-                result = _called(self.engine, Engine, ENGINE, call)
+                result = _called(self.engine, ENGINE, call)
                 if call.method == "read":
                     bodies, result = result, None
             answer = Answer(
@@ -285,18 +286,20 @@ class Host:
 
 
 @functools.cache
-def _kinds(protocol: type, method: str) -> tuple[Any, ...]:
-    """The types of the parameters of a method of the protocol."""
-    hints = typing.get_type_hints(getattr(protocol, method))
+def _kinds(engines: Any, method: str) -> tuple[Any, ...]:
+    """The types of the parameters of a method."""
+    hints = typing.get_type_hints(getattr(engines, method))
     return tuple(kind for name, kind in hints.items() if name != "return")
 
 
-def _called(target: object, protocol: type, methods: Collection[str], call: Call) -> Any:
+def _called(target: Any, methods: Collection[str], call: Call) -> Any:
     if call.method not in methods:
         raise Failure(sqlstate.UNSUPPORTED, f"{call.method} is not something that an engine does")
     values = iter(call.given)
     # Nobody sees the rows of those that are not run by Run.
-    given = [Discard() if kind is Sink else converted(next(values), kind) for kind in _kinds(protocol, call.method)]
+    given = [
+        Discard() if kind is Sink else converted(next(values), kind) for kind in _kinds(target.__class__, call.method)
+    ]
     return getattr(target, call.method)(*given)
 
 

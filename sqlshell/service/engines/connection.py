@@ -214,9 +214,9 @@ class DuckdbConnection:
             return schema, "main", name
         return database, schema, name
 
-    def interrupt(self, number: int = 0) -> None:
+    def interrupt(self, number: int | None = None) -> None:
         with self._turns:
-            if number == self._running:
+            if number is None or number == self._running:
                 self._connection.interrupt()
             elif number > self._running or self._running < 0:
                 self._unwanted.add(number)

@@ -166,9 +166,9 @@ class Connection(Protocol):
     def resolve(self, names: Sequence[str]) -> Relation:
         """A name as the statement wrote it, made whole by the present place."""
 
-    def interrupt(self, number: int = 0) -> None:
-        """End what runs, soon; nothing happens if nothing does. `number` names one of several(): if it has not begun,
-        it will not."""
+    def interrupt(self, number: int | None = None) -> None:
+        """End what runs, soon; nothing happens if nothing does. `number` names one of several(), 0 is what runs alone:
+        if it has not begun, it will not."""
 
     def abandon(self) -> bool:
         """Give up waiting for what does not end by interrupt(), with all that its engine runs; False where that cannot

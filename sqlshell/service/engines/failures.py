@@ -64,7 +64,8 @@ WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def failure(error: Exception, lines_before: int = 0) -> Failure:
     """The failure that a DuckDB error is. `lines_before` is how many lines of ours stood before the statement's own."""
-    message = explained(str(error)[:_LENGTH])
+    # The addresses in a trace help nobody who reads a message.
+    message = explained(str(error)[:_LENGTH].partition("\n\nStack Trace:")[0])
     if lines_before:
         message = _LINE.sub(lambda found: f"LINE {max(1, int(found[1]) - lines_before)}:", message)
     if isinstance(error, duckdb.CatalogException | duckdb.BinderException | duckdb.TransactionException):

@@ -26,6 +26,7 @@ from sqlshell.service.engines.frames import (
     Ask,
     Broken,
     Channel,
+    Close,
     Frames,
     Open,
     Opened,
@@ -112,11 +113,16 @@ class Process:
         return self._why or self._broken or "the engine's process ended"
 
     def order(self, order: Order) -> bool:
-        """Never waits: what a process that does not listen cannot be told now is told later. Returns whether it was
-        told."""
+        """Never waits: what a process that does not listen cannot be told now is told later, where that has to be.
+
+        Returns whether it was told.
+        """
         if self._gone.is_set():
             return False
         with self._sending:
+            if not self._flush() and not isinstance(order, Close | Stop):
+                # Who interrupts or asks does it again.
+                return False
             self._unsent.append(frame(order))
             return self._flush()
 
@@ -251,16 +257,15 @@ class Process:
         readable.register(self._orders, select.POLLIN)
         heard = asked = time.monotonic()
         while True:
-            if not readable.poll(ASKED_SECONDS * 1000):
+            if not readable.poll((AGAIN_SECONDS if self._unsent else ASKED_SECONDS) * 1000):
                 now = time.monotonic()
                 if heard < asked < now - SILENT_SECONDS:
                     self.kill(f"the engine's process did not answer for {SILENT_SECONDS:.0f} seconds")
                 elif heard >= asked and (self._calls or not self._ready.is_set()):
                     asked = now
                     self.order(Ask())
-                else:
-                    with self._sending:
-                        self._flush()
+                with self._sending:
+                    self._flush()
                 continue
             data = self._orders.recv(READ)
             if not data:

@@ -214,6 +214,7 @@ class RemoteConnection:
         self._anew = ""
         """What the next statement tells of the session."""
         self._asked = 0.0
+        self._abandoned = False
 
     @property
     def in_transaction(self) -> bool:
@@ -257,14 +258,15 @@ class RemoteConnection:
             return found
         return names[-3] if len(names) > 2 else self.database, names[-2] if len(names) > 1 else self.schema, names[-1]
 
-    def interrupt(self, number: int = 0) -> None:
+    def interrupt(self, number: int | None = None) -> None:
         if self._process is not None:
-            self._process.order(Interrupt(self._number, self._first + number))
+            self._process.order(Interrupt(self._number, self._first + (number or 0)))
 
     def abandon(self) -> bool:
         process = self._process
         if process is None or not process.busy:
             return False
+        self._abandoned = True
         process.kill("a statement did not end when it was interrupted, so that the engine's process was ended")
         return True
 
@@ -293,6 +295,7 @@ class RemoteConnection:
     ) -> None:
         files = [str(sink.lend()) if isinstance(sink, Spool) else None for _, sink in runs]
         asked = [sql for sql, _ in runs]
+        self._abandoned = False
         for last in (False, True):
             number = 0
             process = self._bound()
@@ -309,7 +312,7 @@ class RemoteConnection:
                             break
                 return
             except Ended as end:
-                if last or end.begun:
+                if last or end.begun or self._abandoned:
                     self._first += number
                     ended(number, self._lost(process, end), 0.0)
                     return

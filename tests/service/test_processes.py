@@ -1,0 +1,399 @@
+"""The process of an organization's engine: what it has, how it ends, and what takes its place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.child import Held
+from sqlshell.service.engines.connection import DuckdbConnection
+from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.engine import Failure, Limits, Options, Outcome
+from sqlshell.service.engines.process import Opening
+from sqlshell.service.engines.remote import RemoteConnection, RemoteEngine
+from sqlshell.service.results import Discard, Spool
+
+LONG = "select count(*) from range(100000000000) t(i) where hash(i) = 1"
+
+
+class Host:
+    """An engine in a process, the folder that it has, and what it is to open."""
+
+    def __init__(self, folder: Path) -> None:
+        for name in ("databases", "results", "temporary"):
+            (folder / name).mkdir()
+        self.folder = folder
+        self.opening = Opening(folder, {"local": folder / "databases" / "one.data"}, Limits(2, "200MB"))
+        self.renewed = self.opened = 0
+        self.engine = RemoteEngine(self._open, self._count)
+
+    @property
+    def pid(self) -> int:
+        child = self.engine.process()._child
+        assert child is not None
+        return child.pid
+
+    def spool(self, name: str = "result") -> Spool:
+        return Spool(lambda: self.folder / "results" / name, 1000)
+
+    def _open(self) -> Opening:
+        self.opened += 1
+        return self.opening
+
+    def _count(self) -> None:
+        self.renewed += 1
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    made = Host(tmp_path)
+    yield made
+    made.engine.close()
+
+
+def rows(host: Host, connection: RemoteConnection, sql: str) -> tuple[str, bytes]:
+    """The sqlState of a statement that has rows, and these."""
+    spool = host.spool()
+    outcome = connection.run(sql, Options(), spool)
+    return outcome.sql_state, spool.partition(0)
+
+
+def failing(connection: RemoteConnection, sql: str) -> Failure:
+    with pytest.raises(Failure) as raised:
+        connection.run(sql, Options(), Discard())
+    return raised.value
+
+
+def result_of(connection: RemoteConnection, sql: str) -> Outcome | Failure:
+    try:
+        return connection.run(sql, Options(), Discard())
+    except Failure as failure:
+        return failure
+
+
+def until(is_so: Callable[[], object]) -> None:
+    end = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def begun(connection: RemoteConnection, sql: str) -> tuple[threading.Thread, list[Exception]]:
+    """A statement that runs in a thread by now, or begins at once, and where its failure will be."""
+    found: list[Exception] = []
+    first = threading.Event()
+
+    def ended(number: int, result: Outcome | Exception, seconds: float) -> None:
+        first.set()
+        if isinstance(result, Exception):
+            found.append(result)
+
+    def run() -> None:
+        while not found:
+            # Together they have been read together.
+            connection.several([("select 1", Discard()), (sql, Discard())], Options(), ended)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert first.wait(30)
+    return thread, found
+
+
+def test_rows_are_kept_where_the_service_finds_them(host: Host) -> None:
+    connection = host.engine.connect()
+    assert rows(host, connection, "select 'a' as x") == ("00000", b'["a"]')
+    text = host.spool("text")
+    connection.run("select i, repeat('x', 100) from range(2000) t(i)", Options(partition_rows=1000), text)
+    assert (text.layout.form, text.layout.rows) == ("text", 2000)
+    assert text.partition(1).startswith(b'["1000","')
+    filed = host.spool("filed")
+    connection.run("select i from range(60000) t(i)", Options(partition_rows=1000), filed)
+    path = filed.path
+    assert filed.layout.form == "engine" and path is not None
+    assert [part[:7] for part in host.engine.read(path, 59_000, [500, 500])] == [b'["59000', b'["59500']
+    failed = host.spool("failed")
+    with pytest.raises(Failure):
+        connection.run("select error('x' || i) from range(10) t(i)", Options(), failed)
+    assert sorted(file.name for file in (host.folder / "results").iterdir()) == ["filed", "text"]
+
+
+def test_a_link_in_the_place_of_a_result_is_not_followed(host: Host, tmp_path: Path) -> None:
+    spool = host.spool("text")
+    host.engine.connect().run("select i, repeat('x', 100) from range(2000) t(i)", Options(), spool)
+    assert spool.path is not None
+    (tmp_path / "other").write_bytes(b"x" * 1_000_000)
+    spool.path.unlink()
+    spool.path.symlink_to(tmp_path / "other")
+    with pytest.raises(OSError, match="symbolic links"):
+        spool.partition(0)
+
+
+def test_a_session_is_told_once_that_it_began_anew(host: Host) -> None:
+    connection, fresh, elsewhere = (host.engine.connect() for _ in range(3))
+    elsewhere.run("create schema s", Options(), Discard())
+    elsewhere.use("", "s")
+    connection.run("create table t as select 1 as i", Options(), Discard())
+    connection.run("create temporary table gone as select 1", Options(), Discard())
+    os.kill(host.pid, signal.SIGKILL)
+    outcome = connection.run("select i from t", Options(), host.spool())
+    assert outcome.sql_state == sqlstate.WARNING
+    assert "began anew" in outcome.message and "SIGKILL" in outcome.message
+    assert rows(host, connection, "select i from t") == ("00000", b'["1"]')
+    assert "gone" in failing(connection, "from gone").message
+    assert rows(host, fresh, "select i from t") == ("00000", b'["1"]')
+    assert elsewhere.run("create table u (i int)", Options(), Discard()).sql_state == sqlstate.WARNING
+    assert rows(host, fresh, "select count(*) from s.u") == ("00000", b'["0"]')
+    assert (host.renewed, elsewhere.schema) == (1, "s")
+
+
+def test_what_ran_fails_and_the_next_one_works(host: Host) -> None:
+    connection = host.engine.connect()
+    thread, found = begun(connection, LONG)
+    os.kill(host.pid, signal.SIGKILL)
+    thread.join()
+    assert isinstance(found[0], Failure) and found[0].sql_state == "XX000"
+    assert "was ended by SIGKILL" in found[0].message
+    assert rows(host, connection, "select 1") == ("01000", b'["1"]')
+    assert rows(host, connection, "select 1") == ("00000", b'["1"]')
+
+
+def test_a_lost_transaction_takes_nothing_but_its_end(host: Host) -> None:
+    connection = host.engine.connect()
+    for sql in ("create table t (i int)", "begin", "insert into t values (1)"):
+        connection.run(sql, Options(), Discard())
+    os.kill(host.pid, signal.SIGKILL)
+    lost = failing(connection, "insert into t values (2)")
+    assert lost.sql_state == "40000" and "transaction was lost" in lost.message
+    assert connection.transaction == "failed"
+    assert failing(connection, "insert into t values (3)").sql_state == "25P02"
+    ended = connection.run("commit", Options(), Discard())
+    assert ended.sql_state == sqlstate.WARNING and "nothing of it was kept" in ended.message
+    assert rows(host, connection, "select count(*) from t") == ("00000", b'["0"]')
+
+
+def test_a_lost_transaction_can_be_rolled_back_at_once(host: Host) -> None:
+    connection = host.engine.connect()
+    connection.run("begin", Options(), Discard())
+    os.kill(host.pid, signal.SIGKILL)
+    assert connection.run("rollback", Options(), Discard()).sql_state == sqlstate.WARNING
+    assert rows(host, connection, "select 1") == ("00000", b'["1"]')
+
+
+def test_what_only_reads_is_asked_again(host: Host) -> None:
+    connection, spool = host.engine.connect(), host.spool()
+    connection.run("create table t as from range(100000)", Options(), Discard())
+    connection.run("from t", Options(partition_rows=1000), spool)
+    assert spool.path is not None
+    asked: list[Callable[[], bool]] = [
+        lambda: host.engine.head(("local", "main", "t")) == 100_000,
+        lambda: len(host.engine.read(spool.path or Path(), 0, [1000])[0]) > 5000,
+        lambda: host.engine.exists(("local", "main", "t")),
+        lambda: connection.resolve(["main", "t"]) == ("local", "main", "t"),
+    ]
+    for ask in asked:
+        os.kill(host.pid, signal.SIGKILL)
+        assert ask()
+
+
+def test_an_instance_that_failed_for_good_is_replaced(host: Host) -> None:
+    connection, beside = host.engine.connect(), host.engine.connect()
+    connection.run("create table t as select 1 as i", Options(), Discard())
+    thread, found = begun(beside, LONG)
+    before = host.pid
+    with pytest.raises(Failure) as raised:
+        host.engine.read_listing("CHECKPOINT system")
+    assert raised.value.sql_state == "XX000"
+    assert "Stack Trace" not in raised.value.message
+    thread.join()
+    assert isinstance(found[0], Failure) and "the engine failed" in found[0].message
+    assert rows(host, connection, "select i from t") == ("01000", b'["1"]')
+    assert host.pid != before
+
+
+def test_what_ignores_an_interrupt_ends_with_its_process(host: Host) -> None:
+    connection = host.engine.connect()
+    assert not connection.abandon()
+    thread, found = begun(connection, LONG)
+    os.kill(host.pid, signal.SIGSTOP)
+    connection.interrupt(1)
+    assert connection.progress() is None
+    assert connection.abandon()
+    thread.join()
+    assert isinstance(found[0], Failure) and "did not end when it was interrupted" in found[0].message
+    assert rows(host, connection, "select 1") == ("01000", b'["1"]')
+
+
+def test_an_interrupt_ends_the_statement_that_it_means(host: Host) -> None:
+    connection = host.engine.connect()
+    thread, found = begun(connection, LONG)
+    while thread.is_alive():
+        connection.interrupt(1)
+        thread.join(0.01)
+    assert isinstance(found[0], Failure) and found[0].sql_state == sqlstate.CANCELLED
+    connection.interrupt()
+    assert rows(host, connection, "select 1") == ("00000", b'["1"]')
+
+
+def test_a_statement_that_was_ended_before_it_began_does_not_run() -> None:
+    engine = DuckdbEngine()
+    told: list[tuple[int, Outcome | Exception]] = []
+    held = Held(engine.connect)
+    held.interrupt(4)
+    held.interrupt(6)
+    connection = held.begin(5, 3)
+    assert isinstance(connection, DuckdbConnection)
+    connection.run("create table t (i int)", Options(), Discard())
+    inserts = [(f"insert into t values ({number})", Discard()) for number in range(3)]
+    connection.several(inserts, Options(), lambda number, result, seconds: told.append((number, result)))
+    held.end()
+    assert isinstance(told[0][1], Outcome)
+    assert isinstance(told[1][1], Failure) and told[1][1].sql_state == sqlstate.CANCELLED
+    assert len(told) == 2
+    assert engine.read_listing("select i from t") == [("0",)]
+    held.interrupt(7)
+    held.begin(8, 1)
+    held.end()
+    held.interrupt(9)
+    with pytest.raises(Failure, match="before it began"):
+        held.begin(9, 1)
+    engine.close()
+
+
+def test_several_statements_are_answered_one_by_one(host: Host) -> None:
+    connection, told = host.engine.connect(), list[tuple[int, str]]()
+
+    def ended(number: int, result: Outcome | Exception, seconds: float) -> None:
+        told.append((number, result.sql_state if isinstance(result, Outcome | Failure) else repr(result)))
+
+    def run(*statements: str) -> list[tuple[int, str]]:
+        told.clear()
+        spools = [host.spool(f"result{number}") for number in range(len(statements))]
+        connection.several(list(zip(statements, spools, strict=True)), Options(), ended)
+        return list(told)
+
+    assert run("create table t (i int)", "begin", "insert into t values (1)") == [(n, "00000") for n in range(3)]
+    assert connection.transaction == "open"
+    assert run("commit", "nonsense", "insert into t values (2)") == [(0, "00000"), (1, "42601")]
+    # Behind a large result its reader decides.
+    assert run("from range(60000)", "insert into t values (3)") == [(0, "00000")]
+    os.kill(host.pid, signal.SIGKILL)
+    assert run("select 1", "select 2") == [(0, "01000"), (1, "00000")]
+    assert rows(host, connection, "select count(*) from t") == ("00000", b'["1"]')
+
+
+def test_databases_that_cannot_be_opened_are_not_tried_all_the_time(host: Host) -> None:
+    good, host.opening = host.opening, Opening(host.folder, host.opening.databases, Limits(2, "no size"))
+    connection = host.engine.connect()
+    connection.run("select 1", Options(), Discard())
+    os.kill(host.pid, signal.SIGKILL)
+    assert failing(connection, "select 1").sql_state == "XX000"
+    tried = host.opened
+    for _ in range(20):
+        assert "the next attempt to open it is in" in failing(connection, "select 1").message
+    assert host.opened == tried
+    host.opening = good
+    host.engine._not_before = 0
+    assert rows(host, connection, "select 1") == ("01000", b'["1"]')
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is no /proc")
+def test_it_has_no_descriptor_and_no_variable_of_its_parent(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQLSHELL_TOKEN", "secret")
+    host.engine.connect().run("create table t (i int)", Options(), Discard())
+    with (host.folder / "secret").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+        os.kill(host.pid, signal.SIGKILL)
+        host.engine.connect().run("select 1", Options(), Discard())
+        place = Path("/proc", str(host.pid))
+        try:
+            environment = place.joinpath("environ").read_text().split("\0")
+            descriptors = [str(entry.readlink()) for entry in place.joinpath("fd").iterdir()]
+        except PermissionError:
+            pytest.skip("only root may look at a process that gave up being looked at")
+        ours = {str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()}
+    names = {item.partition("=")[0] for item in environment if item}
+    assert names <= {"LC_ALL", "MALLOC_ARENA_MAX", "TMPDIR"}
+    assert ours.intersection(descriptors) <= {"/dev/null"}
+    assert str(host.folder / "secret") not in descriptors
+    assert sum(item.startswith("socket:") for item in descriptors) <= 3
+    assert str(host.folder / "databases" / "one.data") in descriptors
+
+
+OWNER = """
+import os, sys, time
+from pathlib import Path
+from sqlshell.service.engines.engine import Limits, Options
+from sqlshell.service.engines.process import Opening
+from sqlshell.service.engines.remote import RemoteEngine
+from sqlshell.service.results import Discard
+folder = Path(sys.argv[1])
+engine = RemoteEngine(lambda: Opening(folder, {"local": folder / "databases" / "x.data"}, Limits(1)), lambda: None)
+connection = engine.connect()
+connection.run("create table t as select 1", Options(), Discard())
+print(engine.process()._child.pid, flush=True)
+connection.run(sys.argv[2], Options(), Discard())
+"""
+
+
+def test_it_is_gone_when_its_parent_was_killed(tmp_path: Path) -> None:
+    for name in ("databases", "temporary", "results"):
+        (tmp_path / name).mkdir()
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path), LONG], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    child = int(owner.stdout.readline())
+    owner.kill()
+    owner.wait()
+    owner.stdout.close()
+
+    def is_gone() -> bool:
+        try:
+            os.kill(child, 0)
+        except ProcessLookupError:
+            return True
+        stat = Path(f"/proc/{child}/stat")
+        # Nobody may be there to fetch what is left of it.
+        return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+    until(is_gone)
+
+
+def test_an_orderly_end_writes_the_databases_out(host: Host) -> None:
+    connection = host.engine.connect()
+    connection.run("create table t as from range(100)", Options(), Discard())
+    log = host.folder / "databases" / "one.data.wal"
+    assert log.exists()
+    thread, _ = begun(host.engine.connect(), LONG)
+    host.engine.close()
+    thread.join()
+    assert not log.exists()
+
+
+def test_nothing_that_the_event_loop_calls_waits_for_a_process_that_stands_still(host: Host) -> None:
+    connection = host.engine.connect()
+    connection.run("select 1", Options(), Discard())
+    os.kill(host.pid, signal.SIGSTOP)
+    found: list[Outcome | Failure] = []
+    thread = threading.Thread(target=lambda: found.append(result_of(connection, "select 2")))
+    thread.start()
+    until(lambda: host.engine.process().busy)
+    # Far more than a socket holds.
+    for _ in range(2000):
+        connection.interrupt()
+        connection.progress()
+        host.engine.rest()
+        host.engine.connect().close()
+        assert (connection.database, connection.transaction) == ("local", "")
+    os.kill(host.pid, signal.SIGCONT)
+    thread.join()
+    assert isinstance(found[0], Outcome | Failure)
+    until(lambda: not host.engine.process()._unsent)
+    assert rows(host, connection, "select 1") == ("00000", b'["1"]')
