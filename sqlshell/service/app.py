@@ -117,7 +117,12 @@ class Endpoints:
         self._bodies = Budget(options.bounds.bodies_size)
         self._uploads = Budget(options.bounds.uploads_size)
         self.limits = Limits(
-            options.statement_limit, options.attachment_limit, options.attachments, bounds.name, bounds.statements
+            options.statement_limit,
+            options.attachment_limit,
+            options.attachments,
+            bounds.name,
+            bounds.statements,
+            bounds.bodies_size,
         )
 
     async def submit(self, request: Request) -> Response:

@@ -15,11 +15,14 @@ from msgspec import Struct, field
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.bounds import met
+from sqlshell.service.bounds import WITHOUT, met
 from sqlshell.service.wire.budget import Lease
 
-WIDTH = 2
-"""Bytes of a body for each character that a statement may have: decoding holds up everybody else."""
+ESCAPED = 6
+"""Bytes that a character may take in JSON, such as \\u0000."""
+
+BODY_PART = 8
+"""One body takes no more than this part of the memory for all: decoding it holds up everybody else."""
 
 MEMBERS = 4000
 """Texts of a JSON body beside those of its statements: names of members, and their values."""
@@ -75,18 +78,19 @@ class Form(Struct):
 
 class Limits(Struct, frozen=True):
     """`statement` counts characters, `attachment` bytes of all files together, `attachments` files, `name` characters
-    of a field of the context, `statements` those of a batch."""
+    of a field of the context, `statements` those of a batch, `bodies` bytes of all bodies that arrive."""
 
     statement: int
     attachment: int
     attachments: int
     name: int = 255
     statements: int = BATCH
+    bodies: int = WITHOUT
 
     @property
     def text(self) -> int:
         """Bytes of a form's fields, or of a JSON body."""
-        return self.statement * WIDTH + OVERHEAD
+        return min(self.statement * ESCAPED, self.bodies // BODY_PART) + OVERHEAD
 
 
 async def read_form(
@@ -138,7 +142,7 @@ async def read_json(stream: AsyncIterator[bytes], limits: Limits, lease: Lease |
         _grow(lease, len(chunk))
         body += chunk
         if len(body) > limits.text:
-            raise BadRequest(f"the body is larger than {limits.text} bytes", 413)
+            raise BadRequest(f"the body is larger than {limits.text} bytes {met('bodies_size')}", 413)
     return body
 
 
@@ -320,7 +324,7 @@ class _Parts:
             return
         self._texts += end - start
         if self._texts > self._limits.text:
-            raise BadRequest(f"{self._name}: more than {self._limits.text} bytes", 413)
+            raise BadRequest(f"{self._name}: more than {self._limits.text} bytes {met('bodies_size')}", 413)
         if self._name in self._fields:
             _grow(self._lease, end - start)
             self._text += chunk[start:end]

@@ -37,7 +37,7 @@ JSON = "Content-Type: application/json"
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service with small bounds."""
     bounds = {"header-size": 8, "url-size": 2, "header-seconds": 0.7, "body-seconds": 0.7, "write-seconds": 1}
-    bounds |= {"bodies-size": 4, "unread-size": 4}
+    bounds |= {"bodies-size": 16, "unread-size": 4}
     options = [part for name, value in bounds.items() for part in (f"--max-{name}", str(value))]
     running = serve(tmp_path_factory.mktemp("wire"), *options)
     yield running
@@ -286,18 +286,25 @@ def test_hostile_forms_are_refused(small: Served, part: bytes, status: int) -> N
 
 
 def test_bodies_that_arrive_share_their_memory(small: Served) -> None:
-    """A fourth of 4 MiB for the organization: what is larger, alone or together, is told to come again."""
+    """A fourth of 16 MiB for the organization, half of that for one: what is more together is told to come again."""
     with Client(small) as client:
         for kind, body in (
-            ("application/json", json.dumps({"statement": "select '" + "x" * (2 << 20) + "'"}).encode()),
+            ("application/json", json.dumps({"statement": "select '" + "x" * (3 << 20) + "'"}).encode()),
             (
                 "multipart/form-data; boundary=X",
-                b'--X\r\nContent-Disposition: form-data; name="request"\r\n\r\n' + b" " * (2 << 20) + b"\r\n--X--\r\n",
+                b'--X\r\nContent-Disposition: form-data; name="request"\r\n\r\n' + b" " * (3 << 20) + b"\r\n--X--\r\n",
             ),
         ):
             answer = client.http.post("/v2/statements", content=body, headers={"Content-Type": kind})
-            assert (answer.status_code, "--max-bodies-size" in answer.json()["message"]) == (503, True)
-        half = json.dumps({"statement": "select 1 -- " + "x" * (1 << 19)}).encode()
+            assert (answer.status_code, "--max-bodies-size" in answer.json()["message"]) == (413, True)
+        with contextlib.ExitStack() as stack:
+            wires = [stack.enter_context(dial(small)) for _ in range(4)]
+            for wire in wires:
+                wire.sendall(head(small, STATEMENTS, JSON, "Content-Length: 2000000") + b" " * 1_900_000)
+            answers = [said(rest(wire)) for wire in wires]
+            assert {status for status, _ in answers} == {503, 408}
+            assert any("--max-bodies-size" in words for _, words in answers)
+        half = json.dumps({"statement": "select 1 -- " + "x" * (1 << 20)}).encode()
         for _ in range(5):
             answer = client.http.post("/v2/statements", content=half, headers={"Content-Type": "application/json"})
             assert answer.status_code in {200, 202}, answer.text

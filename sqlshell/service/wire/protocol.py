@@ -178,7 +178,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop()
         words = _raw(status, said) if said else b""
         cycle = self.cycle
-        if self._in_body and words and cycle is not None and not cycle.response_complete:
+        if self._in_body and cycle is not None and cycle.response_complete:
+            # It has its answer.
+            self.transport.abort()
+            return
+        if self._in_body and words and cycle is not None:
             queued = next((item for item in self.pipeline if item[0] is cycle), None)
             if queued is None and cycle.response_started:
                 self.transport.abort()

@@ -18,14 +18,19 @@ async def _hold(target: Target, number: int, sent: bytes, drip: bytes = b"", eve
     """Open connections, send something over each, then a little now and then, and read nothing."""
     held: list[Wire] = []
     try:
-        for _ in range(number):
-            if not target.going():
-                break
-            with target.failures():
-                wire = await target.dial()
-                wire[1].write(sent)
-                held.append(wire)
-                target.count("opened")
+        left = iter(range(number))
+
+        async def dial() -> None:
+            for _ in left:
+                if not target.going():
+                    break
+                with target.failures():
+                    wire = await target.dial()
+                    wire[1].write(sent)
+                    held.append(wire)
+                    target.count("opened")
+
+        await asyncio.gather(*(dial() for _ in range(100)))
         while target.going():
             await asyncio.sleep(every)
             for _, writer in held:
