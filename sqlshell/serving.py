@@ -73,7 +73,13 @@ SERVE: tuple[Served, ...] = (
         "most rows of a result's partition, which ends at 8 MiB too",
     ),
     ("--threads", click.IntRange(0, 1024), 0, "threads of each organization's engine; 0 = one per core"),
-    ("--memory", "SIZE", None, "memory of each organization's engine, such as 2GB; without it 80 % of the machine's"),
+    (
+        "--memory",
+        "SIZE",
+        None,
+        "memory of each organization's engine, such as 2GB; without it a fifth of the machine's, and at most half of "
+        "what other organizations left of 80 % of it",
+    ),
     ("--retention", click.FloatRange(0.0), 24.0, "hours that a finished statement and its result are kept"),
     ("--quota", click.FloatRange(0.0), 10.0, "GiB that the results of an organization may take; the oldest go first"),
     ("--max-statement", click.IntRange(1, 1024), 16, "Mi characters of a submission's SQL"),

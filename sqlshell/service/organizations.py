@@ -22,6 +22,7 @@ from sqlshell.service.engines.process import Opening
 from sqlshell.service.engines.remote import RemoteEngine
 from sqlshell.service.options import Options
 from sqlshell.service.pools import DEFAULT, Pool, Size, size_of
+from sqlshell.service.shares import Shares
 from sqlshell.service.streams import Streams
 from sqlshell.service.workers import Workers
 
@@ -128,6 +129,7 @@ class Organizations:
         self._open: dict[str, Organization] = {}
         self.broken: dict[str, str] = {}
         """Organizations that could not be opened when that was last tried, and why."""
+        self._shares = Shares()
         self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}
 
@@ -196,6 +198,7 @@ class Organizations:
         with opening:
             # Its tokens first: nothing begins in what is closed.
             self.catalog.drop_organization(organization_id)
+            self._shares.forget(organization_id)
             opened = self._open.pop(organization_id, None)
             if opened is not None:
                 opened.close()
@@ -257,11 +260,15 @@ class Organizations:
         assert base is not None
         return base
 
-    def _limits(self) -> Limits:
+    def _limits(self, organization_id: str) -> Limits:
         """What an organization's engine may take."""
-        bounds = self._options.bounds
+        bounds, engine = self._options.bounds, self._options.engine
         return replace(
-            self._options.engine, spill=bounds.spill_size, results=self._options.quota, seconds=bounds.seconds
+            engine,
+            memory=engine.memory or f"{self._shares.of(organization_id) >> 20}MiB",
+            spill=bounds.spill_size,
+            results=self._options.quota,
+            seconds=bounds.seconds,
         )
 
     def _opened(self, organization_id: str) -> Organization:
@@ -287,7 +294,7 @@ class Organizations:
             databases, broken = self._databases(organization_id, folder_of_databases)
             if not databases and not broken and made_first:
                 databases[DATABASE] = folder_of_databases / made_first
-            return Opening(base, databases, self._limits())
+            return Opening(base, databases, self._limits(organization_id))
 
         def broken_now() -> dict[tuple[str, str], str]:
             _, broken = self._databases(organization_id, folder_of_databases)

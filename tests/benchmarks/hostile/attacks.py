@@ -9,10 +9,11 @@ import os
 import resource
 import sys
 
+from tests.benchmarks.hostile.sql import SQL
 from tests.benchmarks.hostile.target import Attack, Target
 from tests.benchmarks.hostile.wire import WIRE
 
-ATTACKS: dict[str, Attack] = {**WIRE}
+ATTACKS: dict[str, Attack] = {**WIRE, **SQL}
 
 
 def main() -> None:

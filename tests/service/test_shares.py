@@ -1,0 +1,23 @@
+"""What organizations may take of the machine's memory is together no more than it has."""
+
+from __future__ import annotations
+
+from sqlshell.service.shares import LEAST, PARTS, Shares
+
+GIB = 1 << 30
+
+
+def test_shares_are_no_more_than_the_whole() -> None:
+    shares = Shares(16 * GIB)
+    given = [shares.of(str(number)) for number in range(6)]
+    assert given[: PARTS - 2] == [4 * GIB] * (PARTS - 2)
+    assert sum(given) <= 16 * GIB
+    assert [shares.of(str(number)) for number in range(6)] == given
+    assert min(shares.of(str(number)) for number in range(60)) == LEAST
+
+
+def test_a_share_is_free_when_its_organization_is_gone() -> None:
+    shares = Shares(16 * GIB)
+    for number in range(100):
+        assert shares.of(str(number)) == 4 * GIB
+        shares.forget(str(number))
