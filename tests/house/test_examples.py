@@ -216,6 +216,7 @@ def test_what_a_document_names_exists(path: Path) -> None:
     variables = {setting.variable for setting in SETTINGS} | {
         PREFIX + name for name in ("CONFIG_DIR", "STATE_DIR", "TRACEBACK")
     }
+    variables |= {PREFIX + "SERVE_" + option[0].removeprefix("--").replace("-", "_").upper() for option in SERVE}
     for name in set(re.findall(r"SQLSHELL_[A-Z_]+[A-Z]", text)):
         assert name in variables, name
 
