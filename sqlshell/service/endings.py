@@ -29,6 +29,7 @@ ABANDON_SECONDS = 8.0
 
 AGAIN_SECONDS = 0.05
 SESSION_ENDED = "the session was terminated"
+QUERY_ENDED = "the query was terminated"
 SWEEP_SIZE = 8 << 20
 UNREAD_SECONDS = 300.0
 """How long an endless SELECT goes on while nobody reads it."""
@@ -187,7 +188,7 @@ class Endings:
             with self._interrupting:
                 target.ending = True
             if target.feed is not None:
-                await self.end_feed(target, sqlstate.CANCELLED, "the query was terminated")
+                await self.end_feed(target, sqlstate.CANCELLED, QUERY_ENDED)
             elif not target.started and target.connection is None:
                 self.finish(target, sqlstate.CANCELLED, ENDED_EARLY)
             else:
@@ -216,6 +217,10 @@ class Endings:
         began = time.monotonic()
         abandoned = False
         while target.running and time.monotonic() < began + TERMINATE_SECONDS:
+            if target.feed is not None:
+                # It began while it was being ended, and has its answer already: there is nothing to interrupt.
+                await self.end_feed(target, sqlstate.CANCELLED, QUERY_ENDED)
+                return
             if time.monotonic() > began + ABANDON_SECONDS and not abandoned:
                 connection = target.connection
                 abandoned = connection is not None and connection.abandon()

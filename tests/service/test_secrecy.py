@@ -18,6 +18,12 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
+from sqlshell.interface.models import StatementRequest
+from sqlshell.service.catalog import Caller
+from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.options import Options
+from sqlshell.service.setup import make_statements
+from sqlshell.service.storage import Storage
 from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client
 
@@ -482,6 +488,27 @@ def test_a_token_that_is_dropped_while_it_sends_runs_nothing(own: Served, make: 
         wire.sendall(body[10:])
         assert wire.recv(1000).startswith(b"HTTP/1.1 401")
     assert owner.state(f"select * from {table}") == "3D020"
+
+
+def test_a_query_that_begins_while_it_is_ended_ends() -> None:
+    """An endless SELECT has its answer when it begins: who waits for its end must not wait for that."""
+
+    async def race() -> tuple[str, bool]:
+        statements = make_statements(Storage(), Options(), engine=DuckdbEngine())
+        operator = Caller("operator")
+        try:
+            [made] = await statements.submit(StatementRequest("create stream s (v varchar)"), operator)
+            await made.done.wait()
+            [query] = await statements.submit(StatementRequest("select * from s"), operator)
+            await query.ready.wait()
+            assert query.running
+            async with asyncio.timeout(20):
+                await statements.endings.until_ended(query)
+            return query.state, statements.organizations.opened()[0].streams.find(query.statement_id) is None
+        finally:
+            await statements.close()
+
+    assert asyncio.run(race()) == ("57000", True)
 
 
 def test_a_token_that_drops_itself_hears_of_it(make: Make) -> None:
