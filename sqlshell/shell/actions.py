@@ -37,7 +37,7 @@ from sqlshell.shell.port import (
     Submit,
     Use,
 )
-from sqlshell.shell.submitting import Asked, submit
+from sqlshell.shell.submitting import Asked, refuse_writing, submit
 from sqlshell.sql.files import refuse_files
 from sqlshell.sql.scanner import Statement
 from sqlshell.sql.scripts import split
@@ -56,6 +56,9 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
             with shell.session.options_for(options):
                 await perform(shell, replace(effect, options={}), name)
         case Submit(expanded, output, background, consumer, then, reads=reads, needs_rows=needs_rows):
+            if reads:
+                # A person keeps what is refused, to go on with it.
+                refuse_writing(shell.buffer.filled, name)
             statement = shell.buffer.send(name)
             taker = consumer = _Taker(consumer) if consumer is not None else None
             if statement is None and shell.buffer.last_local:

@@ -37,6 +37,12 @@ class Buffer:
         return self.scanner.pending.rstrip() or self.last.text
 
     @property
+    def filled(self) -> str:
+        """The text with the values that its variables have now."""
+        pending = self.scanner.pending.rstrip()
+        return self._variables.fill(mine(Own(pending))).text if pending else self.last.text
+
+    @property
     def script(self) -> str:
         """The same as the text of a file: what is being written as it stands, the last statement with its `;`."""
         pending = self.scanner.pending.rstrip()

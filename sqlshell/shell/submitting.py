@@ -86,7 +86,7 @@ async def _one(shell: Shell, asked: Asked) -> None:
         limit = options.rowlimit or None
     shell.buffer.last_local = False
     if asked.reader:
-        _refuse_writing(sql, asked.reader)
+        refuse_writing(sql, asked.reader)
     if shell.ahead is not None and not shell.ahead.done:
         await _run(shell, shell.ahead.next(), asked, shell.ahead.taken)
         return
@@ -107,7 +107,8 @@ async def _one(shell: Shell, asked: Asked) -> None:
     shell.attachments.sent(files)
 
 
-def _refuse_writing(sql: str, command: str) -> None:
+def refuse_writing(sql: str, command: str) -> None:
+    """Raise UsageError for a statement that a command would run, and that may write."""
     from sqlshell.sql.effects import effects
 
     writing = next((found for found in effects(sql) if found.writes), None)
