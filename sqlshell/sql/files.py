@@ -11,6 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.origin import Own, Text, refused
+from sqlshell.sql.functions import known
+from sqlshell.sql.names import RESERVED
 from sqlshell.sql.tokens import Token, tokens
 
 _READER: Final = re.compile(r"read_\w+|\w+_scan|sniff_csv", re.I)
@@ -26,10 +28,17 @@ _OPENS: Final = re.compile(
 _SETTLING: Final = frozenset(
     {
         *("ATTACH", "DETACH", "EXPORT", "IMPORT", "INSTALL", "LOAD", "PRAGMA", "CALL", "STORE"),
-        *("SECRET", "GLOBAL", "VARIABLE"),
+        *("SECRET", "GLOBAL", "VARIABLE", "EXECUTE"),
     }
 )
 """Words near the beginning of statements that reach outside of the database."""
+_NO_CALLS: Final = RESERVED | {
+    *("CHECK", "COMMENT", "CONFLICT", "COPY", "ENUM", "EXCLUDE", "EXISTS", "FILTER", "GLOB", "ILIKE", "IN", "KEY"),
+    *("LATERAL", "MAP", "OVER", "REPLACE", "RETURNING", "ROW", "SIMILAR", "SOME", "STRUCT", "TO", "UNIQUE"),
+}
+"""Words before a bracket that call nothing."""
+_NAMING: Final = frozenset({"TABLE", "INTO", "EXISTS", "TYPE", "STREAM", "CHANGELOG", "RECURSIVE"})
+"""Words behind which a name stands, and a bracket for its columns."""
 _QUERIES: Final = frozenset({"SELECT", "FROM", "WITH", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT", "COPY"})
 _RELATIONS: Final = frozenset({"FROM", "JOIN", "USING", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT"})
 _ENDS: Final = frozenset(
@@ -144,9 +153,9 @@ def refuse_files(statement: Text) -> None:
         if token.text == "(":
             reader = before is not None and _OPENS.fullmatch(before.value) is not None
             foreign = reader and before is not None and not own(before)
-            inside = _Bracket(reader or last.reader, relations=names, expected=names)
-            inside.query = len(given) > number + 1 and given[number + 1].word in _QUERIES
-            open_.append(inside)
+            query = names or (len(given) > number + 1 and given[number + 1].word in _QUERIES)
+            unknown = last.unknown or _calls_unknown(given, number)
+            open_.append(_Bracket(reader or last.reader, unknown, query=query, relations=names, expected=names))
         elif token.text == ")":
             open_, foreign = open_[:-1] or [_Bracket(query=True)], False
         elif token.word == "COPY":
@@ -160,20 +169,36 @@ def refuse_files(statement: Text) -> None:
             ending = before is not None and before.text == "." and token.value.lower() in _ENDINGS
             file = names and _like_file(token, given[number + 1 : number + 3])
             target = last.copies and not (token.kind == "name" and before is not None and before.word == "COPY")
-            foreign = file or target or (ending and last.relations)
+            foreign = file or target or (ending and last.relations) or (last.unknown and token.kind == "string")
         if foreign:
             raise refused("the name of a file, or what opens one,", statement.source)
         last.expected = False
 
 
 class _Bracket(Struct):
-    """A bracket that is open. Behind `relations` a string is a file; one is `expected` next."""
+    """A bracket that is open: of a function that opens files, or of one that is `unknown` and may be a macro that does.
+
+    Behind `relations` a string is a file; one is `expected` next.
+    """
 
     reader: bool = False
+    unknown: bool = False
     copies: bool = False
     query: bool = False
     relations: bool = False
     expected: bool = False
+
+
+def _calls_unknown(given: Sequence[Token], number: int) -> bool:
+    """Whether a bracket begins the arguments of a function that nobody here knows."""
+    at = number - 1
+    if at < 0 or given[at].kind not in {"word", "name"} or given[at].word in _NO_CALLS:
+        return False
+    if known(given[at].value.lower()):
+        return False
+    while at > 1 and given[at - 1].text == ".":
+        at -= 2
+    return at == 0 or given[at - 1].word not in _NAMING
 
 
 def _settles(token: Token) -> bool:

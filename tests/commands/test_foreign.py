@@ -243,6 +243,14 @@ OPENING = (
     "select * from values (1) t, :'v'",
     "from t: :'v'",
     "delete from made using :'v'",
+    "select * from (made join :'v' on true)",
+    "select * from ((:'v'))",
+    "select * from reads(:'v')",
+    "select content(:'v')",
+    "select upper(content(:'v'))",
+    "execute prepared(:'v')",
+    "select name in (from :'v') from made",
+    "select [(select count(*) from :'v')]",
     "table :'v'",
     "pivot :'v' on a",
     "select * from (:'v')",
@@ -308,6 +316,8 @@ TAKEN = (
     "select 'select upper(name), count(*) from made where name in (''a'', ''b'') group by all' as t \\gexec\n",
     "select 'create or replace table t3 (a int, b varchar(10))' as t \\gexec\n",
     "select 'insert into t3 values (1, ''x''), (2, ''y'')' as t \\gexec\n",
+    "select 'create table main.t4 (a varchar default ''x'' check (a in (''x'', ''y'')))' as t \\gexec\n",
+    "select 'insert into t4 (a) values (''x'')' as t \\gexec\n",
     "select 'drop table t3' as t \\gexec\n",
     ":query",
 )
@@ -332,6 +342,8 @@ def test_no_statement_opens_a_file_that_a_service_named(tmp_path: Path, monkeypa
     async def work() -> None:
         async with room(tmp_path, table(BUILTIN), interactive=False) as here:
             await here.enter("create table made (name varchar);\n")
+            await here.enter("create macro reads(f) as table from read_text(f);\n")
+            await here.enter("create macro content(f) as (select content from read_text(f));\n")
             for name, value in VALUES.items():
                 await here.enter(f"select {literal(value)} as {name} \\gset\n")
                 assert here.shell.variables[name].text == value
