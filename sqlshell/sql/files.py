@@ -39,8 +39,10 @@ _NO_CALLS: Final = RESERVED | {
 """Words before a bracket that call nothing."""
 _NAMING: Final = frozenset({"TABLE", "INTO", "EXISTS", "TYPE", "STREAM", "CHANGELOG", "RECURSIVE"})
 """Words behind which a name stands, and a bracket for its columns."""
-_QUERIES: Final = frozenset({"SELECT", "FROM", "WITH", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT", "COPY"})
-_RELATIONS: Final = frozenset({"FROM", "JOIN", "USING", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT"})
+_QUERIES: Final = frozenset(
+    {"SHOW", "SELECT", "FROM", "WITH", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT", "COPY"}
+)
+_RELATIONS: Final = frozenset({"SHOW", "FROM", "JOIN", "USING", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT"})
 _ENDS: Final = frozenset(
     {
         *("SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "ON"),

@@ -28,7 +28,7 @@ from sqlshell.shell.port import Port
 from sqlshell.shell.prompt.completer import ShellCompleter
 from sqlshell.shell.session import Session
 from sqlshell.sql.catalog import Catalog, Contents, Function, Relation
-from sqlshell.sql.files import mentioned, named_files
+from sqlshell.sql.files import mentioned, named_files, refuse_files
 from sqlshell.sql.scanner import Command as CommandText
 from sqlshell.sql.scripts import split
 from sqlshell.sql.variables import literal, substituted
@@ -321,6 +321,52 @@ TAKEN = (
     "select 'drop table t3' as t \\gexec\n",
     ":query",
 )
+
+
+WHOLE = (
+    *(
+        "from m.csv",
+        'from "m.csv"',
+        "from m . csv",
+        "select * from (m.csv)",
+        "describe m.csv",
+        "show m.csv",
+        "table m.csv",
+    ),
+    *(
+        "summarize m.csv",
+        "pivot m.csv on a",
+        "unpivot 'm.csv' on a",
+        "from x: m.csv",
+        "from t, m.csv",
+        "from ((m.csv))",
+    ),
+    *("from t cross join 'm.csv'", "from t positional join 'm.csv'", "from t semi join 'm.csv' using (a)"),
+    *(
+        "select * from\u200b'm.csv'",
+        "select * from/**/'m.csv'",
+        "select * from--x\n'm.csv'",
+        "from read\u200b_csv('m')",
+    ),
+    *("from \"read_csv\"('m')", "from system.main.read_csv('m')", "from glob('*')", "from query_table('m.csv')"),
+    *("select a from t limit (select a from 'm.csv')", "update t set a = (from 'm.csv')", "from (describe 'm.csv')"),
+    *("merge into t using m.csv as s on t.a = s.a when matched then delete", "values ((from 'm.csv'))"),
+    *("copy (select 1) to o.csv", "explain analyze copy t to 'o'", "with x as (copy (select 1) to 'o') select 1"),
+    *("prepare p as from 'm.csv'", "create macro r() as table from 'm.csv'", "select {'x': (from 'm.csv')}"),
+    *("select [a for a in (select list(a) from 'm.csv')]", "select count(*) filter (where a in (from 'm.csv')) from t"),
+    *(
+        "select getenv('HOME')",
+        "select * from json_execute_serialized_sql('{}')",
+        "create secret s (type s3)",
+        "load x",
+    ),
+)
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_a_statement_of_a_service_names_no_file(text: str) -> None:
+    with pytest.raises(UsageError, match="came from the service"):
+        refuse_files(theirs(text, ":v"))
 
 
 VALUES = {
