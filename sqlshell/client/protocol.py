@@ -391,7 +391,7 @@ def _words(headers: Mapping[str, str], body: Body) -> tuple[str, str]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = body.decode(errors="replace")
         if _looks_like_html(headers, body):
-            title = re.search(r"<title[^>]*>(.*?)</title>", text[:20_000], re.S | re.I)
+            title = re.search(r"<title[^<>]*+>([^<]*+)</title>", text[:20_000], re.I)
             return (" ".join(html.unescape(title.group(1)).split())[:200] if title else "an HTML page", "")
         return " ".join(text.split())[:200], ""
     message = found.message if isinstance(found.message, str) else json.dumps(found.message) if found.message else ""

@@ -26,7 +26,7 @@ Known = Callable[[Port, Sequence[str]], Iterable[tuple[str, str]]]
 """Words with what stands beside them, by the arguments before."""
 
 _PLAIN: Final = re.compile(r'(?:[^\s\'"`:;\\]+|"(?:[^"]|"")*")')
-_NAME: Final = re.compile(r'((?:(?:"(?:[^"]|"")*"|[^".])*\.)*)(.*)\Z', re.S)
+_NAME: Final = re.compile(r'((?:(?:"(?:[^"]++|"")*+"|[^".]++)*+\.)*+)(.*)\Z', re.S)
 
 
 def arguments(port: Port, name: str, typed: str, before: Sequence[str] = ()) -> list[Suggestion]:

@@ -127,12 +127,12 @@ def _inside(text: str, cursor: int, given: Sequence[Token]) -> bool:
 
 
 def _qualifier(before: Sequence[Token]) -> tuple[tuple[str, ...], list[Token]]:
-    left = list(before)
+    end = len(before)
     parts: list[str] = []
-    while len(left) >= 2 and left[-1].text == "." and left[-2].kind in {"word", "name"}:
-        parts.append(left[-2].value)
-        left = left[:-2]
-    return tuple(reversed(parts)), left
+    while end >= 2 and before[end - 1].text == "." and before[end - 2].kind in {"word", "name"}:
+        parts.append(before[end - 2].value)
+        end -= 2
+    return tuple(reversed(parts)), list(before[:end])
 
 
 _VARIABLE: Final = re.compile(r"""(?:^|[\s(,=<>+*/|-]):(['"]?|\{\?)(\w*)\Z""")

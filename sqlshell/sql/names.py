@@ -37,22 +37,25 @@ class Pattern:
     Without quotes the case of letters does not matter."""
 
     def __init__(self, text: str) -> None:
-        parts: list[list[str]] = [[]]
+        parts: list[list[list[str]]] = [[[]]]
         self.exact = bool(text)
         """Whether it can mean one name only."""
         for found in _PART.finditer(text):
             exact, dot, char = found.groups()
             if dot:
-                parts.append([])
+                parts.append([[]])
             elif exact is not None:
-                parts[-1].append(re.escape(exact.replace('""', '"')))
+                parts[-1][-1].append(re.escape(exact.replace('""', '"')))
             elif char in "*?":
                 self.exact = False
-                parts[-1].append(".*" if char == "*" else ".")
+                if char == "*":
+                    parts[-1].append([])
+                else:
+                    parts[-1][-1].append(".")
             else:
                 # Only what is not quoted may be written in another case.
-                parts[-1].append(f"(?i:{re.escape(char)})")
-        self._parts = [re.compile("".join(part) or ".*", re.DOTALL) for part in parts]
+                parts[-1][-1].append(f"(?i:{re.escape(char)})")
+        self._parts = [re.compile(_between_stars(part), re.DOTALL) for part in parts]
         self.qualified = len(parts) > 1
 
     def matches(self, *names: str) -> bool:
@@ -61,3 +64,14 @@ class Pattern:
         if len(given) < len(self._parts):
             return False
         return all(part.fullmatch(name) for part, name in zip(self._parts, given, strict=True))
+
+
+def _between_stars(pieces: Sequence[Sequence[str]]) -> str:
+    """The expression of a name's pieces, between which anything may stand; of "" as of anything.
+
+    A piece is found where it first stands, once: trying the others takes a power of the name's length.
+    """
+    if len(pieces) == 1:
+        return "".join(pieces[0]) or ".*"
+    first, *others, last = ("".join(piece) for piece in pieces)
+    return first + "".join(f"(?>.*?{piece})" for piece in others if piece) + f".*{last}"

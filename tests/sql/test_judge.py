@@ -9,11 +9,15 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
+from sqlshell.shell.arguments import _NAME as argument_name
+from sqlshell.shell.look.types import duckdb_type
 from sqlshell.sql import functions
 from sqlshell.sql.blanks import BLANKS
 from sqlshell.sql.effects import effects
+from sqlshell.sql.expect import expected
 from sqlshell.sql.kinds import reads_only
 from sqlshell.sql.lexer import SqlshellLexer
+from sqlshell.sql.names import Pattern
 from sqlshell.sql.scripts import complete, split
 from sqlshell.sql.secrets import redacted
 from sqlshell.sql.tokens import tokens
@@ -157,3 +161,17 @@ def test_no_text_takes_for_ever(sql: str) -> None:
     assert split(sql) is not None
     assert complete(sql) in {True, False}
     assert sum(len(text) for _, text in SqlshellLexer().get_tokens(sql[:8_000])) == len(sql[:8_000])
+
+
+@pytest.mark.usefixtures("bounded")
+def test_names_and_types_take_no_longer() -> None:
+    assert not Pattern("*a*a*a*a*a*b").matches("a" * 5_000)
+    assert not Pattern("*" * 30 + "b").matches("a" * 5_000)
+    assert Pattern("*a*b?*c").matches("xxaybzc")
+    assert not Pattern("a*b*a").matches("ab")
+    assert Pattern("a*a").matches("aa")
+    assert not Pattern("a*a").matches("a")
+    for text in ('"' * MANY, '"a"' * MANY, '"a".' * MANY, "a." * MANY):
+        assert argument_name.match(text) is not None
+        assert expected(text, len(text)) is not None
+    assert duckdb_type(f"STRUCT<a INT{' ' * MANY}x>") is not None

@@ -40,7 +40,7 @@ SIZES = (
 LETTERS = {"t": ("table",), "v": ("view",), "m": ("stream", "changelog"), "s": ("sequence",)}
 """The kinds of relations that a letter of \\dtvms means."""
 
-_INDEX = re.compile(r"CREATE (UNIQUE )?INDEX .+? ON .+?(?= USING\b|\s?\()", re.I | re.S)
+_INDEX = re.compile(r"CREATE (UNIQUE )?INDEX .{1,200}? ON .{1,200}?(?= USING\b|\s?\()", re.I | re.S)
 
 
 def _table(titles: Sequence[str], rows: Rows) -> Show:

@@ -66,7 +66,7 @@ def _named(part: str) -> bool:
 
 def _field(text: str) -> tuple[str, str]:
     """A field's name, which may hold blanks, and its type, which holds some only in brackets."""
-    text = re.sub(r"\s+NOT\s+NULL\s*$", "", text, flags=re.IGNORECASE)
+    text = re.sub(r"(?<!\s)\s++NOT\s++NULL\s*+$", "", text, flags=re.IGNORECASE)
     depth = 0
     for at in range(len(text) - 1, 0, -1):
         depth += (text[at] in ">)") - (text[at] in "<(")
