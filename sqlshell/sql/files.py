@@ -141,10 +141,11 @@ def refuse_files(statement: Text) -> None:
 
     It is for statements of a DuckDB that works with the person's own rights.
     """
-    own, given = _own(statement), list(tokens(statement.text))
-    if not statement.foreign or not given:
+    if not statement.foreign:
         return
-    if (any(map(_settles, given[:4])) or given[0].word == "SET") and not all(map(own, given)):
+    own, given = _own(statement), list(tokens(statement.text))
+    settles = any(map(_settles, given[:4])) or any(token.word == "SET" for token in given[:1])
+    if settles and not all(map(own, given)):
         raise refused("a part of this statement", statement.source)
     open_ = [_Bracket(query=True)]
     for number, token in enumerate(given):
