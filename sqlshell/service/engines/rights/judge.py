@@ -21,6 +21,7 @@ from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.render import identifier
 from sqlshell.service.engines.returned import kind_of
 from sqlshell.service.engines.rights import parts
+from sqlshell.service.engines.rights.functions import SEQUENCES
 from sqlshell.service.engines.rights.walk import Found, Known, refused, walk
 
 PLANNED: Final = frozenset(
@@ -38,6 +39,8 @@ _SPOKEN: Final = {
     "PRAGMA": "PRAGMA or IMPORT",
 }
 """Types of statements that are written otherwise than they are named."""
+
+_SETS: Final = frozenset({"SET", "VARIABLE_SET"})
 
 _WRAPPED: Final = frozenset({"DELETE", "INSERT", "UPDATE"})
 """Types that DuckDB parses as the body of a common table expression too, which shows their trees."""
@@ -158,12 +161,15 @@ class Judge:
             found = Found(strict=self._known.strict)
             walk(_decoded(self._beside.execute(_PLAN, [sql]).fetchone()), self._known, found)
             return found
-        with self._reading(in_transaction):
+        with self._reading(in_transaction), self._failing(kind, sql, in_transaction):
             text = self._showing(kind, sql)
             tree = self._tree(text)
             seen = Found(strict=self._known.strict)
+            if tree is None and text and kind in _SETS:
+                raise Failure(sqlstate.SYNTAX, "the value of SET is no expression")
             if tree is not None:
-                walk(tree, self._known, seen)
+                # The value of a setting is run while it is bound.
+                walk(tree, self._known, seen, "argument" if kind in _SETS else "")
                 _may(seen, options)
                 if self._known.strict:
                     self._check_files(seen)
@@ -196,6 +202,19 @@ class Judge:
             with contextlib.suppress(duckdb.Error):
                 self._connection.execute("ROLLBACK")
 
+    @contextlib.contextmanager
+    def _failing(self, kind: str, sql: str, in_transaction: bool) -> Iterator[None]:
+        """Fail the open transaction where binding may have advanced a sequence and nothing else will write: its COMMIT
+        would fail the whole instance."""
+        try:
+            yield
+        except BaseException:
+            low = sql.lower()
+            if in_transaction and kind not in _WRAPPED | {"SELECT"} and any(name in low for name in SEQUENCES):
+                with contextlib.suppress(duckdb.Error):
+                    self._connection.execute("SELECT error('the statement failed')")
+            raise
+
     @staticmethod
     def _showing(kind: str, sql: str) -> str:
         """A SELECT that shows the parsed tree of a statement, "" where there is none."""
@@ -203,6 +222,8 @@ class Judge:
             return f"WITH wrapped AS (\n{parts.bare(sql)}\n) SELECT 1"
         if kind == "CREATE":
             return parts.selected(sql)
+        if kind in _SETS:
+            return parts.value(sql)
         return parts.bare(sql) if kind == "SELECT" else ""
 
     def _tree(self, text: str) -> Any:

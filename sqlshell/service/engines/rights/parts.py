@@ -100,6 +100,20 @@ def selected(sql: str) -> str:
     return rest
 
 
+def value(sql: str) -> str:
+    """The value of a SET, as a SELECT of it; "" for one that is a single word or a string.
+
+    Raises Failure for a value that cannot be told from the rest.
+    """
+    found = tokens(bare(sql))
+    behind = next((number for number, token in enumerate(found) if token.word in {"=", "to"} and not token.depth), None)
+    if behind is None or len(found) == behind + 2:
+        if any(token.word == "(" for token in found):
+            raise Failure(sqlstate.SYNTAX, "SET name = value, or SET VARIABLE name = value, is expected")
+        return ""
+    return f"SELECT (\n{bare(sql)[found[behind].end :]}\n)"
+
+
 def pivot(sql: str, prefix: str) -> Pivot | None:
     """The PIVOTs of a statement with the names of types in place of the columns that their data decides.
 

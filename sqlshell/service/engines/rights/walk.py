@@ -146,10 +146,13 @@ class Found:
         self.needs(Rights.OBJECTS, what)
 
 
-def walk(tree: Any, known: Known, found: Found) -> None:
-    """Note in `found` what a parsed tree or a plan does. Raises Failure (42501) for what is not allowed to anybody."""
-    # Each with where it stands: "" , "argument" of a table function or macro, or "body" of a view or macro.
-    waiting: list[tuple[Any, str]] = [(tree, "")]
+def walk(tree: Any, known: Known, found: Found, place: str = "") -> None:
+    """Note in `found` what a parsed tree or a plan does. Raises Failure (42501) for what is not allowed to anybody.
+
+    `place` says where it stands: "", as an "argument" that is run while it is bound, or in the "body" of a view or
+    macro.
+    """
+    waiting: list[tuple[Any, str]] = [(tree, place)]
     named = _common(tree)
     while waiting:
         node, place = waiting.pop()
@@ -221,8 +224,8 @@ def _parsed(node: dict[str, Any], place: str, known: Known, found: Found) -> str
     name = str(node["function_name"]).lower()
     if name in SEQUENCES:
         if place and known.strict:
-            where = "a view or macro" if place == "body" else "an argument of a table function or macro"
-            raise Failure(sqlstate.PRIVILEGE, f"{name} is not allowed in {where}, which is bound before it runs")
+            where = "a view or macro" if place == "body" else "what is run before the statement begins"
+            raise Failure(sqlstate.PRIVILEGE, f"{name} is not allowed in {where}")
         found.needs(Rights.DATA, name)
     elif name not in known.functions:
         # A macro of the user's, or nothing at all. What it is made of stands in the plan.

@@ -1,0 +1,200 @@
+"""What each role may call: a DuckDB that brings something new brings a refusal, and no hole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from sqlshell.service.engines.connection import DuckdbConnection
+from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.engine import Failure, Limits, Options, Rights
+from sqlshell.service.engines.rights import functions
+from sqlshell.service.engines.rights.judge import PLANNED
+from sqlshell.service.results import Discard
+
+ALLOWED = {
+    "scalar": functions.OPERATORS | functions.VALUES | functions.SESSION | functions.SEQUENCES,
+    "macro": functions.VALUES | functions.SESSION,
+    "aggregate": functions.AGGREGATES,
+    "window": functions.WINDOWS,
+    "table": functions.TABLES | functions.CATALOG,
+    "table_macro": functions.TABLES,
+    "pragma": frozenset[str](),
+}
+"""For each kind of function, those that may be called. Pragmas cannot be: PRAGMA is refused as a statement."""
+
+REACHING = """
+    add_parquet_key arrow_scan arrow_scan_dumb checkpoint copy_database create_external_resource current_setting
+    deregister_external_resource destroy_external_resource disable_logging duckdb_extensions duckdb_external_file_cache
+    duckdb_logs duckdb_prepared_statements duckdb_secrets duckdb_settings duckdb_temporary_files enable_logging
+    enable_profiling force_checkpoint glob import_database index_key json_execute_serialized_sql json_serialize_plan
+    pandas_scan parquet_metadata parquet_scan pragma_database_size pragma_storage_info python_arrow_scan
+    python_map_function query query_table read_blob read_csv read_csv_auto read_duckdb read_json read_json_objects
+    read_ndjson read_parquet read_text register_external_resource seq_scan sniff_csv truncate_duckdb_logs which_secret
+    write_log
+""".split()  # noqa: SIM905
+"""Functions that read files or settings, run SQL from a string, take pointers, or write outside the databases."""
+
+STATEMENTS = {
+    "ALTER": ("alter table t add column z int", "OBJECTS"),
+    "ANALYZE": ("", "never"),
+    "ATTACH": ("attach ':memory:' as x", "never"),
+    "CALL": ("call range(1)", "never"),
+    "COPY": ("copy t to 'x.csv'", "never"),
+    "COPY_DATABASE": ("", "never"),
+    "CREATE": ("create table made (i int)", "OBJECTS"),
+    "CREATE_FUNC": ("", "never"),
+    "DELETE": ("delete from t", "DATA"),
+    "DETACH": ("detach local", "never"),
+    "DROP": ("drop table if exists made", "OBJECTS"),
+    "EXECUTE": ("execute x", "never"),
+    "EXPLAIN": ("explain select 1", "READ"),
+    "EXPORT": ("export database 'x'", "never"),
+    "EXTENSION": ("", "never"),
+    "INSERT": ("insert into t values (1, 'x')", "DATA"),
+    "INVALID": ("", "never"),
+    "LOAD": ("load json", "never"),
+    "LOGICAL_PLAN": ("", "never"),
+    "MERGE_INTO": ("merge into t using t u on t.a = u.a when matched then delete", "DATA"),
+    "MULTI": ("pivot t on b using sum(a)", "READ"),
+    "PRAGMA": ("pragma version", "never"),
+    "PREPARE": ("prepare x as select 1", "never"),
+    "RELATION": ("", "never"),
+    "SELECT": ("from t", "READ"),
+    "SET": ("set timezone = 'UTC'", "READ"),
+    "TRANSACTION": ("begin", "READ"),
+    "UPDATE": ("update t set a = 2", "DATA"),
+    "VACUUM": ("vacuum", "OBJECTS"),
+    "VARIABLE_SET": ("", "never"),
+}
+"""Each type of statement: one of that type, "" where no SQL gives it, and the least rights for it."""
+
+KINDS = sorted(name for name in vars(duckdb.StatementType) if name.isupper())
+FUNCTIONS = duckdb.execute(
+    "SELECT DISTINCT function_type, lower(function_name) FROM duckdb_functions() WHERE internal ORDER BY ALL"
+).fetchall()
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckdbEngine]:
+    folder = tmp_path_factory.mktemp("allowed")
+    made = DuckdbEngine(temporary=folder)
+    made.lock(folder, {"local": folder / "local.data"}, Limits(threads=1))
+    run(made.connect(), "create table t as select 1 as a, 'x' as b")
+    yield made
+    made.close()
+
+
+def run(connection: DuckdbConnection, sql: str, rights: Rights = Rights.OBJECTS) -> str:
+    try:
+        connection.run(sql, Options(rights=rights), Discard())
+    except Failure as failure:
+        return f"{failure.sql_state} {failure.message}"
+    return "00000"
+
+
+def test_every_function_is_allowed_or_refused_for_a_reason() -> None:
+    names = {name for kind, name in FUNCTIONS if not name.startswith(functions.COLLATIONS)}
+    for kind, name in FUNCTIONS:
+        assert kind in ALLOWED, f"a kind of function that nobody knows: {kind} {name}"
+    told = frozenset().union(*ALLOWED.values())
+    assert not told & set(REACHING)
+    assert set(REACHING) <= names, sorted(set(REACHING) - names)
+    assert told - names <= {"row"}, "no longer there, or never was"
+
+
+def test_a_function_that_is_not_known_is_refused_by_its_name(engine: DuckdbEngine) -> None:
+    connection = engine.connect()
+    for kind, name in FUNCTIONS:
+        known = name in ALLOWED[kind] or name.startswith(functions.COLLATIONS)
+        if known or kind == "pragma" or any(name in names for names in ALLOWED.values()):
+            continue
+        quoted = f'"{name}"'
+        sql = f"select * from {quoted}()" if kind.startswith("table") else f"select {quoted}()"
+        for rights in (Rights.READ, Rights.OBJECTS):
+            assert run(connection, sql, rights) == f"42501 function {name} is not allowed on this service", sql
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_type_of_statement_has_its_least_rights(engine: DuckdbEngine, kind: str) -> None:
+    assert kind in STATEMENTS, "DuckDB has a new type of statement: it is refused until somebody looks at it"
+    sql, least = STATEMENTS[kind]
+    assert (kind in PLANNED or kind in {"EXPLAIN", "MULTI"}) or least == "never"
+    if not sql:
+        return
+    for rights in Rights:
+        connection = engine.connect()
+        run(connection, "begin")
+        found = [item.type.name for item in connection._connection.extract_statements(sql)]
+        assert found == [kind]
+        answer = run(connection, sql, rights) if kind != "TRANSACTION" else run(engine.connect(), sql, rights)
+        run(connection, "rollback")
+        connection.close()
+        allowed = least != "never" and rights >= Rights[least]
+        assert answer == "00000" if allowed else answer.startswith("42501"), (kind, rights, answer)
+
+
+def test_what_duckdb_takes_for_blanks_hides_nothing(engine: DuckdbEngine) -> None:
+    connection = engine.connect()
+    blanks = {chr(number) for number in range(0x10000) if chr(number).isspace()}
+    for sign in blanks | set("\0\u180e\u200b\u200c\u200d\u200e\u2060\u2063\ufeff"):
+        for sql in (
+            f"{sign}delete{sign}from{sign}t",
+            f"with x as (delete{sign}from t returning 1) select 1",
+            f"explain{sign}analyze{sign}delete{sign}from t",
+            f"select * from query{sign}('from t')",
+            f"with x as (copy{sign}(select 1) to 'x') select 1",
+        ):
+            state = run(connection, sql, Rights.READ)[:5]
+            assert state in {"42501", "42601", "42883"}, (sign, sql, state)
+    assert connection._connection.execute("select count(*) from t").fetchone() == (1,)
+
+
+def test_binding_for_a_reader_advances_no_sequence(engine: DuckdbEngine) -> None:
+    owner, reader = engine.connect(), engine.connect()
+    run(owner, "create or replace sequence s")
+    run(owner, "create or replace macro plus(x) as x + 1")
+    run(owner, "create or replace macro series(x) as table from range(x)")
+    run(owner, "create or replace macro counted(x) as (select count(*) from range(x))")
+    for sql in (
+        "select nextval('s')",
+        "from range(nextval('s'))",
+        "select plus(nextval('s'))",
+        "from series(nextval('s'))",
+        "select counted(nextval('s'))",
+        "select * from t limit (select nextval('s'))",
+        "describe select * from range(nextval('s'))",
+        "explain from range(nextval('s'))",
+        "pivot range(nextval('s')) on range using count(*)",
+        "select setval('s', 9)",
+        "set variable x = (select nextval('s'))",
+        "set variable x = (from range(nextval('s')))",
+        "from query('from range(nextval(''s''))')",
+        "select json_serialize_plan('from range(nextval(''s''))')",
+        "with x as (from range(nextval('s'))) select 1",
+    ):
+        assert run(reader, sql, Rights.READ).startswith("42501"), sql
+        assert run(reader, "begin", Rights.READ) == "00000"
+        assert run(reader, sql, Rights.READ).startswith("42501"), sql
+        assert run(reader, "commit", Rights.READ) == "00000"
+    found = owner._connection.execute("select last_value from duckdb_sequences() where sequence_name = 's'").fetchone()
+    assert found == (None,)
+    for sql in (
+        "create view held as from range(nextval('s'))",
+        "create view held as select nextval('s')",
+        "create macro held() as nextval('s')",
+        "create macro held() as table from range(nextval('s'))",
+    ):
+        assert run(owner, sql).startswith("42501"), sql
+
+
+def test_the_instance_outlives_binding_in_a_transaction(engine: DuckdbEngine) -> None:
+    owner = engine.connect()
+    run(owner, "create or replace sequence s")
+    for sql in ("from range(nextval('s'))", "select 1 from range(nextval('s')), read_csv('x')"):
+        assert run(owner, "begin") == "00000"
+        run(owner, sql)
+        assert run(owner, "commit") == "00000"
+        assert run(owner, "select 1") == "00000"
