@@ -97,6 +97,10 @@ class DuckdbConnection:
     def _ran(self, sql: str, options: Options, sink: Growing, *, trusted: bool) -> Outcome:
         self._ends = False
         try:
+            sql.encode()
+        except UnicodeEncodeError:
+            raise Failure(sqlstate.SYNTAX, "the statement holds half of a surrogate pair, which is no text") from None
+        try:
             if trusted:
                 self._prepare(sql, options)
                 return selected(self._connection, sql, options, sink, self._reaches_files)
