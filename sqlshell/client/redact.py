@@ -56,7 +56,10 @@ def _clean(value: Any, sql: Callable[[str], str]) -> Any:
     for name, item in value.items():
         if SECRET_NAME.search(name) and isinstance(item, str):
             made[name] = STARS
-        elif name in {"statement", "message"} and isinstance(item, str):
+        elif name == "data":
+            made[name] = item
+        elif isinstance(item, str):
+            # A statement, or a message that quotes one.
             made[name] = sql(item)
         elif name == "statements" and isinstance(item, list):
             made[name] = [sql(each) if isinstance(each, str) else _clean(each, sql) for each in item]

@@ -1,0 +1,56 @@
+"""--read-only by every way in which a statement is sent: what writes never is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Program
+
+HIDDEN = (
+    "with x as (copy (select 1) to 'written') select 1",
+    "delete\u200bfrom t",
+    "with x as\u2060(delete\ufefffrom t returning *) select * from x",
+    "select nextval('s')",
+    "from query('select nextval(''s'')')",
+    "explain/**/analyze delete from t",
+)
+
+
+@pytest.fixture
+def kept(program: Program) -> str:
+    assert program("kept.duckdb", "-c", "create table t as select 1 as a; create sequence s").code == 0
+    return "kept.duckdb"
+
+
+def test_what_writes_is_not_sent(program: Program, tmp_path: Path, kept: str) -> None:
+    (tmp_path / "script.sql").write_text(";\n".join([*HIDDEN, ""]))
+    (tmp_path / "record.jsonl").write_text('{"statement": "delete\u200bfrom t"}\n')
+    quoted = "delete\u200bfrom t"
+    script = "\n".join(
+        [
+            *(f"{sql};" for sql in HIDDEN),
+            *(f"{sql} \\gdesc" for sql in HIDDEN),
+            f"select '{quoted}' \\gexec",
+            f"\\set sql '{quoted}'",
+            ":sql;",
+            "select 1 \\; delete\u200bfrom t;",
+            "delete\u200bfrom t \\watch c=1",
+            f"\\n+ q '{quoted}'",
+            "\\n q",
+            "delete\u200bfrom t &",
+            "\\i script.sql",
+            "\\replay record.jsonl",
+            "\\local copy (select 1) to 'written'",
+            "\\local with x as (copy (select 1) to 'written') select 1",
+        ]
+    )
+    env = {"SQLSHELL_CONFIG_DIR": str(tmp_path / "config")}
+    found = program(kept, "--read-only", "--on-error", "continue", stdin=script, env=env)
+    assert found.err.count("may write") >= 2 * len(HIDDEN) + 6, found.err
+    for argv in (["-c", "; ".join(HIDDEN)], ["-f", "script.sql"]):
+        assert program(kept, "--read-only", *argv, env=env).code == 2
+    assert not (tmp_path / "written").exists()
+    after = program(kept, "--format", "csv", "-c", "select count(*) as n from t; select nextval('s') as n")
+    assert after.out.split() == ["n", "1", "n", "1"]
