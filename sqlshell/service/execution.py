@@ -53,7 +53,7 @@ class Execution:
         self._ledger = ledger
         self._organizations = organizations
         self._options = options
-        self._objects = Objects(organizations, sessions, options.store_roots, options.bounds)
+        self._objects = Objects(organizations, sessions, options.bounds)
 
     def run(
         self, session: Session, asked: Own | None, record: Record, form: Form, parameters: Parameters | None

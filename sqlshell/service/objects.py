@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from pathlib import Path
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
@@ -26,11 +25,10 @@ from sqlshell.service.sessions import Session, Sessions
 class Objects:
     """Runs the interface's own statements. In a thread; raises Failure."""
 
-    def __init__(self, organizations: Organizations, sessions: Sessions, roots: Sequence[Path], bounds: Bounds) -> None:
+    def __init__(self, organizations: Organizations, sessions: Sessions, bounds: Bounds) -> None:
         self._organizations = organizations
         self._bounds = bounds
         self._sessions = sessions
-        self._roots = roots
 
     def use(self, asked: Use, session: Session) -> Outcome:
         names = asked.names
@@ -62,7 +60,7 @@ class Objects:
                 case "stream":
                     _create_stream(asked, session)
                 case "store":
-                    detail = stores.read_options(asked.options, self._organizations, self._roots)
+                    detail = stores.read_options(asked.options, self._organizations)
                     with naming(organization, "store", name):
                         stores.add(organization, name, detail, record)
                 case "compute_pool":

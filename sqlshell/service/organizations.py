@@ -241,10 +241,13 @@ class Organizations:
                     if file.name not in ids:
                         file.unlink(missing_ok=True)
 
-    def inside(self, path: Path) -> bool:
-        """Whether a path is in, or holds, the service's own folder."""
+    def grants(self, folder: Path) -> bool:
+        """Whether a folder, a path without links, may be a store: not in the service's own folder or around it."""
         own = (self._data or self._temporary or Path("/nowhere/at/all")).resolve()
-        return path == own or own in path.parents or path in own.parents
+        if folder == own or own in folder.parents or folder in own.parents:
+            return False
+        roots = self._options.store_roots
+        return not roots or any(root == folder or root in folder.parents for root in roots)
 
     def close(self) -> None:
         for organization in self._open.values():
@@ -338,6 +341,8 @@ class Organizations:
                     reason = "" if found[item.name].stat().st_size else "its file is empty"
                 if not found[item.name].exists():
                     reason = "its file is not there"
+            if item.kind == "store" and not reason and not self.grants(Path(item.detail["uri"])):
+                reason = "the service does not grant its folder (see --store-root)"
             if reason:
                 found.pop(item.name, None)
                 broken[item.kind, item.name] = reason

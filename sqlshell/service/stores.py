@@ -31,7 +31,7 @@ DEEPEST = 32
 """Folders inside one another that are looked at."""
 
 
-def read_options(options: Mapping[str, str], organizations: Organizations, roots: Sequence[Path]) -> dict[str, str]:
+def read_options(options: Mapping[str, str], organizations: Organizations) -> dict[str, str]:
     """What a store keeps of its WITH options. Raises Failure for a place that no store may be."""
     kind, uri = options.get("type", "files").lower(), options.get("uri", "")
     if kind != "files":
@@ -47,7 +47,7 @@ def read_options(options: Mapping[str, str], organizations: Organizations, roots
     folder = Path(os.path.realpath(text))
     if not folder.is_dir():
         raise Failure("22023", f"'uri': there is no folder {uri!r}")
-    if organizations.inside(folder) or (roots and not any(root == folder or root in folder.parents for root in roots)):
+    if not organizations.grants(folder):
         raise Failure(sqlstate.PRIVILEGE, f"'uri': the service does not grant {uri!r} (see --store-root)")
     return {"type": kind, "uri": str(folder)}
 

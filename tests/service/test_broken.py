@@ -146,6 +146,27 @@ def test_what_is_broken_is_dropped(home: Path) -> None:
         stop(running)
 
 
+def test_a_store_outside_of_what_is_granted_now_is_not_read(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.csv").write_text("n\n1\n")
+    running = serve(tmp_path, "--data", "data")
+    with Client(running) as client:
+        for name in ("one", "two"):
+            client.rows(f"create store {name} with ('uri' = '{tmp_path / name}')")
+            assert client.rows(f'select * from {name}."x.csv"') == [["1"]]
+    stop(running)
+    running = serve(tmp_path, "--data", "data", "--store-root", str(tmp_path / "one"))
+    try:
+        with Client(running) as client:
+            assert client.rows('select * from one."x.csv"') == [["1"]]
+            answer = client.run('select * from two."x.csv"')
+            assert answer["sqlState"] == "3E001"
+            assert "--store-root" in answer["message"]
+    finally:
+        stop(running)
+
+
 def test_sessions_begin_elsewhere_where_the_first_database_is_broken(tmp_path: Path) -> None:
     running = serve(tmp_path, "--data", "data")
     with Client(running) as client:

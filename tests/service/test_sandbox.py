@@ -153,7 +153,7 @@ def test_no_other_process(tmp_path: Path) -> None:
 
 @linux
 def test_open_files_are_bounded(tmp_path: Path) -> None:
-    assert restricted(tmp_path, "[os.dup(0) for _ in range(5000)]")[0].startswith("OSError 24")
+    assert restricted(tmp_path, "[os.dup(0) for _ in range(20_000)]")[0].startswith("OSError 24")
 
 
 def test_a_file_is_bounded(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ BEYOND: Final = 3 << 29
 THREAD: Final = 16 << 20
 """Bytes for each thread's stack and what malloc keeps for it."""
 
-OPEN_FILES: Final = 1024
+OPEN_FILES: Final = 8192
 
 SYSTEM: Final = (
     "/proc/self/cgroup", "/proc/meminfo", "/proc/stat", "/proc/cpuinfo", "/sys/fs/cgroup", "/sys/devices/system/cpu",
