@@ -10,7 +10,7 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE, Own, Text, joined, mine
 from sqlshell.shell.flow import Flow
 from sqlshell.shell.variables import Variables
-from sqlshell.sql.files import named_files
+from sqlshell.sql.files import named_files, refuse_files
 from sqlshell.sql.scanner import Scanner, State, Statement
 from sqlshell.sql.scripts import refuse_more, split
 from sqlshell.sql.variables import references
@@ -67,6 +67,8 @@ class Buffer:
                 "\\p shows the statement; write it yourself",
             )
         named_files(whole)
+        # It may be read where this program's own DuckDB works with the person's rights.
+        refuse_files(whole)
 
     def clear(self) -> None:
         """Throw away what is being written, whatever it is inside of."""

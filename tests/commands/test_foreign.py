@@ -27,6 +27,7 @@ from sqlshell.shell.lexing import words
 from sqlshell.shell.port import Port
 from sqlshell.shell.prompt.completer import ShellCompleter
 from sqlshell.shell.session import Session
+from sqlshell.shell.variables import CONTROL
 from sqlshell.sql.catalog import Catalog, Contents, Function, Relation
 from sqlshell.sql.files import mentioned, named_files, refuse_files
 from sqlshell.sql.scanner import Command as CommandText
@@ -447,6 +448,8 @@ AGAIN = (
     "create function_source f with ('file' = '@x')",
     f"select 1 \\g |touch {MARK}",
     f"copy t from stdin;\n\\! touch {MARK}",
+    f"copy (select 1) to '{MARK}'",
+    "select * from 'x.csv'",
 )
 
 
@@ -619,3 +622,11 @@ def test_in_every_way_of_running(program: Program, tmp_path: Path, name: str, wa
     assert not (tmp_path / MARK).exists()
     if code == 0:
         assert done.err == ""
+
+
+def test_the_variables_of_the_shell_are_explained(program: Program) -> None:
+    done = program("-q", "-c", "\\? variables")
+    assert (done.code, done.err) == (0, "")
+    for name in CONTROL:
+        assert name in done.out
+    assert "\\own NAME EXPRESSION" in " ".join(done.out.split())
