@@ -520,7 +520,9 @@ def test_few_descriptors_are_enough(tmp_path: Path) -> None:
         assert stop(running) == 0
 
 
-def test_what_is_handed_to_connections_is_bounded_for_each_token() -> None:
+def test_what_is_handed_to_connections_is_bounded_for_each_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     ended: list[str] = []
     backlog = Backlog(400)
     one, two, three, other = (
@@ -533,8 +535,15 @@ def test_what_is_handed_to_connections_is_bounded_for_each_token() -> None:
     assert ended == []
     backlog.note(one, 0)
     backlog.note(one, 60)
+    now = 0.5
+    backlog.note(three, 20)
+    backlog.note(one, 70)
+    assert ended == []
+    now = 1.2
     backlog.note(three, 20)
     assert ended == ["two"]
+    backlog.note(three, 100)
+    assert ended == ["two", "one"]
     backlog.note(three, 1000)
     assert ended == ["two", "one"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import resource
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -15,6 +16,9 @@ from sqlshell.service.wire.budget import SHARE
 
 KEY = "sqlshell.connection"
 """Where a request's scope has its connection."""
+
+STALLED_SECONDS = 1.0
+"""How long a peer lets its bytes wait before its connection may end for others of the same token."""
 
 FILES = 100
 """Descriptors that are kept for all but connections, and the part of all that is."""
@@ -148,27 +152,29 @@ class Connections:
 
 class Backlog:
     """What has been handed to connections, and is more than a transport takes at once: for each token no more than a
-    share of `most` bytes. Past it the connection ends whose peer has taken nothing for the longest time."""
+    share of `most` bytes. Past it the connection ends whose peer has let them wait longest, STALLED_SECONDS at least."""
 
     def __init__(self, most: int) -> None:
         self._share = most // SHARE
-        self._kept: dict[str, OrderedDict[Connection, int]] = {}
+        self._kept: dict[str, OrderedDict[Connection, tuple[int, float]]] = {}
 
     def note(self, connection: Connection, size: int) -> None:
         """So many bytes wait for a connection's peer now."""
-        for token in {connection.token, connection.noted}:
-            kept = self._kept.get(token)
-            if kept is not None:
-                kept.pop(connection, None)
-                if not kept:
-                    del self._kept[token]
-        connection.noted = connection.token
+        if connection.noted != connection.token or not size:
+            kept = self._kept.get(connection.noted)
+            if kept is not None and kept.pop(connection, None) and not kept:
+                del self._kept[connection.noted]
         if not size:
             return
+        connection.noted = connection.token
+        now = time.monotonic()
         kept = self._kept.setdefault(connection.token, OrderedDict())
-        kept[connection] = size
-        if len(kept) > 1 and sum(kept.values()) > self._share:
-            kept.popitem(last=False)[0].abort()
+        kept[connection] = size, kept[connection][1] if connection in kept else now
+        if sum(waiting for waiting, _ in kept.values()) > self._share:
+            oldest, (_, since) = next(iter(kept.items()))
+            if oldest is not connection and now - since >= STALLED_SECONDS:
+                del kept[oldest]
+                oldest.abort()
 
 
 class Known:
