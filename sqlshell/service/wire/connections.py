@@ -151,8 +151,11 @@ class Connections:
 
 
 class Backlog:
-    """What has been handed to connections, and is more than a transport takes at once: for each token no more than a
-    share of `most` bytes. Past it the connection ends whose peer has let them wait longest, STALLED_SECONDS at least."""
+    """What has been handed to connections, and is more than a transport takes at once.
+
+    For each token that is no more than a share of `most` bytes. Past it the connection ends whose peer has let them wait
+    longest, STALLED_SECONDS at least.
+    """
 
     def __init__(self, most: int) -> None:
         self._share = most // SHARE
@@ -162,8 +165,10 @@ class Backlog:
         """So many bytes wait for a connection's peer now."""
         if connection.noted != connection.token or not size:
             kept = self._kept.get(connection.noted)
-            if kept is not None and kept.pop(connection, None) and not kept:
-                del self._kept[connection.noted]
+            if kept is not None and connection in kept:
+                del kept[connection]
+                if not kept:
+                    del self._kept[connection.noted]
         if not size:
             return
         connection.noted = connection.token
