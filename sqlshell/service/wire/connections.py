@@ -153,8 +153,8 @@ class Connections:
 class Backlog:
     """What has been handed to connections, and is more than a transport takes at once.
 
-    For each token that is no more than a share of `most` bytes. Past it the connection ends whose peer has let them wait
-    longest, STALLED_SECONDS at least.
+    For each token that is no more than a share of `most` bytes. Past it the connection ends whose peer has let them
+    wait longest, STALLED_SECONDS at least.
     """
 
     def __init__(self, most: int) -> None:
