@@ -191,6 +191,7 @@ class Endpoints:
         caller = self._plane.caller(bearer(request.headers.getlist("authorization")), statement_id)
         if caller is None:
             return message("the token is not this statement's", 401, {"WWW-Authenticate": "Bearer"})
+        request.scope["caller"] = caller
         record = self._statements.find(statement_id, caller)
         if record is None:
             raise BadRequest(f"there is no statement {statement_id}", 404)

@@ -19,7 +19,11 @@ LEGACY = ("/run-statement", "/copy/", "/version")
 
 
 class _Dropped(Exception):
-    """The token of a request was dropped while it was answered."""
+    """The token of a request was dropped before its answer ended, which has `begun` or not."""
+
+    def __init__(self, begun: bool) -> None:
+        super().__init__()
+        self.begun = begun
 
 
 class BearerAuth:
@@ -63,23 +67,30 @@ class BearerAuth:
                 return
             await self._turns.take(caller.organization, caller.token_id)
             scope["caller"] = caller
-            send = self._until_dropped(caller, send)
-        try:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
-        except _Dropped:
-            # The server closes the connection of an answer that is not complete.
             return
+        try:
+            await self._app(scope, receive, self._until_dropped(scope, send))
+        except _Dropped as dropped:
+            # Of an answer that has begun the server closes the connection.
+            if not dropped.begun:
+                headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
+                await message("unknown token", 401, headers)(scope, receive, send)
 
-    def _until_dropped(self, caller: Caller, send: Send) -> Send:
-        """Sends an answer as long as the caller's token is there: a long one ends in the middle."""
-        sent = False
+    def _until_dropped(self, scope: Scope, send: Send) -> Send:
+        """Sends an answer as long as the token of its `caller`, whom the data plane finds later, is there: one that is
+        long ends in the middle. Who sent a statement hears of it, for that may have been what dropped the token."""
+        sent = 0
 
         async def sending(message: Message) -> None:
             nonlocal sent
-            if message["type"] == "http.response.body":
-                if sent and caller.token_id in self._catalog.dropped:
-                    raise _Dropped
-                sent = True
+            caller = scope.get("caller")
+            dropped = isinstance(caller, Caller) and caller.token_id in self._catalog.dropped
+            # A short answer is its start and one body.
+            if dropped and (scope["method"] != "POST" or sent > 1):
+                raise _Dropped(sent > 0)
+            sent += 1
             await send(message)
 
         return sending

@@ -7,7 +7,7 @@ change of threads for each of them.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 
 from msgspec import Struct, field
 
@@ -76,19 +76,30 @@ class Batches:
         self._known: OrderedDict[str, Batch] = OrderedDict()
 
     def keep(self, batch: Batch) -> None:
+        """Remember a batch. Where there are too many, old ones go, first those of the token that has most."""
         self._known[batch.records[0].statement_id] = batch
         number = sum(len(item.records) for item in self._known.values())
         size = sum(map(_weight, self._known.values()))
-        for key, item in list(self._known.items()):
-            if number <= KEPT and size <= KEPT_SIZE:
+        if number <= KEPT and size <= KEPT_SIZE:
+            return
+        shares: Counter[str] = Counter()
+        for item in self._known.values():
+            shares[_owner(item)] += len(item.records) * KEPT_SIZE // KEPT + _weight(item)
+        over = [(key, item) for key, item in self._known.items() if item.over.is_set()]
+        # Some more than must go, so that the next ones find room at once.
+        for key, item in sorted(over, key=lambda found: -shares[_owner(found[1])]):
+            if number <= 0.9 * KEPT and size <= 0.9 * KEPT_SIZE:
                 break
-            if item.over.is_set():
-                number -= len(item.records)
-                size -= _weight(item)
-                del self._known[key]
+            number -= len(item.records)
+            size -= _weight(item)
+            del self._known[key]
 
     def find(self, statement_id: str) -> Batch | None:
         return self._known.get(statement_id)
+
+
+def _owner(batch: Batch) -> str:
+    return batch.records[0].owner
 
 
 def _weight(batch: Batch) -> int:

@@ -18,10 +18,13 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from sqlshell.interface.models import StatementRequest
+from sqlshell.interface.models import ContextEcho, StatementRequest
+from sqlshell.service.batches import Batch, Batches
 from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.options import Options
+from sqlshell.service.records import Record
+from sqlshell.service.results import Spool
 from sqlshell.service.setup import make_statements
 from sqlshell.service.storage import Storage
 from tests.conftest import Program, Served, serve, stop
@@ -351,6 +354,21 @@ def test_a_batch_shows_no_statement_of_another_organization(operator: Client, ma
 
 
 # Within an organization
+
+
+def test_batches_of_one_token_push_out_none_of_anothers(tmp_path: Path) -> None:
+    batches = Batches()
+
+    def kept(owner: str, number: int) -> str:
+        spool = Spool(lambda: tmp_path / "unused", 10)
+        batch = Batch([Record("select 1", "", owner, spool, ContextEcho()) for _ in range(number)], stops=True)
+        batch.over.set()
+        batches.keep(batch)
+        return batch.records[0].statement_id
+
+    mine = kept("quiet", 2)
+    theirs = [kept("loud", 700) for _ in range(4)]
+    assert [batches.find(key) is not None for key in (mine, theirs[0], theirs[-1])] == [True, False, True]
 
 
 def test_statements_are_for_their_own_token_and_for_owners(operator: Client, make: Make) -> None:
