@@ -39,6 +39,9 @@ PLAIN = re.compile(
 NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
 """What the engine says of a relation that is not there; one whose name looks like a file's is taken for a file."""
 
+UNBOUND = NOT_FOUND - {"58030"}
+"""The same before anything of the statement has run."""
+
 
 Begun = tuple[Feed, int]
 """An endless SELECT, and the position in its stream from which it goes on."""
@@ -136,7 +139,12 @@ class Execution:
             if feed is not None:
                 return feed, organization.engine.head(feed.stream)
         try:
-            outcome = session.connection.run(sql, options, record.spool)
+            try:
+                outcome = session.connection.run(sql, options, record.spool)
+            except Failure as failure:
+                if failure.sql_state not in UNBOUND or not self._mounted_behind(session, record, failure.message):
+                    raise
+                outcome = session.connection.run(sql, options, record.spool)
         except Failure as failure:
             if reads_store and failure.sql_state in NOT_FOUND:
                 stores.check_read_only(organization, session.connection, sql)
@@ -147,6 +155,17 @@ class Execution:
         if organization.streams.known and re.match(MAY_DROP, bare(sql[:4000]), re.I):
             organization.check_streams()
         return outcome
+
+    @staticmethod
+    def _mounted_behind(session: Session, record: Record, message: str) -> bool:
+        """Whether a store is readable now whose name a statement does not have, and the engine's message does: a view
+        reads it, and no statement has named it since the service began."""
+        organization = session.organization
+        behind = set(stores.named_stores(organization, message)) - set(stores.named_stores(organization, record.sql))
+        if not behind or session.connection.transaction == "failed":
+            return False
+        stores.mount_named(organization, message, record, "")
+        return True
 
     def _print(self, session: Session, asked: Print, record: Record, options: Options) -> Outcome | Begun:
         organization = session.organization

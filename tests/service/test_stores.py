@@ -240,6 +240,25 @@ def test_a_file_that_changes_is_copied_again(client: Client, stored: Served, tmp
     assert client.rows('select * from changing."y.csv"') == [["5"]]
 
 
+def test_a_view_over_a_store_outlives_the_service(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--data", "data")
+    with Client(running) as client:
+        _store(client, tmp_path, "outside", {"x.csv": "n\n1\n"})
+        client.rows('create view v as from outside."x.csv"')
+    stop(running)
+    running = serve(tmp_path, "--data", "data")
+    try:
+        with Client(running) as client:
+            assert client.rows("select * from v") == [["1"]]
+            batch = {"statements": ["select * from v", 'from outside."x.csv"']}
+            answer = client.http.post("/v2/statements", json=batch).json()
+            assert [item["data"] for item in answer["statements"]] == [[["1"]], [["1"]]]
+            assert client.state("drop store outside") == "00000"
+            assert client.state("select * from v") != "00000"
+    finally:
+        stop(running)
+
+
 def test_copies_of_a_dropped_store_are_removed(client: Client, home: Path, tmp_path: Path) -> None:
     _store(client, tmp_path, "leaving", {"x.csv": "n\n1234567\n"})
     before = _copies(home)

@@ -18,8 +18,7 @@ from msgspec import Struct
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure, Options, Rights
 from sqlshell.service.engines.failures import failure
-from sqlshell.service.engines.render import identifier
-from sqlshell.service.engines.render import literal
+from sqlshell.service.engines.render import identifier, literal
 from sqlshell.service.engines.returned import kind_of
 from sqlshell.service.engines.rights import parts
 from sqlshell.service.engines.rights.functions import SEQUENCES
