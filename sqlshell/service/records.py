@@ -7,7 +7,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -16,12 +16,12 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
-from sqlshell.service.engines.engine import Connection, Failure, Feed, Outcome
+from sqlshell.service.engines.engine import Connection, Feed, Outcome
 from sqlshell.service.results import Layout, Spool
 from sqlshell.service.storage import Storage
 
 RECENT = 1000
-RECENT_SIZE = 32 << 20
+RECENT_SIZE = 8 << 20
 """Finished records that are held, and the characters and bytes of all of them; the others come from the ledger when
 they are asked for."""
 
@@ -30,6 +30,9 @@ SWEPT = 500
 
 LISTED = 1000
 """Characters of a statement in lists of them."""
+
+LATE = 1000
+"""Records whose ends are remembered while the disk is full."""
 
 MESSAGE = 10_000
 """Characters of a message that are kept: a statement can make an error of any length."""
@@ -142,6 +145,8 @@ class Ledger:
         self._recent: OrderedDict[str, Record] = OrderedDict()
         self._recent_size = 0
         self._loads: dict[str, Load] = {}
+        self._late: deque[tuple[str, Sequence[Any]]] = deque(maxlen=LATE)
+        """What is to be written, and where."""
         self._fresh: dict[str, Record] = {}
         """What runs and is not written yet."""
         storage.write(
@@ -157,20 +162,15 @@ class Ledger:
     def begin(self, records: Sequence[Record]) -> None:
         """Write records before they run, where that outlives the process; else they are written when they are done.
 
-        Raises Failure (53100) where that cannot be, on a full disk.
+        On a full disk they run all the same, and are written once there is room.
         """
         for record in records:
             self._kept_of(record.organization).add(1, len(record.sql))
             self._running[record.statement_id] = self._fresh[record.statement_id] = record
             self._weigh(record, 1)
         if self._storage.durable:
-            try:
+            with contextlib.suppress(sqlite3.OperationalError):
                 self._write_fresh()
-            except sqlite3.Error as error:
-                for record in records:
-                    self._fresh.pop(record.statement_id, None)
-                self.drop(records)
-                raise Failure(sqlstate.DISK_FULL, f"the statement cannot be recorded: {error}") from error
 
     def finish(self, *endings: tuple[Record, str, str]) -> None:
         """Write how records ended (sqlState, message), all in one transaction; only then is it so for those who ask."""
@@ -190,17 +190,9 @@ class Ledger:
                 updates.append((record.organization, state, message, finished, *rest, record.statement_id))
             else:
                 inserts.append((*_first(record), finished, state, message, *rest))
-        try:
-            if updates:
-                self._storage.write_all(
-                    "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, "
-                    "outcome = ?, body = ?, bytes = ? WHERE id = ?",
-                    updates,
-                )
-            if inserts:
-                self._storage.write_all(_INSERT, inserts)
-        except sqlite3.Error as error:
-            endings = tuple(_unwritten(*ending, error) for ending in endings)
+        self._late.extend((_ENDED, row) for row in updates)
+        self._late.extend((_INSERT, row) for row in inserts)
+        self._write_late()
         for record, state, message in endings:
             self._kept_of(record.organization).add(0, record.spool.size)
             record.state, record.message, record.finished = state, message, finished
@@ -225,7 +217,7 @@ class Ledger:
         written = [(item.statement_id,) for item in records if self._fresh.pop(item.statement_id, None) is None]
         if written:
             with contextlib.suppress(sqlite3.Error):
-                self._storage.write_all("DELETE FROM statements WHERE id = ?", written)
+                self._storage.write_all(_DELETED, written)
         for record in records:
             self._kept_of(record.organization).add(-1, -len(record.sql))
             if self._running.pop(record.statement_id, None) is not None:
@@ -244,6 +236,17 @@ class Ledger:
         if rows:
             self._storage.write_all(_INSERT, rows)
         self._fresh.clear()
+
+    def _write_late(self) -> None:
+        """Write what ended; on a full disk what cannot be written waits until there is room."""
+        rows = list(self._late)
+        try:
+            for sql in (_DELETED, _ENDED, _INSERT):
+                if some := [row for which, row in rows if which is sql]:
+                    self._storage.write_all(sql, some)
+                    self._late = deque((item for item in self._late if item[0] is not sql), LATE)
+        except sqlite3.OperationalError:
+            return
 
     def find(self, statement_id: str) -> Record | None:
         found = self._at_hand(statement_id)
@@ -290,8 +293,8 @@ class Ledger:
                 if (row[0],) not in known:
                     gone.append(self._forgotten(row))
             more = more or (len(rows) >= SWEPT and (kept.size > quota or kept.number > records))
-        if gone:
-            self._storage.write_all("DELETE FROM statements WHERE id = ?", gone)
+        self._late.extend((_DELETED, row) for row in gone)
+        self._write_late()
         return more
 
     def _forgotten(self, row: Sequence[Any]) -> tuple[str]:
@@ -368,15 +371,6 @@ def _leaves(sql: str) -> bool:
     return sql.startswith("TERMINATE SESSION ") and sql.endswith(" WHEN IDLE")
 
 
-def _unwritten(record: Record, state: str, message: str, error: sqlite3.Error) -> tuple[Record, str, str]:
-    """How a record ends that cannot be written down."""
-    record.spool.drop()
-    record.outcome = None
-    if sqlstate.failed(state):
-        return record, state, message
-    return record, sqlstate.DISK_FULL, f"the statement has run, and its result cannot be kept: {error}"
-
-
 def _first(record: Record) -> tuple[str, str, str, str, float]:
     """What is known of a record before it runs."""
     return record.statement_id, record.organization, record.owner, record.sql, record.created
@@ -385,6 +379,11 @@ def _first(record: Record) -> tuple[str, str, str, str, float]:
 _COLUMNS = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes"
 _LISTED = _COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
 _SWEPT = "SELECT id, organization, bytes + length(sql) FROM statements WHERE finished > 0 AND"
+_DELETED = "DELETE FROM statements WHERE id = ?"
+_ENDED = (
+    "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "
+    "bytes = ? WHERE id = ?"
+)
 _INSERT = f"INSERT INTO statements ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
