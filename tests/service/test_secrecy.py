@@ -529,6 +529,22 @@ def test_a_query_that_begins_while_it_is_ended_ends() -> None:
     assert asyncio.run(race()) == ("57000", True)
 
 
+def test_a_partition_ends_with_its_token(make: Make) -> None:
+    """By the data plane, whose token is another one. The row is larger than what a connection holds on its way."""
+    owner, gone = make("owner"), make("writer")
+    size = 24 << 20
+    asked = gone.run(f"select repeat('x', {size}) as v")["metadata"]["dataplaneRequest"]
+    headers, got = {"Authorization": f"Bearer {asked['token']}"}, 0
+    with gone.http.stream("GET", asked["uri"], headers=headers) as answer:
+        assert answer.status_code == 200
+        with pytest.raises(httpx.RemoteProtocolError):
+            for number, chunk in enumerate(answer.iter_bytes(65536)):
+                got += len(chunk)
+                if number == 0:
+                    owner.rows(f"drop api_token {gone.name}")
+    assert 0 < got < size
+
+
 def test_a_token_that_drops_itself_hears_of_it(make: Make) -> None:
     gone = make("owner")
     request = {"statement": f"drop api_token {gone.name}; select 1", "parameters": {"sessionID": gone.session}}
