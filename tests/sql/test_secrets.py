@@ -138,7 +138,7 @@ SECRETS = st.text(
 @given(form=st.sampled_from([form for form in FORMS if "'@' = password" not in form]), secret=SECRETS)
 @example(form=FORMS[0], secret="password")
 @example(form="create user u password '@'", secret="and-from-where")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_no_secret_reaches_a_file(tmp_path_factory: pytest.TempPathFactory, form: str, secret: str) -> None:
     """The history, the journal and the transcript, after statements that ended in any way; and what -vv shows."""
     if any(secret.lower() in form.lower().replace("@", "") for form in (form, "***")):
