@@ -170,7 +170,9 @@ def stains(given: Sequence[Token]) -> Iterator[str]:
                 word == "FOR" and after is not None and after.word in {"SHARE", "NO", "KEY"}
             ):
                 yield " ".join(_words(given, number, 2))
-            elif word in {"DROP", "CREATE", "ALTER", "TRUNCATE"} and number and after and after.word in _MADE:
+            elif word in {"DROP", "CREATE", "ALTER", "TRUNCATE"} and before and after and after.word in _MADE:
+                if before.word == "SHOW":
+                    continue
                 yield f"{word} {after.word}"
         if token.text == ";" and token.kind == "sign" and after is not None:
             yield "a further statement"
