@@ -13,6 +13,7 @@ from sqlshell.service.bounds import met
 from sqlshell.service.dialect import Own, read, takes_long
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.pools import Pool, Size
+from sqlshell.service.unused import give_back
 from sqlshell.sql.items import Item, Statement
 from sqlshell.sql.scanner import Scanner
 
@@ -25,16 +26,22 @@ PIECE = 16 << 10
 """Characters of a longer text that are read before it is another one's turn."""
 
 
+LARGE = 256 << 10
+"""Characters of a text from which its memory is given back to the system."""
+
+
 class Texts:
     """Reads long texts in one thread, a piece of each owner's in turn: they take no more than one processor."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._turns = Pool("texts", Size(1, 1 << 30))
+        self._large = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reading")
 
     async def split(self, text: str, owner: str) -> list[Item]:
         """The statements and commands of a text. Raises BadRequest where there are too many."""
+        self._large = self._large or len(text) > LARGE
         scanner = Scanner()
         found: list[Item] = []
         for start in range(0, len(text), PIECE):
@@ -58,6 +65,12 @@ class Texts:
             return await self.read(sql, owner) is None
         except Failure:
             return False
+
+    async def rest(self) -> None:
+        """Give back what large texts took, if there were any since the last time."""
+        if self._large:
+            self._large = False
+            await asyncio.get_running_loop().run_in_executor(self._thread, give_back)
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)

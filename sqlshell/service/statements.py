@@ -450,6 +450,7 @@ class Statements:
             if time.monotonic() < sweep:
                 continue
             sweep = time.monotonic() + SWEEP_SECONDS
+            await self._texts.rest()
             self._sessions.expire()
             await self.endings.end_dropped()
             for _ in iter(self.endings.sweep, False):
