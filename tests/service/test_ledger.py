@@ -1,0 +1,99 @@
+"""The ledger: what it holds is bounded, the quota is each organization's own, and a full disk loses no statement."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ContextEcho
+from sqlshell.service import records
+from sqlshell.service.records import Ledger, Record
+from sqlshell.service.results import Spool
+from sqlshell.service.storage import Storage
+
+
+def made(folder: Path, organization: str = "a", sql: str = "select 1", owner: str = "t") -> Record:
+    spool = Spool(lambda: folder / record.statement_id, 10)
+    record = Record(sql, organization, owner, spool, ContextEcho())
+    return record
+
+
+def ledger_of(folder: Path, storage: Storage) -> Ledger:
+    return Ledger(storage, lambda organization, statement_id: Spool(lambda: folder / statement_id, 10))
+
+
+def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path) -> None:
+    ledger = ledger_of(tmp_path, Storage())
+    running = [made(tmp_path) for _ in range(3)]
+    ended = [made(tmp_path, sql=f"select {number}") for number in range(3 * records.RECENT)]
+    ledger.begin([*running, *ended])
+    assert (ledger.load("t").number, ledger.load("a").number) == (len(ended) + 3, len(ended) + 3)
+    for record in ended:
+        ledger.finish((record, sqlstate.DONE, ""))
+    assert {record.statement_id for record in ledger.running()} == {record.statement_id for record in running}
+    assert (ledger.load("t").number, ledger.load("t").size) == (3, 3 * len("select 1"))
+    found = ledger.find(ended[0].statement_id)
+    assert found is not None
+    assert (found is ended[0], found.sql, found.state) == (False, "select 0", sqlstate.DONE)
+    assert ledger.find(ended[-1].statement_id) is ended[-1]
+    large = [made(tmp_path, sql="x" * (records.RECENT_SIZE // 4)) for _ in range(6)]
+    ledger.begin(large)
+    ledger.finish(*((record, sqlstate.DONE, "") for record in large))
+    assert ledger.find(large[0].statement_id) is not large[0]
+    assert ledger.find(large[-1].statement_id) is large[-1]
+
+
+def test_the_quota_of_one_organization_takes_nothing_of_another(tmp_path: Path) -> None:
+    ledger = ledger_of(tmp_path, Storage())
+    other = made(tmp_path, "other")
+    ledger.begin([other])
+    ledger.finish((other, sqlstate.DONE, ""))
+    many = [made(tmp_path, "many", "x" * 1000) for _ in range(700)]
+    ledger.begin(many)
+    ledger.finish(*((record, sqlstate.DONE, "") for record in many))
+    turns = 1
+    while ledger.sweep(1000.0, 5000, 100):
+        turns += 1
+    assert turns > 1
+    assert sum(ledger.find(record.statement_id) is not None for record in many) == 5
+    assert ledger.find(many[-1].statement_id) is not None
+    assert ledger.find(other.statement_id) is not None
+    while ledger.sweep(-1.0, 5000, 100):
+        pass
+    assert ledger.find(other.statement_id) is None
+
+
+def test_statements_go_on_while_the_disk_is_full(tmp_path: Path) -> None:
+    storage = Storage(tmp_path / "s.sqlite")
+    ledger = ledger_of(tmp_path, storage)
+    before, running = made(tmp_path), made(tmp_path)
+    ledger.begin([before, running])
+    pages = storage.read("PRAGMA page_count")[0][0]
+    storage.read(f"PRAGMA max_page_count = {pages}")
+    full = [made(tmp_path, sql="x" * 50_000) for _ in range(5)]
+    ledger.begin(full)
+    for record in (before, *full):
+        ledger.finish((record, sqlstate.DONE, "done"))
+        found = ledger.find(record.statement_id)
+        assert found is not None
+        assert found.state == sqlstate.DONE
+    assert storage.read("SELECT count(*) FROM statements WHERE length(sql) > 100") == [(0,)]
+    storage.read("PRAGMA max_page_count = 100000")
+    ledger.finish((running, sqlstate.DONE, "done"))
+    assert storage.read("SELECT count(*) FROM statements WHERE state = '00000'") == [(7,)]
+    again = ledger_of(tmp_path, storage)
+    assert all(again.find(record.statement_id) is not None for record in (before, running, *full))
+    storage.close()
+
+
+def test_an_answer_is_there_when_a_record_has_ended(tmp_path: Path) -> None:
+    async def run() -> bool:
+        ledger = ledger_of(tmp_path, Storage())
+        record = made(tmp_path)
+        ledger.begin([record])
+        asyncio.get_running_loop().call_soon(ledger.finish, (record, "22000", "x" * 100_000))
+        await records.settle(record, 10)
+        return record.done.is_set() and len(record.message) < records.MESSAGE + 100
+
+    assert asyncio.run(run())
