@@ -107,7 +107,7 @@ class World:
         finally:
             connection.close()
         self._number += 1
-        if answer != "00000" and rights is Rights.READ and self._number % 4:
+        if answer[:5] == "42601" and self._number % 4:
             # What a statement that failed has changed is there for the next look.
             return self.before, answer
         whole = answer == "00000" or self._number % 20 == 0

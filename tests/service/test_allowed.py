@@ -174,6 +174,13 @@ def test_binding_for_a_reader_advances_no_sequence(engine: DuckdbEngine) -> None
         "from query('from range(nextval(''s''))')",
         "select json_serialize_plan('from range(nextval(''s''))')",
         "with x as (from range(nextval('s'))) select 1",
+        "merge into t using range(nextval('s')) on false when matched then delete",
+        "create table made as from range(nextval('s'))",
+        "create temp table made as from range(nextval('s'))",
+        "create type made as enum (select range::varchar from range(nextval('s')))",
+        "create table made (i int default (select count(*) from range(nextval('s'))))",
+        "alter table t alter a type int using (select count(*) from range(nextval('s')))",
+        "create macro made() as table from range(nextval('s'))",
     ):
         assert run(reader, sql, Rights.READ).startswith("42501"), sql
         assert run(reader, "begin", Rights.READ) == "00000"

@@ -344,6 +344,8 @@ class DuckdbConnection:
                 # DuckDB would parse what is a SELECT of constants by its words twice.
                 return self._carry_out(Verdict("SELECT", sql, sql), options, sink)
             return self._carry_out(self._parsed(sql), options, sink)
+        if (known := self._judge.constant(sql)) is not None:
+            return self._carry_out(known, options, sink)
         with self._reading(options):
             verdict = self._judge.judge(sql, options, in_transaction=self._open)
             if verdict.kind == "TRANSACTION":
@@ -353,6 +355,7 @@ class DuckdbConnection:
                 return self._carry_out(verdict, options, sink)
             finally:
                 self._judge.remove(verdict.types)
+                self._judge.done(verdict)
 
     def _without_changes(self, verdict: Verdict, options: Options) -> Verdict:
         """BEGIN of a reader begins a transaction that changes nothing; such a one is always rolled back."""

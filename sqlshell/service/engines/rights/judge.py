@@ -14,6 +14,7 @@ from typing import Any, Final
 import duckdb
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure, Options, Rights
@@ -22,7 +23,7 @@ from sqlshell.service.engines.render import identifier, literal
 from sqlshell.service.engines.returned import kind_of
 from sqlshell.service.engines.rights import parts
 from sqlshell.service.engines.rights.functions import SEQUENCES
-from sqlshell.service.engines.rights.walk import Found, Known, refused, walk
+from sqlshell.service.engines.rights.walk import Found, Known, is_constant, refused, walk
 
 PLANNED: Final = frozenset(
     {
@@ -57,6 +58,16 @@ _UNRESOLVED: Final = "Failed to bind column reference"
 _TOLD: Final = frozenset({"binder", "catalog", "parser", "syntax", "not implemented", "dependency", "constraint"})
 """Types of errors whose messages hold nothing of a file's content."""
 
+_KEEPING: Final = frozenset({"DELETE", "EXPLAIN", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
+"""Types that change no objects."""
+
+_READ: Final = frozenset({"SELECT", "SET", "TRANSACTION", "VARIABLE_SET"})
+"""Types that a reader may run, besides EXPLAIN and PIVOT."""
+
+_KEPT: Final = 64
+_SHORT: Final = 200
+"""Verdicts that are remembered of each kind, and characters of a statement whose verdict is remembered."""
+
 LARGEST: Final = 64 << 20
 """Characters of a plan that are read."""
 
@@ -85,6 +96,20 @@ class Judge:
         self._beside: duckdb.DuckDBPyConnection | None = None
         self._known = known
         self._prepared: dict[str, str] = {}
+        self._constants: dict[str, Verdict] = {}
+        self._inserts: dict[tuple[str, Rights], int] = {}
+        """INSERTs of literals by what stands before these, with the version of the objects they were judged for."""
+
+    def constant(self, sql: str) -> Verdict | None:
+        """The verdict on a SELECT of literals that was judged before: it holds for everybody at any time."""
+        return self._constants.get(sql)
+
+    def done(self, verdict: Verdict) -> None:
+        """A statement has run, or failed."""
+        if verdict.kind in _SETS:
+            self._inserts.clear()
+        elif verdict.kind not in _KEEPING:
+            self._known.version += 1
 
     def judge(self, sql: str, options: Options, *, in_transaction: bool) -> Verdict:
         """What may run in place of `sql`. Raises Failure, and duckdb.Error for what DuckDB does not understand."""
@@ -110,8 +135,27 @@ class Judge:
             nothing.needs(Rights.OBJECTS, kind)
             _may(nothing, options)
             return Verdict(kind_of(statement, sql), sql, statement, Rights.OBJECTS)
+        if options.rights is Rights.READ and kind not in _READ:
+            # What binding it would run is not for a reader either.
+            changes = Found(strict=False)
+            changes.needs(Rights.DATA if kind in _WRAPPED | {"MERGE_INTO"} else Rights.OBJECTS, kind.replace("_", " "))
+            _may(changes, options)
+        plain = parts.plain_insert(text) if kind == "INSERT" else None
+        if plain is not None:
+            # Its literals decide nothing, and there may be very many.
+            self._inserted(*plain, options, in_transaction)
+            return Verdict(kind, text, statement, Rights.DATA)
         seen = self._seen(kind, text, options, in_transaction)
-        return Verdict(kind, text, statement, seen.least, seen.transaction)
+        verdict = Verdict(kind, text, statement, seen.least, seen.transaction)
+        if seen.constant and len(sql) <= _SHORT:
+            _keep(self._constants, sql, replace(verdict, parsed=text))
+        return verdict
+
+    def _inserted(self, head: str, row: str, options: Options, in_transaction: bool) -> None:
+        key, version = (head, options.rights), self._known.version
+        if self._inserts.get(key) != version or options.rights < Rights.DATA:
+            self._seen("INSERT", f"{head} {row}", options, in_transaction)
+            _keep(self._inserts, key, version)
 
     def _explained(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
         head, inner = parts.explained(sql)
@@ -174,6 +218,11 @@ class Judge:
                 _may(seen, options)
                 if self._known.strict:
                     self._check_files(seen)
+                seen.constant = kind == "SELECT" and is_constant(tree)
+                if seen.constant:
+                    return seen
+            elif self._known.strict and kind in _WRAPPED | {"SELECT"}:
+                raise refused("a statement that DuckDB does not show as a tree")
             tells = tree is not None and not seen.files
             found = Found(strict=self._known.strict)
             if kind == "CREATE" and tree is not None:
@@ -304,6 +353,13 @@ class Judge:
                 raise Failure(sqlstate.UNSUPPORTED, _APPEND_ONLY)
         if found.writes and any(tuple(part.lower() for part in path) in streams for path in found.reads):
             raise Failure(sqlstate.UNSUPPORTED, _ENDLESS)
+
+
+def _keep(known: dict[Any, Any], key: Any, value: Any) -> None:
+    """Remember something in place of what was remembered first, where that is much."""
+    if len(known) >= _KEPT:
+        known.pop(next(iter(known)))
+    known[key] = value
 
 
 def _may(found: Found, options: Options) -> None:

@@ -5,6 +5,7 @@ Nothing here decides what is allowed: what is put together again is what is judg
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import duckdb
@@ -17,6 +18,15 @@ _OPTIONS = frozenset(
     {"analyze", "format", "html", "json", "text", "graphviz", "yaml", "mermaid", "true", "false", "on", "off"}
 )
 _ENDS = frozenset({"using", "group", "order", "limit", "union", "except", "intersect", "offset", ";"})
+
+
+_LITERAL = r"(?:-?[0-9]++(?:\.[0-9]++)?|'(?:[^'\0]|'')*+'|null|true|false)(?![\w.'])"
+_ROW = rf"\(\s*+{_LITERAL}\s*+(?:,\s*+{_LITERAL}\s*+)*+\)"
+_INSERT = re.compile(
+    r"\s*+(insert\s++into\s++[a-z_]\w*+(?:\.[a-z_]\w*+){0,2}\s*+(?:\(\s*+[a-z_]\w*+\s*+(?:,\s*+[a-z_]\w*+\s*+)*+\)\s*+)?values)"
+    rf"\s*+({_ROW})\s*+(?:,\s*+{_ROW}\s*+)*+;?\s*+",
+    re.I | re.A,
+)
 
 
 class Token(Struct, frozen=True):
@@ -80,6 +90,13 @@ def explained(sql: str) -> tuple[str, str]:
         head.append(f"({' '.join(options)})")
         found = found[end + 1 :]
     return " ".join(head) + "\n", sql[found[0].start :] if found else ""
+
+
+def plain_insert(sql: str) -> tuple[str, str] | None:
+    """INSERT INTO name (columns) VALUES, and the first row, of an INSERT that has nothing but literals behind that;
+    None for every other statement, and for one of these that is written in an unusual way."""
+    found = _INSERT.fullmatch(sql)
+    return (found[1], found[2]) if found else None
 
 
 def selected(sql: str) -> str:

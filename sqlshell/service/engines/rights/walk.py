@@ -89,6 +89,9 @@ _UNREAD: Final = {
 }
 """Fields of objects that hold constants of a person's, or name what was judged when it was made."""
 
+_PLAIN: Final = frozenset({"type", "select_list", "from_table", "aggregate_handling"})
+"""Fields of a SELECT that is one row of literals; the others are empty."""
+
 _PATHS: Final = ("/", "\\", "*", "?", "[", "://")
 _ENDINGS: Final = (
     ".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".geojson", ".txt", ".duckdb", ".db", ".ddb", ".gz",
@@ -108,6 +111,8 @@ class Known:
         self.functions: frozenset[str] = frozenset()
         self.settings: frozenset[str] = frozenset()
         self.read_only = {"deltastream", "system"}
+        self.version = 0
+        """How often objects have changed, or may have."""
 
     def restrict(self, functions: Collection[str], settings: Collection[str]) -> None:
         """Allow nothing any more that is not known to be harmless."""
@@ -132,6 +137,8 @@ class Found:
         self.described = 0
         self.files: list[Path] = []
         """Relations of the parsed tree whose names DuckDB may take for those of files."""
+        self.constant = False
+        """Whether it is a SELECT of literals."""
         self.transaction = ""
         """BEGIN_TRANSACTION, COMMIT or ROLLBACK."""
 
@@ -167,6 +174,19 @@ def walk(tree: Any, known: Known, found: Found, place: str = "") -> None:
         waiting += [
             (value, within) for key, value in node.items() if isinstance(value, dict | list) and key not in unread
         ]
+
+
+def is_constant(tree: Any) -> bool:
+    """Whether a parsed SELECT is one row of literals, for which nothing else has to be known."""
+    node = tree["statements"][0]["node"]
+    return (
+        len(tree["statements"]) == 1
+        and node["type"] == "SELECT_NODE"
+        and node["from_table"]["type"] == "EMPTY"
+        and all(item.get("class") == "CONSTANT" for item in node["select_list"])
+        and not any(value for key, value in node.items() if key not in _PLAIN and key != "cte_map")
+        and not node["cte_map"]["map"]
+    )
 
 
 def _common(tree: Any) -> frozenset[str]:
