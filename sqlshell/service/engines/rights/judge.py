@@ -344,7 +344,7 @@ class Judge:
             if database in self._known.read_only:
                 raise Failure(sqlstate.PRIVILEGE, f"{path[0]} is read only")
             name = tuple(part.lower() for part in path)
-            if name not in streams or operator.startswith("CREATE INDEX"):
+            if name not in streams or operator in {"COMMENT", "CREATE INDEX"}:
                 continue
             if operator == "DROP":
                 stream = ".".join(path)

@@ -293,6 +293,8 @@ def _operator(kind: str, node: dict[str, Any], known: Known, found: Found) -> No
         found.writes.append((spoken, _path(node["table_info"])))
     elif kind in MAKING:
         path = _path(node["info"])
+        if str(node["info"].get("type", "")).startswith("SET_"):
+            spoken = "COMMENT"
         found.needs(Rights.DATA if path[:1] == ("temp",) else Rights.OBJECTS, spoken)
         found.writes.append((spoken, path))
     elif kind not in READING:
