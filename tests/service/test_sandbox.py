@@ -197,6 +197,11 @@ def test_what_it_needs_is_left(tmp_path: Path) -> None:
     assert restricted(tmp_path, work)[0] == "done ([(1,)], [(2,)], 'Europe/Berlin', 'xml', None)"
 
 
+def test_it_holds_few_descriptors(tmp_path: Path) -> None:
+    """What it is allowed costs none of the open files that it may have."""
+    assert int(restricted(tmp_path, "os.dup(0)")[0].split()[1]) < 20
+
+
 def test_it_leaves_no_core_and_tells_what_the_system_gave(tmp_path: Path) -> None:
     core, told = restricted(tmp_path, "resource.getrlimit(resource.RLIMIT_CORE)", "given")
     assert core == "done (0, 0)"

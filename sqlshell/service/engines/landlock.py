@@ -41,6 +41,7 @@ _SIGNALS_AND_ABSTRACT_SOCKETS: Final = 0b11
 READ: Final = _READ_FILE | _READ_DIR
 WRITE: Final = READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
 LIST: Final = _READ_DIR
+_FORGOTTEN: Final = ("/proc/", "/sys/")
 _OF_A_FILE: Final = _READ_FILE | _WRITE_FILE | _TRUNCATE
 
 
@@ -75,8 +76,8 @@ def confine(allowed: Iterable[tuple[Path | int, int]], found: int) -> list[int]:
     them. What is not there is left out. TCP, signals to others and abstract unix sockets go too where `found`, the
     version, has that.
 
-    It binds this thread and those that it begins later. Gives descriptors that hold the places: they have to stay
-    open, for a file of /proc is another one when the kernel has forgotten it. Raises OSError; nothing is given up then.
+    It binds this thread and those that it begins later. Gives descriptors that have to stay open: a file of /proc is
+    another one when the kernel has forgotten it. Raises OSError; nothing is given up then.
     """
     libc = _libc()
     files = _FILES[max(known for known in _FILES if known <= found)]
@@ -88,21 +89,20 @@ def confine(allowed: Iterable[tuple[Path | int, int]], found: int) -> list[int]:
     held: list[int] = []
     try:
         for place, rights in allowed:
-            if isinstance(place, int):
-                opened = place
-            else:
-                try:
-                    opened = os.open(place, os.O_PATH | os.O_CLOEXEC)
-                except OSError:
-                    continue
-                held.append(opened)
-            if not stat.S_ISDIR(os.fstat(opened).st_mode):
-                rights &= _OF_A_FILE
-            beneath = _Beneath(rights & files, opened)
-            if libc.syscall(
-                _ADD, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), ctypes.byref(beneath), ctypes.c_uint32(0)
-            ):
-                raise _failure("landlock_add_rule")
+            try:
+                opened = os.dup(place) if isinstance(place, int) else os.open(place, os.O_PATH | os.O_CLOEXEC)
+            except OSError:
+                continue
+            try:
+                if not stat.S_ISDIR(os.fstat(opened).st_mode):
+                    rights &= _OF_A_FILE
+                beneath = ctypes.byref(_Beneath(rights & files, opened))
+                if libc.syscall(_ADD, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), beneath, ctypes.c_uint32(0)):
+                    raise _failure("landlock_add_rule")
+                if str(place).startswith(_FORGOTTEN):
+                    held.append(os.dup(opened))
+            finally:
+                os.close(opened)
         if libc.syscall(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0)):
             raise _failure("landlock_restrict_self")
     except BaseException:

@@ -161,7 +161,7 @@ def _needed() -> Iterator[Path]:
     # Other packages may be in the folder of the standard library, and nobody needs those.
     with contextlib.suppress(OSError):
         for entry in Path(sysconfig.get_path("stdlib")).iterdir():
-            if entry.name not in {"site-packages", "dist-packages"}:
+            if entry.name not in {"site-packages", "dist-packages"} and not entry.is_symlink():
                 yield entry
 
 
