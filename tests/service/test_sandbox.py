@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.service.engines import landlock, sandbox
+from tests.conftest import Served
 
 linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Landlock")
 
@@ -259,3 +260,34 @@ def test_the_bound_of_files_leaves_some_room(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * 1000)
     free = os.statvfs(tmp_path)
     assert 1000 + (1 << 30) <= sandbox.file_bound(tmp_path) <= 1000 + (1 << 30) + free.f_bavail * free.f_frsize
+
+
+@linux
+def test_the_engines_of_a_service_are_restricted(served: Served) -> None:
+    """No way back (NoNewPrivs), a filter of system calls, and nothing of the environment of the service."""
+    children = Path(f"/proc/{served.process.pid}/task").glob("*/children")
+    numbers = [number for file in children for number in file.read_text().split()]
+    assert numbers
+    for number in numbers:
+        told = Path(f"/proc/{number}/status").read_text()
+        assert "NoNewPrivs:\t1" in told
+        assert "Seccomp:\t2" in told
+        names = {item.partition("=")[0] for item in Path(f"/proc/{number}/environ").read_text().split("\0")}
+        assert not {name for name in names if name.startswith(("SQLSHELL", "HOME", "PATH"))}
+
+
+def test_serve_says_what_the_system_gave(tmp_path: Path) -> None:
+    """In one line, before the address."""
+    begun = subprocess.Popen(
+        [sys.executable, "-m", "sqlshell", "serve", "--port", "0", "--data", str(tmp_path / "data")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert begun.stdout is not None
+        assert begun.stdout.readline().startswith("listening on ")
+    finally:
+        begun.terminate()
+        _, told = begun.communicate(timeout=60)
+    assert [line for line in told.splitlines() if line.startswith("each engine has a process of its own: ")]
