@@ -7,12 +7,15 @@ import secrets
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 
 from sqlshell.service.bounds import Bounds, flag
+
+if TYPE_CHECKING:
+    from sqlshell.diagnostics import Diagnostics
 
 Served = tuple[str, Any, Any, str]
 
@@ -138,22 +141,18 @@ def serve(asked: Mapping[str, Any]) -> int:
 
     `asked` are the options of `sqlshell serve` by name.
     """
-    from sqlshell.credentials import read_token
     from sqlshell.diagnostics import Diagnostics
-    from sqlshell.ending import end_by_signals, say_logs
     from sqlshell.errors import UsageError
-    from sqlshell.scratch import sweep
     from sqlshell.service.catalog import least_role
-    from sqlshell.service.engines.engine import Limits
-    from sqlshell.service.options import Options as ServiceOptions
-    from sqlshell.service.server import Address, kept_token, new_token
-    from sqlshell.service.server import serve as run_service
+    from sqlshell.service.engines.process import begin_early, end_early
     from sqlshell.service.setup import make_folder
 
     data = Path(asked["data"]) if asked["data"] else None
     if asked["new_token"]:
         if data is None:
             raise UsageError("--new-token needs --data DIR", "a token is kept in the folder of its service")
+        from sqlshell.service.server import new_token
+
         roles = asked["role"] or (least_role(),)
         sys.stdout.write(new_token(data, asked["organization"] or "", roles) + "\n")
         return 0
@@ -166,6 +165,23 @@ def serve(asked: Mapping[str, Any]) -> int:
     diagnostics = Diagnostics(sys.stderr)
     if data is not None:
         make_folder(data)
+    # It loads DuckDB while this process loads the server.
+    begin_early()
+    try:
+        return _run(asked, data, diagnostics)
+    finally:
+        end_early()
+
+
+def _run(asked: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics) -> int:
+    from sqlshell.credentials import read_token
+    from sqlshell.ending import end_by_signals, say_logs
+    from sqlshell.scratch import sweep
+    from sqlshell.service.engines.engine import Limits
+    from sqlshell.service.options import Options as ServiceOptions
+    from sqlshell.service.server import Address, kept_token
+    from sqlshell.service.server import serve as run_service
+
     sweep()
     end_by_signals()
     say_logs(diagnostics.warn)

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines import processes, sandbox
-from sqlshell.service.engines.converter import COPY, Order, Said, Stamp
+from sqlshell.service.engines.conversion import COPY, Order, Said, Stamp
 from sqlshell.service.engines.engine import Engine, Failure, Limits
 from sqlshell.service.engines.render import literal
 

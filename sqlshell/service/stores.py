@@ -16,7 +16,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.copies import Waiting
 from sqlshell.service.dialect import READS, WRITES, targets, written
-from sqlshell.service.engines.converter import stamp
+from sqlshell.service.engines.conversion import stamp
 from sqlshell.service.engines.datafiles import ENDINGS
 from sqlshell.service.engines.engine import Connection, Failure
 from sqlshell.service.organizations import Organization, Organizations

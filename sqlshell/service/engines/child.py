@@ -172,8 +172,11 @@ class Host:
         for item in held:
             item.close()
         until = time.monotonic() + CLOSING_SECONDS
-        while any(item.runs for item in held) and time.monotonic() < until:
+        while (running := [item for item in held if item.runs]) and time.monotonic() < until:
             time.sleep(0.01)
+            for item in running:
+                # An interrupt between two steps of a statement is lost.
+                item.close()
         self.engine.close()
 
     def _close_some(self) -> None:
@@ -325,8 +328,13 @@ def main() -> NoReturn:
         signal.signal(number, signal.SIG_IGN)
     orders = socket.socket(fileno=int(sys.argv[1]))
     frames = Frames(orders)
-    first = read_order(frames.next() or b"")
+    message = frames.next()
+    if not message:
+        # Nobody needs it.
+        os._exit(0)
+    first = read_order(message)
     assert isinstance(first, Open)
+    os.environ["TMPDIR"] = str(first.folder / "temporary")
     descriptors: list[int] = []
     limits = first.limits
     databases = first.folder / "databases"

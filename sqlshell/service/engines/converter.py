@@ -19,43 +19,12 @@ from pathlib import Path
 
 import duckdb
 import msgspec
-from msgspec import Struct
 
 from sqlshell.service.engines import sandbox
+from sqlshell.service.engines.conversion import COPY, Order, Said, Stamp, stamp
 from sqlshell.service.engines.datafiles import explained, reader
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.engines.render import identifier, literal
-
-COPY = "store.data"
-"""The name of the copy in its folder: the ending is none that DuckDB takes for a file to read by its name."""
-
-Stamp = tuple[int, int, int]
-"""What tells one state of a file from another: inode, size in bytes, time of the last change in ns."""
-
-
-class Order(Struct, frozen=True):
-    """What to copy: `entities` of the folder that descriptor `root` is, and tables `keep` of the copy `before` ("" for
-    none), into the folder `into`. Bounds are bytes and
-    seconds; `parent` is the process that ends this one with itself."""
-
-    root: int
-    into: str
-    entities: list[str]
-    before: str
-    keep: list[str]
-    threads: int
-    memory: int
-    file_size: int
-    seconds: int
-    parent: int
-
-
-class Said(Struct, frozen=True, omit_defaults=True):
-    """One line of what the process says: it begins with an entity; has copied it, as of `stamp`; or could not."""
-
-    name: str
-    stamp: Stamp | None = None
-    reason: str = ""
 
 
 def main() -> int:
@@ -139,10 +108,6 @@ def opened(root: int, name: str) -> Iterator[int]:
         yield found
     finally:
         os.close(found)
-
-
-def stamp(found: os.stat_result) -> Stamp:
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _reason(message: str, name: str) -> str:

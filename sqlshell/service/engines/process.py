@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import queue
 import select
 import signal
 import socket
@@ -87,7 +89,7 @@ class Process:
         self._idle: list[tuple[socket.socket, Frames]] = []
         self._calls = 0
         self._counting = threading.Lock()
-        self._orders, self._theirs = socket.socketpair()
+        self._orders: socket.socket
         self._child: subprocess.Popen[bytes] | None = None
         # The process ends with the thread that began it, which is why that thread lasts as long.
         threading.Thread(target=self._keep, name=f"engine-{number}", daemon=True).start()
@@ -117,7 +119,7 @@ class Process:
 
         Returns whether it was told.
         """
-        if self._gone.is_set():
+        if self._gone.is_set() or self._child is None:
             return False
         with self._sending:
             if not self._flush() and not isinstance(order, Close | Stop):
@@ -217,13 +219,15 @@ class Process:
             self._begin()
             self._listen()
         except (OSError, ValueError, msgspec.MsgspecError) as error:
-            self.kill(f"the engine's process could not be understood: {error}")
+            said = "cannot be started" if self._child is None else "could not be understood"
+            self.kill(f"the engine's process {said}: {error}")
         finally:
             code = self._child.wait() if self._child is not None else 0
             self._why = self._why or self._broken or _ended(code)
             self._gone.set()
             self._ready.set()
-            self._orders.close()
+            if self._child is not None:
+                self._orders.close()
             with self._counting:
                 for channel, _ in self._idle:
                     channel.close()
@@ -231,18 +235,11 @@ class Process:
 
     def _begin(self) -> None:
         opening = self._opening
-        with self._theirs:
-            descriptor = self._theirs.fileno()
-            try:
-                self._child = processes.begin(
-                    "sqlshell.service.engines.child",
-                    descriptors=[descriptor],
-                    arguments=[str(descriptor)],
-                    temporary=opening.folder / "temporary",
-                )
-            except OSError as error:
-                self._why = f"the engine's process cannot be started: {error.strerror or error}"
-                raise
+        begun = _begun_early()
+        if begun is None:
+            begun = _begin()
+        child, self._orders = begun
+        self._child = child
         if self._why:
             self.kill(self._why)
         asked = Open(opening.folder, dict(opening.databases), opening.limits, os.getpid())
@@ -283,6 +280,45 @@ class Process:
                             self.progress[report.connection] = report.share
                     case Broken():
                         self._broken = report.why
+
+
+def begin_early() -> None:
+    """Begin a process for the engine that is opened next, while other things are made ready. From the main thread: the
+    process ends with the thread that began it. Raises OSError."""
+    _early().put(_begin())
+
+
+@functools.cache
+def _early() -> queue.SimpleQueue[tuple[subprocess.Popen[bytes], socket.socket]]:
+    return queue.SimpleQueue()
+
+
+def end_early() -> None:
+    """End what begin_early() began and nobody needed."""
+    while (begun := _begun_early()) is not None:
+        child, orders = begun
+        orders.close()
+        child.kill()
+        child.wait()
+
+
+def _begun_early() -> tuple[subprocess.Popen[bytes], socket.socket] | None:
+    with contextlib.suppress(queue.Empty):
+        return _early().get_nowait()
+    return None
+
+
+def _begin() -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """A process that waits to be told what it opens, and our end of its first socket. Raises OSError."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            number = theirs.fileno()
+            child = processes.begin("sqlshell.service.engines.child", descriptors=[number], arguments=[str(number)])
+        except OSError:
+            ours.close()
+            raise
+    return child, ours
 
 
 def _ended(code: int) -> str:

@@ -1,0 +1,42 @@
+"""What the service and a converter say to each other. It is apart so that the service itself never loads DuckDB."""
+
+from __future__ import annotations
+
+import os
+
+from msgspec import Struct
+
+COPY = "store.data"
+"""The name of the copy in its folder: the ending is none that DuckDB takes for a file to read by its name."""
+
+Stamp = tuple[int, int, int]
+"""What tells one state of a file from another: inode, size in bytes, time of the last change in ns."""
+
+
+class Order(Struct, frozen=True):
+    """What to copy: `entities` of the folder that descriptor `root` is, and tables `keep` of the copy `before` ("" for
+    none), into the folder `into`. Bounds are bytes and
+    seconds; `parent` is the process that ends this one with itself."""
+
+    root: int
+    into: str
+    entities: list[str]
+    before: str
+    keep: list[str]
+    threads: int
+    memory: int
+    file_size: int
+    seconds: int
+    parent: int
+
+
+class Said(Struct, frozen=True, omit_defaults=True):
+    """One line of what the process says: it begins with an entity; has copied it, as of `stamp`; or could not."""
+
+    name: str
+    stamp: Stamp | None = None
+    reason: str = ""
+
+
+def stamp(found: os.stat_result) -> Stamp:
+    return found.st_ino, found.st_size, found.st_mtime_ns
