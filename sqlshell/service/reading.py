@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -70,7 +71,7 @@ class Texts:
         """Give back what large texts took, if there were any since the last time."""
         if self._large:
             self._large = False
-            await asyncio.get_running_loop().run_in_executor(self._thread, give_back)
+            await asyncio.get_running_loop().run_in_executor(self._thread, _give_back)
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -83,6 +84,12 @@ class Texts:
         if len(found) > self._most and sum(isinstance(item, Statement) for item in found) > self._most:
             said = f"request.statement has more than {self._most} statements {met('statements')}"
             raise BadRequest(f"{said}: send them in several requests", 413)
+
+
+def _give_back() -> None:
+    # The error of a statement and what met it refer to each other, and to the text.
+    gc.collect()
+    give_back()
 
 
 def _items(scanner: Scanner, piece: str) -> list[Item]:

@@ -47,7 +47,7 @@ def _new_id() -> str:
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
-class Record(Struct, eq=False):
+class Record(Struct, eq=False, weakref=True):
     """One statement. `state` is its sqlState: 03000 until it is done.
 
     `feed` is set while an endless SELECT goes on: to its sender it is done, for it has all that it will get by the

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+import weakref
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -206,7 +207,12 @@ class Statements:
         # Where the statement of a caller who may go to another organization runs is known when its turn has come.
         organization = session.organization.id if self.organizations.alone else caller.organization
 
+        # A spool that held its record would keep both, and a text of any size, until cycles are collected.
+        made: weakref.ref[Record]
+
         def place() -> Path:
+            record = made()
+            assert record is not None
             return self.organizations.result_file(record.organization, record.statement_id)
 
         spool = Spool(place, self._options.partition_rows)
@@ -214,6 +220,7 @@ class Statements:
         context = replace(session.echo(), timezone=None)
         timezone = (request.parameters.timezone if request.parameters else None) or ""
         record = Record(sql, organization, caller.token_id, spool, context, timezone=timezone)
+        made = weakref.ref(record)
         return record
 
     async def _session(self, request: StatementRequest, caller: Caller) -> tuple[Session, bool]:
