@@ -189,6 +189,7 @@ def test_sessions_begin_elsewhere_where_the_first_database_is_broken(tmp_path: P
     try:
         with Client(running) as client:
             assert client.rows("select 1") == [["1"]]
+            assert client.state("create table t (i int)") == "42501"
             assert client.state("create database third") == "00000"
             assert client.state("drop database second") == "00000"
             assert client.state("drop database local") == "00000"
