@@ -1,0 +1,58 @@
+"""Texts that are meant to take long are read in the time of any other of their length: this test ends."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from sqlshell.service import dialect
+from sqlshell.service.engines import looks
+from sqlshell.service.engines.configuration import Setting
+from sqlshell.service.engines.copying import copied_out
+from sqlshell.service.engines.engine import Failure
+from sqlshell.sql.scripts import split
+
+N = 60_000
+
+TEXTS = {
+    "empty comments": "/**/" * (N // 4) + "x",
+    "blanks": " " * N + "x",
+    "unclosed comments": "create " + "/*" * (N // 2),
+    "comments before a name": "create database" + "/**/ " * (N // 5),
+    "blanks in a statement": "create or replace database" + " " * N + "!",
+    "quotes": "create database " + "'" * (N + 1),
+    "double quotes": 'create database "' + '""' * (N // 2),
+    "parts of a name": "drop database " + "a . " * (N // 4),
+    "options": "create store x with (" + "a=b," * (N // 4) + "!)",
+    "brackets": "create stream x " + "(" * N,
+    "a long name": "drop database " + "a" * N + " x",
+    "ends of an application": "begin application x " + "end application " * (N // 16) + "x",
+    "conflicts": "insert into s " + "on conflict " * (N // 12),
+    "explained": "explain (" * (N // 9),
+    "dollars": "select " + "$a$ " * (N // 4),
+    "settings": "set " + "/*" * (N // 2),
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=list(TEXTS))
+def test_a_text_is_read_in_linear_time(text: str) -> None:
+    with contextlib.suppress(Failure):
+        dialect.read(text)
+    for verbs in (dialect.WRITES, dialect.READS):
+        dialect.targets(text, verbs)
+    dialect.bare(text)
+    looks.first_word(text)
+    assert copied_out(text, paths=True) is None
+    Setting(text)
+    assert split(text) is not None
+
+
+def test_comments_and_blanks_are_no_part_of_a_statement() -> None:
+    assert dialect.bare("""a /* ' */ 'b''c' --d""") == "a   ''''"
+    assert dialect.read("/**//**/ use -- x\n database /* y */ d") == dialect.Use("database", ("d",))
+    application = "begin application a create table t (i int); insert into t values (1); end application"
+    found = dialect.read(f"/* one */ {application}  ")
+    assert isinstance(found, dialect.Application)
+    assert (found.name, len(found.statements)) == ("a", 2)
+    assert dialect.read("begin application a select 1; end application x") is None
