@@ -64,15 +64,23 @@ def service(*options: str) -> Iterator[tuple[str, Path]]:
 
 
 def peak_of(folder: Path) -> int:
-    """The most memory that the service in `folder` held so far, in bytes (Linux)."""
-    status = Path("/proc", folder.joinpath("pid").read_text(), "status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+    """The most memory that the service in `folder` and each of its engines' processes held so far, in bytes (Linux)."""
+    return sum(map(_told("VmHWM:"), _processes(folder)))
 
 
 def held_by(folder: Path) -> int:
-    """The memory that the service in `folder` holds now, in bytes (Linux)."""
-    status = Path("/proc", folder.joinpath("pid").read_text(), "status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+    """The memory that the service in `folder` and its engines' processes hold now, in bytes (Linux)."""
+    return sum(map(_told("VmRSS:"), _processes(folder)))
+
+
+def _processes(folder: Path) -> list[Path]:
+    service = Path("/proc", folder.joinpath("pid").read_text())
+    children = [number for task in service.glob("task/*/children") for number in task.read_text().split()]
+    return [service, *(Path("/proc", number) for number in children)]
+
+
+def _told(what: str) -> Callable[[Path], int]:
+    return lambda process: int((process / "status").read_text().partition(what)[2].split()[0]) * 1024
 
 
 def run(argv: Sequence[str], folder: Path, stdin: bytes | None = None) -> tuple[float, int]:
