@@ -10,6 +10,7 @@ import os
 import secrets
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -35,6 +36,9 @@ from sqlshell.service.statements import Statements
 from sqlshell.service.wire.connections import Connections, descriptors, fitting
 from sqlshell.service.wire.protocol import BoundedProtocol
 from sqlshell.service.wire.websocket import MESSAGE, BoundedSocket
+
+SWITCH_SECONDS = 0.001
+"""How long a thread that reads a text keeps the event loop waiting, about."""
 
 KEEP_ALIVE_SECONDS = 80
 """Idle connections live longer here than with any client, so that a POST never meets a closing one."""
@@ -63,6 +67,7 @@ def serve(
     Raises UsageError when the address or the folder cannot be used, ServiceError when another service has the folder.
     """
     os.umask(0o077)
+    sys.setswitchinterval(SWITCH_SECONDS)
     bounds = options.bounds
     options = replace(options, bounds=replace(bounds, connections=fitting(bounds.connections, descriptors())))
     with contextlib.closing(open_storage(data)) as storage, locked(data):
