@@ -26,6 +26,11 @@ AHEAD = 16
 FRAMING = 64 << 10
 """Bytes of a chunked body that may be no content, beside as many as it has content."""
 
+PIECES, PIECE = 4096, 16
+"""Chunks of a body that may be of any size; past them they have so many bytes on average."""
+
+SPARSE = "the chunks of the body have too little content"
+
 BODY_SECONDS = 3600.0
 """For a whole body, however slowly it comes."""
 
@@ -45,6 +50,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._size = 0
         """Bytes that came of the request's head, or of its body."""
         self._content = 0
+        self._pieces = 0
+        self._chunked = False
         self._refusal: tuple[int, str] | None = None
         self._deaf = False
         self._last_words = b""
@@ -93,7 +100,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._in_head and self._size > self._bounds.header_size:
             self._refuse(431, self._too_long())
         elif self._in_body and self._size > FRAMING + 2 * self._content:
-            self._refuse(400, "the chunks of the body have too little content")
+            self._refuse(400, SPARSE)
         elif self._in_body and self.cycle.response_complete and self._size > DRAIN_BODY:
             self.transport.abort()
 
@@ -123,7 +130,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if wrong is not None:
             self._fail(*wrong)
         self._in_head, self._in_body = False, True
-        self._size = self._content = 0
+        self._size = self._content = self._pieces = 0
+        self._chunked = any(name == b"transfer-encoding" for name, _ in self.headers)
         self._body_until = self.loop.time() + BODY_SECONDS
         self._wait(self._bounds.body_seconds)
         if self._connection is not None:
@@ -142,6 +150,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._content += len(body)
+        self._pieces += 1
+        if self._chunked and self._pieces > PIECES and self._content < PIECE * self._pieces:
+            self._fail(400, SPARSE)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
