@@ -284,8 +284,9 @@ class Process:
 
 def begin_early() -> None:
     """Begin a process for the engine that is opened next, while other things are made ready. From the main thread: the
-    process ends with the thread that began it. Raises OSError."""
-    _early().put(_begin())
+    process ends with the thread that began it. Why it cannot be begun is told when it is needed."""
+    with contextlib.suppress(OSError):
+        _early().put(_begin())
 
 
 @functools.cache
