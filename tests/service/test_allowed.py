@@ -197,6 +197,13 @@ def test_binding_for_a_reader_advances_no_sequence(engine: DuckdbEngine) -> None
         assert run(owner, sql).startswith("42501"), sql
 
 
+@pytest.mark.parametrize("name", ["json_serialize_plan", "JSON_Serialize_SQL", "current_setting", "concat", "read_csv"])
+@pytest.mark.parametrize("made", ["macro", "temp macro", "or replace function"])
+def test_no_macro_takes_the_place_of_a_function(engine: DuckdbEngine, name: str, made: str) -> None:
+    for rights in (Rights.DATA, Rights.OBJECTS):
+        assert run(engine.connect(), f"create {made} {name}(x, optimize := false) as 'x'", rights).startswith("42501")
+
+
 def test_the_instance_outlives_binding_in_a_transaction(engine: DuckdbEngine) -> None:
     owner = engine.connect()
     run(owner, "create or replace sequence s")

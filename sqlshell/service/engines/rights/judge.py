@@ -49,9 +49,9 @@ _WRAPPED: Final = frozenset({"DELETE", "INSERT", "UPDATE"})
 _NATIVE: Final = frozenset({"CREATE", "DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
 """Types that EXPLAIN binds, which gives DuckDB's own words for what is wrong."""
 
-_PLAN: Final = "json_serialize_plan($1::VARCHAR, optimize := false)"
-_OPTIMIZED: Final = "json_serialize_plan($1::VARCHAR, optimize := true)"
-_TREE: Final = "json_serialize_sql($1::VARCHAR)"
+_PLAN: Final = "system.main.json_serialize_plan($1, optimize := false)"
+_OPTIMIZED: Final = "system.main.json_serialize_plan($1, optimize := true)"
+_TREE: Final = "system.main.json_serialize_sql($1)"
 _UNRESOLVED: Final = "Failed to bind column reference"
 """How DuckDB begins to say that it has the plan of a statement only after it optimized it."""
 

@@ -292,6 +292,9 @@ def _operator(kind: str, node: dict[str, Any], known: Known, found: Found) -> No
         found.needs(Rights.DATA, spoken)
         found.writes.append((spoken, _path(node["table_info"])))
     elif kind in MAKING:
+        if kind == "LOGICAL_CREATE_MACRO" and str(node["info"]["name"]).lower() in known.functions:
+            # It would take the place of DuckDB's own in what the service itself asks.
+            found.refuse(f"a macro with the name of DuckDB's own function {node['info']['name']}")
         path = _path(node["info"])
         if str(node["info"].get("type", "")).startswith("SET_"):
             spoken = "COMMENT"
