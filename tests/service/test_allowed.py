@@ -207,7 +207,19 @@ def test_no_macro_takes_the_place_of_a_function(engine: DuckdbEngine, name: str,
 def test_the_instance_outlives_binding_in_a_transaction(engine: DuckdbEngine) -> None:
     owner = engine.connect()
     run(owner, "create or replace sequence s")
-    for sql in ("from range(nextval('s'))", "select 1 from range(nextval('s')), read_csv('x')"):
+    for sql in (
+        "from range(nextval('s'))",
+        "select 1 from range(nextval('s')), read_csv('x')",
+        "select * from t at (version => nextval('s'))",
+        "merge into t using range(nextval('s')) on false when matched then delete",
+        "merge into t using range(nextval('s')), read_csv('x') on false when matched then delete",
+        "explain merge into t using range(nextval('s')) on false when matched then delete",
+        "create type made as enum (select range::varchar from range(nextval('s')))",
+        "create table made (i int default (select count(*) from range(nextval('s'))))",
+        "create index made on t ((select count(*) from range(nextval('s'))))",
+        "alter table t alter a type int using (select count(*) from range(nextval('s')))",
+        "set variable x = (from range(nextval('s')))",
+    ):
         assert run(owner, "begin") == "00000"
         run(owner, sql)
         assert run(owner, "commit") == "00000"

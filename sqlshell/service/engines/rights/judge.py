@@ -206,7 +206,7 @@ class Judge:
             found = Found(strict=self._known.strict)
             walk(_decoded(self._beside.execute(f"SELECT {_PLAN}", [sql]).fetchone()), self._known, found)
             return found
-        with self._reading(in_transaction), self._failing(kind, sql, in_transaction):
+        with self._reading(in_transaction), self._failing(sql, in_transaction):
             text = self._showing(kind, sql)
             tree = self._tree(text)
             seen = Found(strict=self._known.strict)
@@ -253,17 +253,25 @@ class Judge:
                 self._connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
-    def _failing(self, kind: str, sql: str, in_transaction: bool) -> Iterator[None]:
-        """Fail the open transaction where binding may have advanced a sequence and nothing else will write: its COMMIT
-        would fail the whole instance."""
+    def _failing(self, sql: str, in_transaction: bool) -> Iterator[None]:
+        """Fail the open transaction where binding has advanced a sequence: its COMMIT would fail the whole instance."""
+        low = sql.lower()
+        if not in_transaction or not any(name in low for name in SEQUENCES):
+            yield
+            return
+        before = self._sequences()
         try:
             yield
-        except BaseException:
-            low = sql.lower()
-            if in_transaction and kind not in _WRAPPED | {"SELECT"} and any(name in low for name in SEQUENCES):
+        finally:
+            if self._sequences() != before:
                 with contextlib.suppress(duckdb.Error):
-                    self._connection.execute("SELECT error('the statement failed')")
-            raise
+                    self._connection.execute("SELECT system.main.error('the statement failed')")
+                said = "nextval and setval are not allowed in what is run before the statement begins"
+                raise Failure(sqlstate.PRIVILEGE, said)
+
+    def _sequences(self) -> list[Any]:
+        listed = "SELECT database_name, schema_name, sequence_name, last_value FROM system.main.duckdb_sequences()"
+        return self._connection.execute(listed).fetchall()
 
     @staticmethod
     def _showing(kind: str, sql: str) -> str:

@@ -231,6 +231,10 @@ def _node(node: dict[str, Any], place: str, known: Known, found: Found, named: C
         return "body" if place == "body" else "argument"
     elif kind == "BASE_TABLE":
         _table(_path(node), found, named)
+        # AT (… => value) is run while it is bound, and so are the values of a PIVOT.
+        return place or "argument"
+    elif kind == "PIVOT":
+        return place or "argument"
     elif kind == "SHOW_REF":
         _show(node, place, known, found)
     return place
@@ -239,6 +243,8 @@ def _node(node: dict[str, Any], place: str, known: Known, found: Found, named: C
 def _parsed(node: dict[str, Any], place: str, known: Known, found: Found) -> str:
     if node["class"] not in _PARSED:
         found.refuse(f"expression {node['class']}")
+    if node["class"] in {"STAR", "TYPE"}:
+        return place or "argument"
     if node["class"] not in {"FUNCTION", "WINDOW"}:
         return place
     name = str(node["function_name"]).lower()
