@@ -171,7 +171,9 @@ def test_an_answer_that_came_twice_is_not_the_next_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "packed", [gzip.compress(b"a" * 5_000_000), zlib.compress(b"a" * 5_000_000), gzip.compress(b"")]
+    "packed",
+    [gzip.compress(b"a" * 5_000_000), zlib.compress(b"a" * 5_000_000), gzip.compress(b"")],
+    ids=["gzip", "zlib", "empty"],
 )
 def test_bodies_are_inflated_in_steps(packed: bytes) -> None:
     body = Body("gzip", 1 << 23, "http://x")
