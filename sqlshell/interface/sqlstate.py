@@ -37,6 +37,7 @@ DISK_FULL = "53100"
 TOO_LARGE = "54000"
 CANCELLED = "57000"
 TIMEOUT = "57014"
+SESSION_LOST = "57P02"
 REMOTE_UNAVAILABLE = "57015"
 INTERNAL = "XX000"
 UNDEFINED = "XX001"
@@ -77,6 +78,7 @@ MEANINGS = {
     TOO_LARGE: "too large",
     CANCELLED: "cancelled",
     TIMEOUT: "timed out",
+    SESSION_LOST: "session lost",
     REMOTE_UNAVAILABLE: "remote unavailable",
     INTERNAL: "internal error",
     UNDEFINED: "undefined error",

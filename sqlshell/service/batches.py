@@ -58,14 +58,15 @@ class Batch(Struct, eq=False):
     def ends_with(self, record: Record, state: str) -> bool:
         """Whether nothing runs behind a statement that came to `state`.
 
-        So it is behind a failure, where that stops; behind what was ended, or met something that is not ready and is to
-        be sent again; behind a result that is not small, for its reader may fail before it has read all; and behind an
-        endless SELECT; and when all results have become many bytes.
+        So it is behind a failure, where that stops; behind what was ended, met something that is not ready and is to be
+        sent again, or met a session that has lost what the rest may mean; behind a result that is not small, for its
+        reader may fail before it has read all; and behind an endless SELECT; and when all results have become many
+        bytes.
         """
         if record.feed is not None:
             return True
         if sqlstate.failed(state):
-            return self.stops or state == sqlstate.CANCELLED or sqlstate.not_ready(state)
+            return self.stops or state in {sqlstate.CANCELLED, sqlstate.SESSION_LOST} or sqlstate.not_ready(state)
         return record.spool.layout.form != "record" or self.size > RESULTS
 
 

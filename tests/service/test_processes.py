@@ -142,17 +142,66 @@ def test_a_session_is_told_once_that_it_began_anew(host: Host) -> None:
     elsewhere.run("create schema s", Options(), Discard())
     elsewhere.use("", "s")
     connection.run("create table t as select 1 as i", Options(), Discard())
-    connection.run("create temporary table gone as select 1", Options(), Discard())
     os.kill(host.pid, signal.SIGKILL)
     outcome = connection.run("select i from t", Options(), host.spool())
     assert outcome.sql_state == sqlstate.WARNING
     assert "began anew" in outcome.message and "SIGKILL" in outcome.message
     assert rows(host, connection, "select i from t") == ("00000", b'["1"]')
-    assert "gone" in failing(connection, "from gone").message
     assert rows(host, fresh, "select i from t") == ("00000", b'["1"]')
     assert elsewhere.run("create table u (i int)", Options(), Discard()).sql_state == sqlstate.WARNING
     assert rows(host, fresh, "select count(*) from s.u") == ("00000", b'["0"]')
     assert (host.renewed, elsewhere.schema) == (1, "s")
+
+
+def test_nothing_runs_in_a_session_that_lost_what_it_had(host: Host) -> None:
+    host.engine.connect().run("create table kept as select 1 as i", Options(), Discard())
+    leaving = (
+        "create temp table pay as select 1 as i",
+        "create temp view pay as select 1 as i",
+        "create temp macro least_pay() as 1",
+        "create temp type pay as enum ('a')",
+        "create temp sequence pay",
+        "create temp table temp.main.pay (i int)",
+        "set variable lim = 1",
+        "set timezone = 'Europe/Berlin'",
+        "reset timezone",
+        "set search_path = 'main,main'",
+        "select setseed(.5)",
+        "explain analyze select setseed(i) from range(1) t(i)",
+    )
+    connections = [host.engine.connect() for _ in leaving]
+    for connection, sql in zip(connections, leaving, strict=True):
+        connection.run(sql, Options(), Discard())
+        connection.run("select 1", Options(), Discard())
+    os.kill(host.pid, signal.SIGKILL)
+    for connection in connections:
+        lost = failing(connection, "delete from kept")
+        assert lost.sql_state == sqlstate.SESSION_LOST
+        assert "began anew" in lost.message and "SIGKILL" in lost.message and "nothing was run" in lost.message
+        assert rows(host, connection, "select i from kept") == ("00000", b'["1"]')
+
+
+def test_a_session_that_left_nothing_goes_on(host: Host) -> None:
+    connection = host.engine.connect()
+    ran = (
+        "create schema if not exists s",
+        "create or replace table s.t as select 'temp' as i",
+        "create or replace view s.v as from s.t",
+        "insert into s.t values ('set variable x = 1')",
+        "update s.t set i = 'x'",
+        "begin",
+        "commit",
+        "pivot s.t on i using count(*)",
+        "use s",
+        "alter table s.t add column k int",
+        "explain analyze from s.v",
+        "drop schema s cascade",
+        "use main",
+    )
+    for sql in ran:
+        connection.run(sql, Options(), Discard())
+    os.kill(host.pid, signal.SIGKILL)
+    assert rows(host, connection, "select 1") == ("01000", b'["1"]')
 
 
 def test_what_ran_fails_and_the_next_one_works(host: Host) -> None:

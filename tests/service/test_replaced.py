@@ -135,6 +135,21 @@ def test_a_batch_tells_which_statement_was_lost(place: Served, on_error: str, ra
         assert client.run("select count(*) from b")["data"] == [[str(len(ran) - 1)]]
 
 
+def test_a_batch_ends_where_its_session_was_lost(place: Served) -> None:
+    with Client(place) as client:
+        client.run("create or replace table pay as select 1 as i", parameters={"sessionID": "one"})
+        client.run("create temp table pay as select 1 as i", parameters={"sessionID": "one"})
+        for pid in engines(place):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not engines(place))
+        answer = post(client, ["delete from pay"] * 3, onError="continue", parameters={"sessionID": "one"})
+        first = answer.json()["statementID"]
+        assert client.wait(answer.json())["sqlState"] == "57P02"
+        listed = client.http.get(f"/v2/statements/{first}", params={"batch": 0}).json()["statements"]
+        assert [item["sqlState"] for item in listed] == ["57P02"]
+        assert client.rows("select count(*) from local.main.pay") == [["1"]]
+
+
 def test_a_statement_that_does_not_end_in_its_time_costs_its_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

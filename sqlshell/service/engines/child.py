@@ -129,7 +129,9 @@ class Held:
 
     def state(self) -> State | None:
         found = self._connection
-        return (found.database, found.schema, found.transaction, found.timezone) if found is not None else None
+        if found is None:
+            return None
+        return found.database, found.schema, found.transaction, found.timezone, found.leaves
 
 
 class Host:

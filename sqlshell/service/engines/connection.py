@@ -81,6 +81,8 @@ class DuckdbConnection:
         self._unwanted: set[int] = set()
         self._asked = self._first = self.timezone = ""
         self.transaction = ""
+        self.leaves = False
+        """Whether a statement was run that may have left what only this session has."""
         self._ends = False
         """Whether the statement that runs ends a transaction."""
         self._read_only = False
@@ -367,6 +369,7 @@ class DuckdbConnection:
 
     def _carry_out(self, verdict: Verdict, options: Options, sink: Growing) -> Outcome:
         kind, parsed, sql = verdict.kind, verdict.parsed, verdict.sql
+        self.leaves = self.leaves or verdict.leaves
         if kind != "TRANSACTION":
             # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
             self._prepare(sql, options)

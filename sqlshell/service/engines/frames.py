@@ -121,8 +121,8 @@ class Call(Message, frozen=True):
 
 Request = Run | Call
 
-State = tuple[str, str, str, str]
-"""Of a connection: database, schema, transaction, time zone."""
+State = tuple[str, str, str, str, bool]
+"""Of a connection: database, schema, transaction, time zone, and whether it has what is gone with its process."""
 
 
 class Error(Struct, frozen=True, array_like=True):

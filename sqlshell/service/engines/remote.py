@@ -45,9 +45,9 @@ LONGEST: Final = 30.0
 ASKED_SECONDS: Final = 0.2
 """How often the progress of a statement is asked for, at most."""
 
-BEGAN_ANEW: Final = (
-    "the session began anew, because {why}: temporary tables, settings and what was prepared in it are gone"
-)
+BEGAN_ANEW: Final = "the session began anew, because {why}"
+GONE: Final = "temporary tables, settings and variables are gone"
+UNRUN: Final = "nothing was run: send the statement again"
 LOST: Final = "the open transaction was lost, because {why}: ROLLBACK ends it"
 
 
@@ -213,6 +213,8 @@ class RemoteConnection:
         self._first = 0
         self._anew = ""
         """What the next statement tells of the session."""
+        self._leaves = False
+        """Whether it has what is gone with its process."""
         self._asked = 0.0
         self._abandoned = False
 
@@ -356,7 +358,7 @@ class RemoteConnection:
 
     def _take(self, answer: Answer) -> None:
         if answer.state is not None:
-            self.database, self.schema, self.transaction, self.timezone = answer.state
+            self.database, self.schema, self.transaction, self.timezone, self._leaves = answer.state
 
     def _ask(self, method: str, kind: Any, *given: Any) -> Any:
         """Call what may be called twice. Raises Failure."""
@@ -375,7 +377,8 @@ class RemoteConnection:
         return _called(process, Call(self._number, self._numbers(1), method, list(given)), kind, self._take)
 
     def _bound(self) -> Process:
-        """The process, in which this session is where it was in the one before it. Raises Failure."""
+        """The process, in which this session is where it was in the one before it. Raises Failure; once, with
+        SESSION_LOST, where what the session had is gone."""
         process = self._engine.process()
         before = self._process
         if process is before:
@@ -384,20 +387,24 @@ class RemoteConnection:
         if before is None:
             return process
         why = before.why_it_ended()
-        place, transaction = (self.database, self.schema), self.transaction
+        place, transaction, leaves = (self.database, self.schema), self.transaction, self._leaves
         try:
             self.timezone = ""
             if place != (self._engine.first_database, SCHEMA):
                 self._called(process, "use", None, *place)
             if transaction:
                 self._called(process, "lose_transaction", None)
-        except Ended as end:
-            self._process, self.transaction = before, transaction
-            raise self._lost(process, end) from None
-        except Failure:
-            self._process, self.transaction = before, transaction
+        except (Ended, Failure) as error:
+            self._process, self.transaction, self._leaves = before, transaction, leaves
+            if isinstance(error, Ended):
+                raise self._lost(process, error) from None
             raise
-        self._anew = (LOST if transaction else BEGAN_ANEW).format(why=why)
+        self._leaves = False
+        said = (LOST if transaction else BEGAN_ANEW).format(why=why)
+        if leaves and not transaction:
+            # It may mean what is gone, and would find something else of that name.
+            raise Failure(sqlstate.SESSION_LOST, f"{said}: {GONE}; {UNRUN}")
+        self._anew = f"{said}; {GONE}" if leaves else said
         return process
 
 

@@ -105,6 +105,9 @@ SESSION: Final = names("""
 SEQUENCES: Final = frozenset({"nextval", "setval"})
 """Scalar functions that change a sequence."""
 
+SEEDS: Final = frozenset({"setseed"})
+"""Scalar functions that change the session that calls them."""
+
 COLLATIONS: Final = ("collate_", "icu_collate_")
 """How the names of the functions of collations begin."""
 

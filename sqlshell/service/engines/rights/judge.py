@@ -86,6 +86,8 @@ class Verdict(Struct, frozen=True):
     """BEGIN_TRANSACTION, COMMIT or ROLLBACK, "" for any other statement."""
     types: tuple[str, ...] = ()
     """Temporary types that were made for a PIVOT."""
+    leaves: bool = False
+    """Whether it may leave what only its session has: temporary objects, settings, variables, a seed."""
 
 
 class Judge:
@@ -146,7 +148,7 @@ class Judge:
             self._inserted(*plain, options, in_transaction)
             return Verdict(kind, text, statement, Rights.DATA)
         seen = self._seen(kind, text, options, in_transaction)
-        verdict = Verdict(kind, text, statement, seen.least, seen.transaction)
+        verdict = Verdict(kind, text, statement, seen.least, seen.transaction, leaves=seen.leaves)
         if seen.constant and len(sql) <= _SHORT:
             _keep(self._constants, sql, replace(verdict, parsed=text))
         return verdict
@@ -166,7 +168,7 @@ class Judge:
         found = self._connection.extract_statements(text)
         if [str(item.type.name) for item in found] != ["EXPLAIN"]:
             raise refused("this form of EXPLAIN")
-        return Verdict("EXPLAIN", text, found[0], verdict.least, types=verdict.types)
+        return Verdict("EXPLAIN", text, found[0], verdict.least, types=verdict.types, leaves=verdict.leaves)
 
     def _pivoted(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
         """A PIVOT whose columns come of its data, with types for them, as DuckDB itself does it."""
@@ -190,7 +192,7 @@ class Judge:
         except BaseException:
             self.remove(tuple(made))
             raise
-        return Verdict(verdict.kind, verdict.sql, verdict.parsed, verdict.least, types=(*verdict.types, *made))
+        return replace(verdict, types=(*verdict.types, *made))
 
     def remove(self, types: tuple[str, ...]) -> None:
         """Remove what a PIVOT left."""

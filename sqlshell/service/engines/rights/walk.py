@@ -15,6 +15,7 @@ from sqlshell.service.engines.rights.functions import (
     AGGREGATES,
     BY_NAME,
     IMPLIED,
+    SEEDS,
     SEQUENCES,
     UNSEEN,
     WINDOWS,
@@ -141,6 +142,8 @@ class Found:
         """Whether it is a SELECT of literals."""
         self.transaction = ""
         """BEGIN_TRANSACTION, COMMIT or ROLLBACK."""
+        self.leaves = False
+        """Whether it may leave what only its session has."""
 
     def needs(self, least: Rights, because: str) -> None:
         if least > self.least:
@@ -274,6 +277,7 @@ def _bound(node: dict[str, Any], found: Found) -> None:
             found.refuse("a window of an unnamed aggregate")
         return
     name = _function(node, found)
+    found.leaves = found.leaves or name in SEEDS
     if kind == "BOUND_FUNCTION" and name in SEQUENCES:
         found.needs(Rights.DATA, name)
     elif kind == "BOUND_FUNCTION" and not (is_scalar(name) or name in IMPLIED):
@@ -305,6 +309,7 @@ def _operator(kind: str, node: dict[str, Any], known: Known, found: Found) -> No
         if str(node["info"].get("type", "")).startswith("SET_"):
             spoken = "COMMENT"
         found.needs(Rights.DATA if path[:1] == ("temp",) else Rights.OBJECTS, spoken)
+        found.leaves = found.leaves or path[:1] == ("temp",) or len(path) < 2
         found.writes.append((spoken, path))
     elif kind not in READING:
         found.refuse({"COPY TO FILE": "COPY", "LOAD": "LOAD or INSTALL"}.get(spoken, spoken))
@@ -330,6 +335,8 @@ def _get(node: dict[str, Any], found: Found) -> None:
 
 def _setting(node: dict[str, Any], found: Found) -> None:
     name = str(node["name"]).lower()
+    # Where the session is can be told to another process.
+    found.leaves = found.leaves or node["scope"] == "VARIABLE" or name != "schema"
     if node["scope"] == "VARIABLE":
         return
     if name not in SETTABLE:
