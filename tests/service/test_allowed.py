@@ -204,6 +204,45 @@ def test_no_macro_takes_the_place_of_a_function(engine: DuckdbEngine, name: str,
         assert run(engine.connect(), f"create {made} {name}(x, optimize := false) as 'x'", rights).startswith("42501")
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "create type json as integer",
+        "create temp type Json as integer",
+        "create table duckdb_columns (i int)",
+        "create temp table duckdb_tables as select 1 as i",
+        "create or replace view Sqlite_Master as select 1 as i",
+        "alter table plain rename to duckdb_columns",
+        "alter view seen rename to duckdb_schemas",
+    ],
+)
+def test_nothing_takes_the_place_of_what_the_service_asks(engine: DuckdbEngine, sql: str) -> None:
+    connection = engine.connect()
+    run(connection, "create or replace table plain (i int)")
+    run(connection, "create or replace view seen as select 1 as i")
+    answer = run(connection, sql)
+    assert answer.startswith("42501") and "DuckDB's own" in answer
+    assert run(connection, "select [1.5::double]") == "00000"
+    assert engine.exists(("local", "main", "plain"))
+
+
+def test_constants_that_are_no_json_are_judged(engine: DuckdbEngine) -> None:
+    connection = engine.connect()
+    for sql in (
+        "select isnan('nan'::double)",
+        "select abs('-inf'::double), 'NaN, \"inf\\' || 'x'",
+        "select 'inf'::float * 2",
+        "set variable x = 'nan'::double",
+        "select bit_count((select '101')::bit)",
+    ):
+        assert run(connection, sql, Rights.READ) == "00000", sql
+    for sql in ("select bit_count('101'::bit)", "select 5::bignum + 1::bignum"):
+        assert run(connection, sql, Rights.READ).startswith("0A000 DuckDB does not show the plan"), sql
+    assert run(connection, "select isnan('nan'::double), current_setting('memory_limit')", Rights.READ).startswith("42501")
+    assert run(connection, "create or replace table b (b bit, d double default 'nan')") == "00000"
+    assert run(connection, "insert into b values ('101', 'inf'), ('1'::bit, default)") == "00000"
+
+
 def test_the_instance_outlives_binding_in_a_transaction(engine: DuckdbEngine) -> None:
     owner = engine.connect()
     run(owner, "create or replace sequence s")

@@ -89,7 +89,10 @@ class DuckdbEngine:
         root.execute("DETACH memory")
         functions = "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE internal"
         settings = "SELECT DISTINCT lower(name) FROM duckdb_settings()"
-        self._known.restrict(*([row[0] for row in root.execute(sql).fetchall()] for sql in (functions, settings)))
+        views = "SELECT DISTINCT lower(view_name) FROM duckdb_views() WHERE internal AND schema_name = 'main'"
+        types = "SELECT DISTINCT lower(type_name) FROM duckdb_types() WHERE internal"
+        asked = (functions, settings, views, types)
+        self._known.restrict(*([row[0] for row in root.execute(sql).fetchall()] for sql in asked))
         for setting in (
             f"allowed_directories = [{literal(str(folder))}]",
             "allow_community_extensions = false",

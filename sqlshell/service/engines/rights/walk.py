@@ -103,23 +103,29 @@ _ENDINGS: Final = (
 class Known:
     """What is the same for all statements of an engine.
 
-    Before restrict() everything is allowed that the role may do. `functions` are the names of DuckDB's own functions,
-    `settings` those of its settings, in lower case. `read_only` are databases that no statement changes, in lower case.
+    Before restrict() everything is allowed that the role may do. `functions`, `views` and `types` are the names of
+    DuckDB's own, `settings` those of its settings, `read_only` databases that no statement changes; all in lower case.
     """
 
     def __init__(self) -> None:
         self.strict = False
         self.functions: frozenset[str] = frozenset()
+        self.views: frozenset[str] = frozenset()
+        self.types: frozenset[str] = frozenset()
         self.settings: frozenset[str] = frozenset()
         self.read_only = {"deltastream", "system"}
         self.version = 0
         """How often objects have changed, or may have."""
 
-    def restrict(self, functions: Collection[str], settings: Collection[str]) -> None:
+    def restrict(
+        self, functions: Collection[str], settings: Collection[str], views: Collection[str], types: Collection[str]
+    ) -> None:
         """Allow nothing any more that is not known to be harmless."""
         self.strict = True
         self.functions = frozenset(functions)
         self.settings = frozenset(settings)
+        self.views = frozenset(views)
+        self.types = frozenset(types)
 
 
 class Found:
@@ -302,10 +308,8 @@ def _operator(kind: str, node: dict[str, Any], known: Known, found: Found) -> No
         found.needs(Rights.DATA, spoken)
         found.writes.append((spoken, _path(node["table_info"])))
     elif kind in MAKING:
-        if kind == "LOGICAL_CREATE_MACRO" and str(node["info"]["name"]).lower() in known.functions:
-            # It would take the place of DuckDB's own in what the service itself asks.
-            found.refuse(f"a macro with the name of DuckDB's own function {node['info']['name']}")
         path = _path(node["info"])
+        _own(kind, path, node["info"], known, found)
         if str(node["info"].get("type", "")).startswith("SET_"):
             spoken = "COMMENT"
         found.needs(Rights.DATA if path[:1] == ("temp",) else Rights.OBJECTS, spoken)
@@ -319,6 +323,22 @@ def _operator(kind: str, node: dict[str, Any], known: Known, found: Found) -> No
         found.described += 1
     elif kind in {"LOGICAL_SET", "LOGICAL_RESET"}:
         _setting(node, found)
+
+
+def _own(kind: str, path: Path, info: dict[str, Any], known: Known, found: Found) -> None:
+    """Refuse an object that would take the place of DuckDB's own in what the service itself asks."""
+    name = path[-1] if path else ""
+    made, what, taken = {
+        "LOGICAL_CREATE_MACRO": ("macro", "function", known.functions),
+        "LOGICAL_CREATE_TYPE": ("type", "type", known.types),
+        "LOGICAL_CREATE_TABLE": ("table", "view", known.views),
+        "LOGICAL_CREATE_VIEW": ("view", "view", known.views),
+        "LOGICAL_ALTER": ("relation", "view", known.views),
+    }.get(kind, ("", "", frozenset[str]()))
+    if kind == "LOGICAL_ALTER":
+        name = str(info.get("new_table_name") or info.get("new_view_name") or "")
+    if name.lower() in taken:
+        found.refuse(f"a {made} with the name of DuckDB's own {what} {name}")
 
 
 def _get(node: dict[str, Any], found: Found) -> None:
