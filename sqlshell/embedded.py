@@ -127,14 +127,19 @@ def _websocket(**given: Any) -> asyncio.Protocol:
 
 
 def start(
-    database: Path | None = None, *, views: Mapping[str, Path] | None = None, partition_rows: int = 10_000
+    database: Path | None = None,
+    *,
+    views: Mapping[str, Path] | None = None,
+    partition_rows: int = 10_000,
+    read_only: bool = False,
 ) -> Embedded:
     """Start the service on a database file (None: in memory), with a view for each of `views` (name -> data file).
 
-    What is wrong with the database is raised by wait() and dial().
+    With `read_only` the file is opened so that nothing writes into it. What is wrong with the database is raised by
+    wait() and dial().
     """
 
     def opened() -> Engine:
-        return DuckdbEngine(database, views)
+        return DuckdbEngine(database, views, read_only=read_only)
 
     return Embedded(opened, Options(partition_rows=partition_rows, row_limits=True, records=RECORDS, bounds=FREE))

@@ -109,7 +109,7 @@ def _started(asked: Start, ending: Ending) -> int:
     session = Session(context_of(place), options, label(place), isinstance(place.where, Local), not scripts)
     session.sources, session.began_with = sources_of(place), session.context
     with contextlib.ExitStack() as services:
-        reached = services.enter_context(reached_service(place, diagnostics))
+        reached = services.enter_context(reached_service(place, diagnostics, read_only=bool(settings["read_only"])))
 
         @contextlib.asynccontextmanager
         async def opened() -> AsyncIterator[Shell]:
@@ -197,7 +197,8 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
         # Nothing of the shell changes before the other service has answered.
         with contextlib.ExitStack() as opened:
             # The prompt asks when the service does: a question here would hold up its event loop, and Ctrl-C with it.
-            reached = opened.enter_context(reached_service(place, diagnostics, ask=not session.interactive))
+            ask = not session.interactive
+            reached = opened.enter_context(reached_service(place, diagnostics, ask=ask, read_only=policy.read_only))
             service = service_of(place, reached, session, diagnostics)
             try:
                 if not place.settings["offline"]:

@@ -43,8 +43,13 @@ def label(place: Place) -> str:
 
 
 @contextlib.contextmanager
-def reached_service(place: Place, diagnostics: Diagnostics, *, ask: bool = True) -> Iterator[Reached]:
-    """The service that the place names, running. A person is asked for a token that is missing, where `ask` says so."""
+def reached_service(
+    place: Place, diagnostics: Diagnostics, *, ask: bool = True, read_only: bool = False
+) -> Iterator[Reached]:
+    """The service that the place names, running. A person is asked for a token that is missing, where `ask` says so.
+
+    With `read_only` an embedded service opens its file so that nothing writes into it.
+    """
     if isinstance(place.where, Remote):
         where = place.where
         known = where.token or where.token_command or place.settings["offline"] or not ask
@@ -54,7 +59,7 @@ def reached_service(place: Place, diagnostics: Diagnostics, *, ask: bool = True)
         raise UsageError("--offline is for a service that has an address", "sqlshell https://host/v2 --offline -c …")
     from sqlshell.embedded import start as start_embedded
 
-    embedded = start_embedded(place.where.database, views=place.where.views)
+    embedded = start_embedded(place.where.database, views=place.where.views, read_only=read_only)
     try:
         if place.where != Local():
             # A transient database opens while the client gets ready; what is wrong with a file is told at once.

@@ -54,3 +54,28 @@ def test_what_writes_is_not_sent(program: Program, tmp_path: Path, kept: str) ->
     assert not (tmp_path / "written").exists()
     after = program(kept, "--format", "csv", "-c", "select count(*) as n from t; select nextval('s') as n")
     assert after.out.split() == ["n", "1", "n", "1"]
+
+
+def test_no_view_and_no_macro_writes(program: Program, tmp_path: Path, kept: str) -> None:
+    """What a statement's words cannot tell: the engine has the file read only."""
+    made = "create view v as select nextval('s') as n; create macro upper(x) as nextval('s')"
+    assert program(kept, "-c", made).code == 0
+    before = (tmp_path / kept).read_bytes()
+    calls = ("select * from v", "select upper('a')", "summarize v", "set variable x = (select n from v)")
+    for argv, stdin in (*((["-c", sql], "") for sql in calls), ([], f"\\c {kept}\nselect * from v;\n")):
+        found = program(kept, "--read-only", *argv, stdin=stdin)
+        assert found.code != 0
+        assert "25006" in found.err, found.err
+    assert (tmp_path / kept).read_bytes() == before
+    read = program(
+        kept, "--read-only", "--format", "csv", "-c", 'from t; select count(*) as n from deltastream.sys."stores"'
+    )
+    assert read.out.split() == ["a", "1", "n", "0"]
+
+
+def test_nothing_is_created_read_only(program: Program, tmp_path: Path, kept: str) -> None:
+    found = program("other.duckdb", "--read-only", "-c", "select 1")
+    assert (found.code, "other.duckdb does not exist" in found.err) == (2, True)
+    found = program(kept, "--read-only", "-c", "\\c other.duckdb")
+    assert "other.duckdb does not exist" in found.err
+    assert not (tmp_path / "other.duckdb").exists()

@@ -30,6 +30,7 @@ from prompt_toolkit.styles import BaseStyle, DynamicStyle
 from sqlshell.errors import Exit, Interrupted, UsageError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.origin import Own, mine
+from sqlshell.output.cells import printable
 from sqlshell.output.formats import Summary
 from sqlshell.result import Result
 from sqlshell.shell.arguments import arguments, commands_named
@@ -348,14 +349,14 @@ def _read_keys(prompt: PromptSession[str]) -> None:
 async def _ask(question: str, *, hidden: bool = False) -> str:
     """A line that is no statement: nothing of it is remembered. Raises Interrupted where there is no answer.
 
-    What was typed before the question was seen is no answer to it.
+    What was typed before the question was seen is no answer to it. The question may quote what a service gave.
     """
     session = PromptSession[str]()
     clear_typeahead(session.input)
     if sys.stdin.isatty():
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
     try:
-        answer = await session.prompt_async(question, is_password=hidden, handle_sigint=False)
+        answer = await session.prompt_async(printable(question), is_password=hidden, handle_sigint=False)
         if typed_behind(session.input):
             raise KeyboardInterrupt
         return answer

@@ -282,7 +282,7 @@ class Outlet:
     def note(self, text: str) -> None:
         """Something for the log alone."""
         if self.logging:
-            self._copies["log"][0].write(text.encode("utf-8", "replace"))
+            self._copies["log"][0].write(printable(text, "\n\t").encode("utf-8", "replace"))
 
     def _with_copies(self, result: Result, form: Format) -> Result:
         from sqlshell.shell.copied import Copied

@@ -125,6 +125,11 @@ def _effects(part: Sequence[Token]) -> Effects:
         # The statement runs: what asks about it asks about this.
         names = _plain_effects(rest).names if rest else ()
         return Effects(True, (*names, "EXPLAIN", "EXPLAIN ANALYZE"))
+    if part and part[0].word == "PREPARE" and (rest := _prepared(part)):
+        # EXECUTE does not tell what it runs: what asks about that asks about this.
+        found = _plain_effects(part)
+        names = dict.fromkeys([*_plain_effects(rest).names, *found.names])
+        return Effects(found.writes, (*(name for name in names if name != "PREPARE"), "PREPARE"), found.because)
     return _plain_effects(part)
 
 
@@ -157,6 +162,12 @@ def _plain_effects(part: Sequence[Token]) -> Effects:
     if verb == "SELECT" and "INTO" in _outside(part):
         return Effects(True, (*inside, "SELECT", "SELECT INTO"))
     return Effects(True, (verb or first or "UNKNOWN", *inside), because)
+
+
+def _prepared(part: Sequence[Token]) -> Sequence[Token]:
+    """The statement of a PREPARE."""
+    start = next((number for number, token in enumerate(part) if token.word == "AS"), len(part))
+    return part[start + 1 :]
 
 
 def _explained(part: Sequence[Token]) -> tuple[Sequence[Token], bool]:

@@ -247,6 +247,14 @@ select now() as changes;
 """
 
 
+def test_a_log_shows_what_would_steer_a_terminal(program: Program, tmp_path: Path) -> None:
+    script = "select chr(27) || ']0;title' || chr(8238) as x \\gset\n\\log t.log\nselect :'x';\nselect nothing(:'x');\n"
+    program("-q", "--on-error", "continue", stdin=script)
+    kept = (tmp_path / "t.log").read_text()
+    assert "\\x1b]0;title\\u202e" in kept
+    assert not {"\x1b", "\u202e"} & set(kept)
+
+
 def test_a_transcript_and_a_log_keep_no_secrets(program: Program, tmp_path: Path) -> None:
     statements = (
         "create secret x (type s3, key_id hidden, secret 'hidden');",

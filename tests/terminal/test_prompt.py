@@ -226,5 +226,12 @@ def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
     terminal.wait(lambda text: text.count("Go on? [y/N]") == 3 and "DROP" in text.rsplit("Go on?", 1)[1])
     terminal.enter("select count(*) from t;")
     terminal.wait("3D020")
+    terminal.enter("select chr(8238) || 'evil' as x \\gset")
+    terminal.enter('drop table :"x";')
+    terminal.wait("\\u202eevil")
+    terminal.enter("n")
+    terminal.enter("\\prompt :x y")
+    terminal.wait(lambda text: text.count("\\u202eevil") == 2)
+    assert "\u202e".encode() not in terminal.written
     assert b"38;2;255;0;0" in terminal.written
     terminal.child.close(force=True)

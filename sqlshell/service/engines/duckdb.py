@@ -27,7 +27,8 @@ from sqlshell.service.engines.room import Room
 
 class DuckdbEngine:
     """An instance on a database file, or in memory, with a view for each of `views` (name -> data file). `temporary` is
-    the folder for temporary data of one in memory, None for one that is removed at the end.
+    the folder for temporary data of one in memory, None for one that is removed at the end. With `read_only` no
+    statement changes the file, whatever it calls.
 
     Raises UsageError for a file that is no database or cannot be read, ServiceError for one that another process holds.
     """
@@ -35,7 +36,12 @@ class DuckdbEngine:
     protections = ""
 
     def __init__(
-        self, database: Path | None = None, views: Mapping[str, Path] | None = None, temporary: Path | None = None
+        self,
+        database: Path | None = None,
+        views: Mapping[str, Path] | None = None,
+        temporary: Path | None = None,
+        *,
+        read_only: bool = False,
     ) -> None:
         self._known = Known()
         self._lock = threading.RLock()
@@ -44,7 +50,7 @@ class DuckdbEngine:
         self.broken: dict[str, str] = {}
         self._stores: set[str] = set()
         self._viewed: dict[tuple[str, str], tuple[str, int, int]] = {}
-        self._root = _opened(database, temporary)
+        self._root = _opened(database, temporary, read_only)
         self.first_database = str(self._root.execute("SELECT current_database()").fetchall()[0][0])
         self._admin: duckdb.DuckDBPyConnection | None = None
         self._results = Reader()
@@ -119,7 +125,10 @@ class DuckdbEngine:
         self._results.rest()
 
     def attach(self, name: str, path: Path | None) -> None:
-        self._execute(f"ATTACH {literal(str(path) if path else ':memory:')} AS {identifier(name)}")
+        place = (
+            f"{literal(str(path))} AS {identifier(name)}" if path else f"':memory:' AS {identifier(name)} (READ_WRITE)"
+        )
+        self._execute(f"ATTACH {place}")
 
     def detach(self, name: str) -> None:
         with self._mounting:
@@ -218,22 +227,29 @@ class DuckdbEngine:
 
     def _system(self) -> None:
         if not self._published:
-            self._root.execute("ATTACH IF NOT EXISTS ':memory:' AS deltastream")
+            # READ_WRITE, for the instance may be read only.
+            self._root.execute("ATTACH IF NOT EXISTS ':memory:' AS deltastream (READ_WRITE)")
             self._root.execute("CREATE SCHEMA IF NOT EXISTS deltastream.sys")
             self._published = True
 
 
-def _opened(database: Path | None, temporary: Path | None) -> duckdb.DuckDBPyConnection:
+def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> duckdb.DuckDBPyConnection:
     try:
-        root = duckdb.connect(str(database) if database else ":memory:")
+        root = duckdb.connect(str(database) if database else ":memory:", read_only=read_only and database is not None)
     except duckdb.Error as error:
+        if read_only and database is not None and not database.exists():
+            raise UsageError(f"{database} does not exist, and nothing is created read only") from None
         text = str(error).partition("\n")[0]
+        if isinstance(error, duckdb.ConnectionException) and "different configuration" in text:
+            raise ServiceError(
+                f"{database} is open in this shell, and cannot be read only and writable at once", "start another shell"
+            ) from None
         if isinstance(error, duckdb.IOException) and "lock" in text.lower():
             raise ServiceError(f"{database} is in use by another process", "close it there first") from None
         raise UsageError(f"{database} cannot be opened as a DuckDB database: {text}") from None
     root.execute("SET python_enable_replacements = false")
-    if database is None:
-        # Its own default is a folder where the person happens to be.
+    if database is None or read_only:
+        # Its own default is a folder where the person happens to be, or beside the file.
         root.execute(f"SET temp_directory = {literal(str(temporary or scratch().folder('engine')))}")
     else:
         _tidy(Path(f"{database}.tmp"))

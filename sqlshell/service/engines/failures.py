@@ -74,6 +74,8 @@ def failure(error: Exception, lines_before: int = 0) -> Failure:
                 return Failure(code, message)
     if isinstance(error, duckdb.IOException) and _FULL.search(message):
         return Failure(sqlstate.DISK_FULL, message)
+    if isinstance(error, duckdb.InvalidInputException) and "attached in read-only mode" in message[:_HEAD]:
+        return Failure("25006", message)
     for kind, code in CLASSES:
         if isinstance(error, kind):
             return Failure(code, message)

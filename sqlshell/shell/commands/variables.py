@@ -129,7 +129,7 @@ def _from_terminal(text: str) -> str:
     """A line of the terminal, where stdin may be a script."""
     try:
         with Path("/dev/tty").open("r+", encoding="utf-8", buffering=1) as terminal:
-            terminal.write(printable(text, "\n\t"))
+            terminal.write(printable(text))
             terminal.flush()
             return terminal.readline().rstrip("\n")
     except OSError:
