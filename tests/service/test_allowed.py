@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
 
+from sqlshell.interface import sqlstate
 from sqlshell.service.engines.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.engines.engine import Failure, Limits, Options, Rights
+from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.rights import functions
 from sqlshell.service.engines.rights.judge import PLANNED
 from sqlshell.service.results import Discard
@@ -32,7 +35,8 @@ REACHING = """
     enable_profiling force_checkpoint glob import_database index_key json_execute_serialized_sql json_serialize_plan
     pandas_scan parquet_metadata parquet_scan pragma_database_size pragma_storage_info python_arrow_scan
     python_map_function query query_table read_blob read_csv read_csv_auto read_duckdb read_json read_json_objects
-    read_ndjson read_parquet read_text register_external_resource seq_scan sniff_csv truncate_duckdb_logs which_secret
+    read_ndjson read_parquet read_text register_external_resource
+    reservoir_quantile seq_scan sniff_csv truncate_duckdb_logs which_secret
     write_log
 """.split()  # noqa: SIM905
 """Functions that read files or settings, run SQL from a string, take pointers, or write outside the databases."""
@@ -226,6 +230,55 @@ def test_nothing_takes_the_place_of_what_the_service_asks(engine: DuckdbEngine, 
     assert engine.exists(("local", "main", "plain"))
 
 
+def test_a_database_opens_again_behind_a_changed_type(tmp_path: Path) -> None:
+    made = DuckdbEngine(temporary=tmp_path)
+    made.lock(tmp_path, {"local": tmp_path / "local.data", "e": tmp_path / "e.data"}, Limits(threads=1))
+    owner = made.connect()
+    for sql in (
+        "use e",
+        "create schema z",
+        "create type en as enum ('a')",
+        "create type z.en as enum ('a')",
+        "create macro plus(x) as x",
+        "create sequence sq",
+        "create table kept (i varchar, j varchar, k varchar, l varchar)",
+        "insert into kept values ('a', 'a', '1', '1')",
+    ):
+        assert run(owner, sql) == "00000"
+    for sql in (
+        "alter table kept alter i type en using i::en",
+        "alter table kept alter i type en[] using [i::main.en]",
+        "alter table kept alter i type z.en using try_cast(i as z.en)",
+        "alter table kept alter i type varchar using plus(i)",
+        "alter table kept alter i type varchar using main.plus(i)",
+        "alter table kept alter i type bigint using nextval('sq')",
+        "alter table kept alter i type bigint using 1 + nextval('e.main.sq')",
+    ):
+        assert run(owner, sql).startswith("0A000"), sql
+    for sql in (
+        "alter table kept alter i type en",
+        "alter table kept alter j type e.main.en using j::e.main.en",
+        "alter table kept alter k type int using e.main.plus(k)::int + 1",
+        "alter table kept alter l type struct(a int[]) using {'a': [abs(l::int)]}",
+    ):
+        assert run(owner, sql) == "00000", sql
+    # What a process that is killed leaves.
+    for file in ("e.data", "e.data.wal"):
+        (tmp_path / f"copy-{file}").write_bytes((tmp_path / file).read_bytes())
+    made.close()
+    again = DuckdbEngine(temporary=tmp_path)
+    again.lock(tmp_path, {"e": tmp_path / "copy-e.data"}, Limits(threads=1))
+    assert again.broken == {}
+    assert again.read_listing("select * from e.kept") == [("a", "a", "2", "{'a': [1]}")]
+    again.close()
+
+
+def test_memory_that_could_not_be_had_is_a_limit() -> None:
+    error = duckdb.InternalException("INTERNAL Error: Memory allocation failure")
+    assert failure(error).sql_state == failure(RuntimeError("can't start new thread")).sql_state == sqlstate.LIMIT
+    assert failure(duckdb.InternalException("INTERNAL Error: other")).sql_state == sqlstate.INTERNAL
+
+
 def test_constants_that_are_no_json_are_judged(engine: DuckdbEngine) -> None:
     connection = engine.connect()
     for sql in (
@@ -238,7 +291,9 @@ def test_constants_that_are_no_json_are_judged(engine: DuckdbEngine) -> None:
         assert run(connection, sql, Rights.READ) == "00000", sql
     for sql in ("select bit_count('101'::bit)", "select 5::bignum + 1::bignum"):
         assert run(connection, sql, Rights.READ).startswith("0A000 DuckDB does not show the plan"), sql
-    assert run(connection, "select isnan('nan'::double), current_setting('memory_limit')", Rights.READ).startswith("42501")
+    assert run(connection, "select isnan('nan'::double), current_setting('memory_limit')", Rights.READ).startswith(
+        "42501"
+    )
     assert run(connection, "create or replace table b (b bit, d double default 'nan')") == "00000"
     assert run(connection, "insert into b values ('101', 'inf'), ('1'::bit, default)") == "00000"
 

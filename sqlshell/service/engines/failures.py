@@ -76,9 +76,13 @@ def failure(error: Exception, lines_before: int = 0) -> Failure:
         return Failure(sqlstate.DISK_FULL, message)
     if isinstance(error, duckdb.InvalidInputException) and "attached in read-only mode" in message[:_HEAD]:
         return Failure("25006", message)
+    if isinstance(error, duckdb.InternalException) and "Memory allocation failure" in message[:_HEAD]:
+        return Failure(sqlstate.LIMIT, message)
     for kind, code in CLASSES:
         if isinstance(error, kind):
             return Failure(code, message)
+    if isinstance(error, RuntimeError) and "start new thread" in message:
+        return Failure(sqlstate.LIMIT, "the engine has no memory left for this statement: send it again later")
     if isinstance(error, RuntimeError) and "interrupt" in message.lower():
         return Failure(sqlstate.CANCELLED, message)
     return Failure(sqlstate.INTERNAL, message)

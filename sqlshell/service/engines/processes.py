@@ -27,7 +27,8 @@ def begin(
     # The folder that this process is in may belong to anybody.
     path = [item for item in sys.path if item and Path(item).is_absolute()]
     code = f"import sys; sys.path[:] = {path!r}; from {module} import main; sys.exit(main())"
-    environment = {"LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "4"}
+    # DuckDB's allocator would keep the addresses of what it gave back, which count against the bound of memory.
+    environment = {"LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "4", "DUCKDB_JE_MALLOC_CONF": "retain:false"}
     if temporary is not None:
         environment["TMPDIR"] = str(temporary)
     return subprocess.Popen(

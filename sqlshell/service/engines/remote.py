@@ -422,7 +422,7 @@ def _check(answer: Answer, process: Process) -> None:
     if error.fatal:
         # Others hear of it too, and the message may quote what this statement worked on.
         process.kill("the engine failed")
-        raise Failure(sqlstate.INTERNAL, f"the engine failed and begins anew: {error.message}")
+        raise Failure(error.sql_state, f"the engine failed and begins anew: {error.message}")
     if error.code:
         raise OSError(error.code, error.message)
     raise Failure(error.sql_state, error.message)

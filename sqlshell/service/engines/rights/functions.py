@@ -118,7 +118,7 @@ AGGREGATES: Final = names("""
     covar_samp decimal_average entropy favg first fsum group_concat histogram histogram_exact kahan_sum kurtosis
     kurtosis_pop last list listagg lttb mad max max_by mean median min min_by mode product quantile
     quantile_cont quantile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx
-    regr_sxy regr_syy reservoir_quantile sem skewness stddev stddev_pop stddev_samp string_agg sum
+    regr_sxy regr_syy sem skewness stddev stddev_pop stddev_samp string_agg sum
     sum_no_overflow sumkahan var_pop var_samp variance variant_group_object
     """)
 

@@ -310,6 +310,8 @@ def _operator(kind: str, node: dict[str, Any], known: Known, found: Found) -> No
     elif kind in MAKING:
         path = _path(node["info"])
         _own(kind, path, node["info"], known, found)
+        if kind == "LOGICAL_ALTER" and known.strict and node["info"].get("alter_table_type") == "ALTER_COLUMN_TYPE":
+            _check_using(node["info"].get("expression"), known)
         if str(node["info"].get("type", "")).startswith("SET_"):
             spoken = "COMMENT"
         found.needs(Rights.DATA if path[:1] == ("temp",) else Rights.OBJECTS, spoken)
@@ -339,6 +341,29 @@ def _own(kind: str, path: Path, info: dict[str, Any], known: Known, found: Found
         name = str(info.get("new_table_name") or info.get("new_view_name") or "")
     if name.lower() in taken:
         found.refuse(f"a {made} with the name of DuckDB's own {what} {name}")
+
+
+def _check_using(expression: Any, known: Known) -> None:
+    """Refuse USING with a name that means something in the present database alone: DuckDB writes the expression to its
+    log as it is, and reads the log where no database is the present one. It would not open this one again."""
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+            continue
+        if not isinstance(node, dict):
+            continue
+        waiting += node.values()
+        taken = {"TYPE": known.types, "FUNCTION": known.functions - SEQUENCES}.get(str(node.get("class")))
+        path = _path(node)
+        if taken is None or len(path) > 2 or (len(path) == 1 and path[0].lower() in taken):
+            continue
+        name = ".".join(path)
+        if name in SEQUENCES:
+            raise Failure(sqlstate.UNSUPPORTED, f"{name} is not supported in USING: use UPDATE")
+        said = f"{name} has to be written with its database and schema in USING, such as local.main.{path[-1]}"
+        raise Failure(sqlstate.UNSUPPORTED, said)
 
 
 def _get(node: dict[str, Any], found: Found) -> None:
