@@ -46,9 +46,9 @@ MISSING = {
 }
 
 
-def least_role(roles: Sequence[str] = tuple(ROLES)) -> str:
-    """The one of these roles that may do least: what a token gets for which no role is named."""
-    return min(roles, key=lambda role: ROLES[role])
+def least_role() -> str:
+    """The role that may do least: what a token gets for which no role is named."""
+    return min(ROLES, key=lambda role: ROLES[role])
 
 
 class Caller(Struct, frozen=True):

@@ -200,11 +200,12 @@ class Objects:
     def _create_token(self, asked: Create, session: Session) -> Outcome:
         if unknown := asked.options.keys() - {"role", "roles"}:
             raise Failure(sqlstate.SYNTAX, f"an API token has no option {min(unknown)!r}: it has 'role' or 'roles'")
-        given = asked.options.get("roles", asked.options.get("role", least_role(session.caller.roles)))
+        given = asked.options.get("roles", asked.options.get("role", least_role()))
         roles = [item.strip() for item in given.split(",")]
+        greatest = max(ROLES[role] for role in session.caller.roles)
         for role in roles:
-            if role in ROLES and role not in session.caller.roles:
-                raise Failure(sqlstate.PRIVILEGE, f"role {role!r} is not one of this token's")
+            if role in ROLES and ROLES[role] > greatest:
+                raise Failure(sqlstate.PRIVILEGE, f"role {role!r} may do more than the token that makes this one")
         catalog = session.organization.catalog
         made = catalog.new_token(session.organization.id, roles, asked.names[-1])
         columns = [ColumnInfo(name, "VARCHAR", False) for name in ("name", "token")]

@@ -270,6 +270,26 @@ def test_a_token_is_shown_once(own: Served, client: Client) -> None:
         assert reader.http.get("/v2/version").status_code == 401
 
 
+def test_an_owner_makes_tokens_of_every_role(own: Served, client: Client) -> None:
+    token = client.rows("create api_token chief with ('role' = 'owner')")[0][1] or ""
+    with Client(own, token) as owner:
+        made = {
+            "reader": owner.rows("create api_token unnamed")[0][1] or "",
+            "writer": owner.rows("create api_token loading with ('role' = 'writer')")[0][1] or "",
+        }
+        assert owner.rows("create api_token looking with ('roles' = 'writer, reader')")
+        listed = {(row[0], row[1]) for row in owner.rows("list api_tokens")}
+        assert {("unnamed", "reader"), ("loading", "writer"), ("looking", "writer,reader")} <= listed
+        for role, text in made.items():
+            with Client(own, text) as less:
+                assert less.run("select 1")["metadata"]["context"]["roleName"] == role
+                assert less.state("create api_token more with ('role' = 'reader')") == "42501"
+                assert less.state("select 1", role="owner") == "42501"
+        for name in ("unnamed", "loading", "looking"):
+            owner.rows(f"drop api_token {name}")
+    client.rows("drop api_token chief")
+
+
 def test_many_clients_at_once(own: Served) -> None:
     wrong: list[object] = []
 
