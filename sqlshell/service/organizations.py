@@ -128,6 +128,8 @@ class Organizations:
         self._single = single
         self._open: dict[str, Organization] = {}
         self.broken: dict[str, str] = {}
+        self._results: dict[str, Path] = {}
+        """Folders of results that were made."""
         """Organizations that could not be opened when that was last tried, and why."""
         self._shares = Shares()
         self._lock = threading.Lock()
@@ -203,6 +205,7 @@ class Organizations:
             if opened is not None:
                 opened.close()
             self.broken.pop(organization_id, None)
+            self._results.pop(organization_id, None)
             _remove(self._base() / "organizations" / organization_id)
 
     def folder(self, organization_id: str) -> Path:
@@ -216,8 +219,11 @@ class Organizations:
 
         One of a statement that belongs to no organization is kept where no engine reaches.
         """
-        folder = (self.folder(organization_id) if organization_id else self._base()) / "results"
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder = self._results.get(organization_id)
+        if folder is None:
+            folder = (self.folder(organization_id) if organization_id else self._base()) / "results"
+            folder.mkdir(mode=0o700, exist_ok=True)
+            self._results[organization_id] = folder
         return folder / statement_id
 
     def uploads(self) -> Path:

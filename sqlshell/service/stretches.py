@@ -59,20 +59,29 @@ class Stretches:
     ) -> int:
         """In a thread: run statements of a batch from number `at` on, as long as they are the engine's and nobody else
         waits for the place; the number of the next one."""
+        most = TOGETHER
         while at < len(batch.records) and is_engines(batch.records[at].sql) and not session.ended:
-            before, at = at, self._together(loop, session, request, batch, at)
+            before, at = at, self._together(loop, session, request, batch, at, most)
             if at == before:
                 break
+            # What does not come to run is handed over again.
+            most = min(TOGETHER, 2 * (at - before))
             waited = any(pool.waiting for pool in pools)
             if batch.state == sqlstate.RUNNING or waited or batch.ends_with(batch.records[at - 1], batch.state):
                 break
         return at
 
     def _together(
-        self, loop: asyncio.AbstractEventLoop, session: Session, request: StatementRequest, batch: Batch, at: int
+        self,
+        loop: asyncio.AbstractEventLoop,
+        session: Session,
+        request: StatementRequest,
+        batch: Batch,
+        at: int,
+        most: int,
     ) -> int:
-        """Run some statements in one go: the number of the next one."""
-        records = batch.records[at : at + self._plain(session, batch, at)]
+        """Run some statements in one go, `most` of them at most: the number of the next one."""
+        records = batch.records[at : at + self._plain(session, batch, at, most)]
         records = records[: self._endings.take(records, session.connection)]
         if len(records) < 2:
             return at + sum(self._alone(loop, session, request, batch, record) for record in records)
@@ -96,10 +105,10 @@ class Stretches:
             self._endings.hand_back(records[told:])
         return at + told
 
-    def _plain(self, session: Session, batch: Batch, at: int) -> int:
+    def _plain(self, session: Session, batch: Batch, at: int, most: int) -> int:
         """How many statements from number `at` on the engine can run without the service; at least one."""
         number = 0
-        for record in batch.records[at : at + TOGETHER]:
+        for record in batch.records[at : at + most]:
             if not (self._execution.is_plain(session, record.sql) and is_engines(record.sql)):
                 break
             number += 1

@@ -318,3 +318,76 @@ def test_the_instance_outlives_binding_in_a_transaction(engine: DuckdbEngine) ->
         run(owner, sql)
         assert run(owner, "commit") == "00000"
         assert run(owner, "select 1") == "00000"
+
+
+CHANGES = [
+    ("create or replace view seen as select 1 as a", "drop view seen", "select a from seen"),
+    ("create table seen (a int)", "drop table seen", "update seen set a = 1"),
+    ("create table seen (a int)", "drop table seen", "insert into seen values (1)"),
+    ("create table seen (a int)", "drop table seen", "delete from seen where a = 1"),
+    ('create table "seen.csv" (a int)', 'drop table "seen.csv"', 'select a from "seen.csv"'),
+]
+
+
+@pytest.mark.parametrize(("make", "drop", "sql"), CHANGES)
+def test_a_verdict_holds_until_an_object_changes(engine: DuckdbEngine, make: str, drop: str, sql: str) -> None:
+    one, other = engine.connect(), engine.connect()
+    run(other, make)
+    assert [run(one, sql), run(one, sql)] == ["00000"] * 2
+    run(other, drop)
+    assert run(one, sql)[:5] == ("42501" if ".csv" in sql else "3D020")
+    for statement in ("begin", make, "commit"):
+        assert run(other, statement) == "00000"
+    assert run(one, sql) == "00000"
+    for statement in ("begin", drop, "commit"):
+        assert run(other, statement) == "00000"
+    assert run(one, sql) != "00000"
+
+
+def test_a_verdict_holds_for_its_rights_and_options_alone(engine: DuckdbEngine) -> None:
+    connection = engine.connect()
+    sql = "update t set a = 1"
+    assert run(connection, sql) == "00000"
+    assert run(connection, sql, Rights.READ)[:5] == "42501"
+    assert run(connection, "insert into t select * from t limit 0") == "00000"
+    stream = ("local", "main", "t")
+    for asked in (sql, "insert into t select * from t limit 0"):
+        with pytest.raises(Failure, match="stream"):
+            connection.run(asked, Options(streams=(stream,)), Discard())
+    assert run(connection, sql) == "00000"
+
+
+def test_a_verdict_holds_in_the_place_it_was_made_for(engine: DuckdbEngine) -> None:
+    connection = engine.connect()
+    run(connection, "create schema if not exists elsewhere")
+    run(connection, "create table if not exists placed (a int)")
+    run(connection, "create or replace view elsewhere.placed as select 1 as a")
+    sql = "delete from placed where a = 7"
+    for _ in range(2):
+        assert run(connection, sql) == "00000"
+        connection.use("local", "elsewhere")
+        assert run(connection, sql)[:5] != "00000"
+        run(connection, "use local.main")
+        assert run(connection, sql) == "00000"
+        run(connection, "set schema = 'elsewhere'")
+        assert run(connection, sql)[:5] != "00000"
+        connection.use("local", "main")
+    for _ in range(2):
+        assert run(connection, "create temp view placed as select 1 as a") == "00000"
+        assert run(connection, sql)[:5] != "00000"
+        assert run(connection, "begin") == run(connection, "drop view temp.placed") == "00000"
+        assert run(connection, sql) == "00000"
+        assert run(connection, "rollback") == "00000"
+        assert run(connection, sql)[:5] != "00000"
+        assert run(connection, "drop view temp.placed") == "00000"
+        assert run(connection, sql) == "00000"
+
+
+def test_explained_ddl_changes_objects_too(engine: DuckdbEngine) -> None:
+    one, other = engine.connect(), engine.connect()
+    assert run(one, "create table local.main.made as select 1 as a") == "00000"
+    assert run(one, "insert into made values (1)") == "00000"
+    assert run(other, "drop table made") == "00000"
+    assert run(one, "explain analyze create table made as select 1 as b, 2 as c") == "00000"
+    assert run(one, "insert into made values (1)")[:5] != "00000"
+    assert run(other, "drop table if exists made") == "00000"

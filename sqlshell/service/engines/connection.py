@@ -72,6 +72,7 @@ class DuckdbConnection:
         self._connection = connection
         self._room = room or Room()
         self._strict = known.strict
+        self._known = known
         self._judge = Judge(connection, known)
         self._watched = False
         self._brief: int | None = None
@@ -160,6 +161,10 @@ class DuckdbConnection:
             if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
                 said = f"{first_word(sql).upper()} … works on something else than the present database"
                 raise Failure(sqlstate.UNSUPPORTED, f"{said}, and cannot be part of an atomic application")
+        with self._known.changing():
+            self._run_together(statements, options, sink)
+
+    def _run_together(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
         self._read_only = options.rights is Rights.READ
         self._connection.execute(READ_ONLY if self._read_only else "BEGIN")
         self.transaction = "open"
@@ -191,6 +196,8 @@ class DuckdbConnection:
             self._connection.execute(f"USE {identifier(wanted)}.{identifier(into)}")
         except duckdb.Error as error:
             raise failure(error) from error
+        finally:
+            self._judge.forget()
         self.database, self.schema, _ = self._place()
 
     def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
@@ -354,10 +361,10 @@ class DuckdbConnection:
                 self._leave()
                 verdict = self._without_changes(verdict, options)
             try:
-                return self._carry_out(verdict, options, sink)
+                with self._judge.running(verdict):
+                    return self._carry_out(verdict, options, sink)
             finally:
                 self._judge.remove(verdict.types)
-                self._judge.done(verdict)
 
     def _without_changes(self, verdict: Verdict, options: Options) -> Verdict:
         """BEGIN of a reader begins a transaction that changes nothing; such a one is always rolled back."""

@@ -219,7 +219,7 @@ class DuckdbEngine:
         return self._admin
 
     def _execute(self, sql: str) -> None:
-        with self._lock:
+        with self._lock, self._known.changing():
             try:
                 self._cursor().execute(sql)
             except duckdb.Error as error:

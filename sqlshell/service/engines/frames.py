@@ -209,6 +209,12 @@ class Frames:
         found, self._held = self._held[_LENGTH.size : size], self._held[size:]
         return found
 
+    @property
+    def whole(self) -> bool:
+        """Whether next() finds a message without waiting."""
+        held = self._held
+        return len(held) >= _LENGTH.size and len(held) >= _LENGTH.size + _LENGTH.unpack_from(held)[0]
+
     def body(self, size: int) -> bytes:
         """So many bytes as they are. Raises OSError, EOFError."""
         if not self._held:

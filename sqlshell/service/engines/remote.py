@@ -42,6 +42,9 @@ SCHEMA: Final = "main"
 LONGEST: Final = 30.0
 """Seconds between two attempts to open databases that could not be opened, at most."""
 
+PAUSE_SECONDS: Final = 0.005
+"""How long answers to statements that run together are collected, at most."""
+
 ASKED_SECONDS: Final = 0.2
 """How often the progress of a statement is asked for, at most."""
 
@@ -312,6 +315,10 @@ class RemoteConnection:
                         number += 1
                         if len(runs) == 1:
                             break
+                        if not frames.whole:
+                            # To be woken for each small statement costs both sides more than it does.
+                            pause = min(PAUSE_SECONDS, answer.seconds * (len(runs) - number) / 4)
+                            time.sleep(pause if pause > answer.seconds else 0)
                 return
             except Ended as end:
                 if last or end.begun or self._abandoned:

@@ -59,14 +59,17 @@ _UNRESOLVED: Final = "Failed to bind column reference"
 _TOLD: Final = frozenset({"binder", "catalog", "parser", "syntax", "not implemented", "dependency", "constraint"})
 """Types of errors whose messages hold nothing of a file's content."""
 
-_KEEPING: Final = frozenset({"DELETE", "EXPLAIN", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
-"""Types that change no objects."""
+_KEEPING: Final = frozenset({"DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
+"""Types that change no objects; EXPLAIN ANALYZE of CREATE does."""
 
 _READ: Final = frozenset({"SELECT", "SET", "TRANSACTION", "VARIABLE_SET"})
 """Types that a reader may run, besides EXPLAIN and PIVOT."""
 
 _UNREAL: Final = re.compile(r'("(?:[^"\\]|\\.)*+")|-?(?:nan|inf(?:inity)?)', re.I | re.S)
 """A string of JSON, or a number that is none in JSON: DuckDB writes NAN and Infinity."""
+
+_LASTING: Final = frozenset({"DELETE", "INSERT", "SELECT", "UPDATE"})
+"""Types of statements whose verdict holds until objects change."""
 
 _KEPT: Final = 64
 _SHORT: Final = 200
@@ -105,20 +108,52 @@ class Judge:
         self._constants: dict[str, Verdict] = {}
         self._inserts: dict[tuple[str, Rights], int] = {}
         """INSERTs of literals by what stands before these, with the version of the objects they were judged for."""
+        self._verdicts: dict[tuple[Any, ...], tuple[int, Verdict]] = {}
+        """Verdicts by the statement and all of its options that they rest on, with the same."""
+        self._lasting = True
+        """Whether the verdict that is made rests on nothing but objects."""
 
     def constant(self, sql: str) -> Verdict | None:
         """The verdict on a SELECT of literals that was judged before: it holds for everybody at any time."""
         return self._constants.get(sql)
 
-    def done(self, verdict: Verdict) -> None:
-        """A statement has run, or failed."""
-        if verdict.kind in _SETS:
-            self._inserts.clear()
-        elif verdict.kind not in _KEEPING:
-            self._known.version += 1
+    @contextlib.contextmanager
+    def running(self, verdict: Verdict) -> Iterator[None]:
+        """A statement runs within."""
+        if verdict.kind in _KEEPING:
+            yield
+        elif verdict.kind in _SETS:
+            try:
+                yield
+            finally:
+                self.forget()
+        else:
+            with self._known.changing():
+                yield
+
+    def forget(self) -> None:
+        """The session is in another place, or has other settings."""
+        self._inserts.clear()
+        self._verdicts.clear()
 
     def judge(self, sql: str, options: Options, *, in_transaction: bool) -> Verdict:
-        """What may run in place of `sql`. Raises Failure, and duckdb.Error for what DuckDB does not understand."""
+        """What may run in place of `sql`. Raises Failure, and duckdb.Error for what DuckDB does not understand.
+
+        A verdict is remembered for the same statement until an object of the engine changes, is about to, or the
+        session goes elsewhere: until then DuckDB binds the same to the same.
+        """
+        version = self._known.settled
+        key = (sql, options.rights, options.streams, options.stores)
+        seen = self._verdicts.get(key)
+        if seen is not None and seen[0] == version:
+            return seen[1]
+        self._lasting = self._known.strict and len(sql) <= _SHORT
+        verdict = self._judged(sql, options, in_transaction)
+        if self._lasting and version is not None and verdict.kind in _LASTING and version == self._known.settled:
+            _keep(self._verdicts, key, (version, verdict))
+        return verdict
+
+    def _judged(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
         found = self._connection.extract_statements(sql)
         if len(found) != 1:
             raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(found)}")
@@ -158,14 +193,17 @@ class Judge:
         return verdict
 
     def _inserted(self, head: str, row: str, options: Options, in_transaction: bool) -> None:
-        key, version = (head, options.rights), self._known.version
-        if self._inserts.get(key) != version or options.rights < Rights.DATA:
+        key, version = (head, options.rights), self._known.settled
+        # Its text has other values the next time.
+        self._lasting = False
+        if version is None or self._inserts.get(key) != version or options.rights < Rights.DATA:
             self._seen("INSERT", f"{head} {row}", options, in_transaction)
-            _keep(self._inserts, key, version)
+            if version is not None and version == self._known.settled:
+                _keep(self._inserts, key, version)
 
     def _explained(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
         head, inner = parts.explained(sql)
-        verdict = self.judge(inner, options, in_transaction=in_transaction)
+        verdict = self._judged(inner, options, in_transaction)
         if verdict.kind not in _NATIVE:
             raise refused(f"EXPLAIN of {verdict.kind}")
         text = head + verdict.sql
@@ -185,14 +223,15 @@ class Judge:
                 sqlstate.PRIVILEGE, f"this statement is several at once, and not allowed in this form: {said}"
             )
         made: list[str] = []
+        self._lasting = False
         try:
             for name, values in taken.values:
-                verdict = self.judge(values, options, in_transaction=in_transaction)
+                verdict = self._judged(values, options, in_transaction)
                 if verdict.kind != "SELECT" or verdict.least > Rights.READ:
                     raise refused("a PIVOT of this form")
                 self._connection.execute(f'CREATE OR REPLACE TEMP TYPE "{name}" AS ENUM (\n{verdict.sql}\n)')
                 made.append(name)
-            verdict = self.judge(taken.sql, options, in_transaction=in_transaction)
+            verdict = self._judged(taken.sql, options, in_transaction)
         except BaseException:
             self.remove(tuple(made))
             raise
@@ -262,7 +301,9 @@ class Judge:
     def _failing(self, sql: str, in_transaction: bool) -> Iterator[None]:
         """Fail the open transaction where binding has advanced a sequence: its COMMIT would fail the whole instance."""
         low = sql.lower()
-        if not in_transaction or not any(name in low for name in SEQUENCES):
+        advances = any(name in low for name in SEQUENCES)
+        self._lasting = self._lasting and not advances
+        if not in_transaction or not advances:
             yield
             return
         before = self._sequences()
@@ -302,6 +343,8 @@ class Judge:
         anything. Raises Failure or duckdb.Error with DuckDB's words where there is none."""
         plan = self._asked(_PLAN, sql)
         if plan["error"] and str(plan["error_message"]).startswith(_UNRESOLVED):
+            # What is optimized away for the data that are there now may be back for others.
+            self._lasting = False
             plan = self._asked(_OPTIMIZED, sql)
         if not plan["error"]:
             return plan
@@ -332,6 +375,7 @@ class Judge:
     def _check_files(self, seen: Found) -> None:
         """Refuse relations that DuckDB would take for files: those that do not exist."""
         for path in seen.files:
+            self._lasting = False
             if not self._there(path):
                 said = f"{'.'.join(path)} is not a relation, and files are read through stores here"
                 raise Failure(sqlstate.PRIVILEGE, f"{said}: CREATE STORE, then store.entity")

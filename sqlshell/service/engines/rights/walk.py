@@ -6,7 +6,9 @@ says it is something unknown is refused, whatever field it stands in, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import contextlib
+import threading
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from sqlshell.interface import sqlstate
@@ -90,6 +92,9 @@ _UNREAD: Final = {
 }
 """Fields of objects that hold constants of a person's, or name what was judged when it was made."""
 
+_NESTED: Final = frozenset({dict, list})
+"""What the values of a decoded tree are that have others in them."""
+
 _PLAIN: Final = frozenset({"type", "select_list", "from_table", "aggregate_handling"})
 """Fields of a SELECT that is one row of literals; the others are empty."""
 
@@ -115,7 +120,28 @@ class Known:
         self.settings: frozenset[str] = frozenset()
         self.read_only = {"deltastream", "system"}
         self.version = 0
-        """How often objects have changed, or may have."""
+        """How often objects have changed, or may have: counted before and after each change."""
+        self._changing = 0
+        self._counting = threading.Lock()
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """What runs within may change objects: nothing that was found out about them before or meanwhile holds."""
+        with self._counting:
+            self._changing += 1
+            self.version += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._changing -= 1
+                self.version += 1
+
+    @property
+    def settled(self) -> int | None:
+        """The version, None while objects change."""
+        with self._counting:
+            return None if self._changing else self.version
 
     def restrict(
         self, functions: Collection[str], settings: Collection[str], views: Collection[str], types: Collection[str]
@@ -172,8 +198,8 @@ def walk(tree: Any, known: Known, found: Found, place: str = "") -> None:
     named = _common(tree)
     while waiting:
         node, place = waiting.pop()
-        if isinstance(node, list):
-            waiting += [(item, place) for item in node if isinstance(item, dict | list)]
+        if node.__class__ is list:
+            waiting += [(item, place) for item in node if item.__class__ in _NESTED]
             continue
         if "is_null" in node and node.keys() <= {"is_null", "type", "value"}:
             # A constant: what is in it comes from a person, and is neither a function nor a relation.
@@ -181,7 +207,7 @@ def walk(tree: Any, known: Known, found: Found, place: str = "") -> None:
         within = _node(node, place, known, found, named)
         unread = _UNREAD.get(str(node.get("type")), ())
         waiting += [
-            (value, within) for key, value in node.items() if isinstance(value, dict | list) and key not in unread
+            (value, within) for key, value in node.items() if value.__class__ in _NESTED and value and key not in unread
         ]
 
 
@@ -204,13 +230,12 @@ def _common(tree: Any) -> frozenset[str]:
     waiting = [tree]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, dict):
+        if node.__class__ is dict:
             found = node.get("cte_map")
             if isinstance(found, dict) and isinstance(found.get("map"), list):
                 names.update(str(item["key"]).lower() for item in found["map"] if "key" in item)
-            waiting += [item for item in node.values() if isinstance(item, dict | list)]
-        else:
-            waiting += [item for item in node if isinstance(item, dict | list)]
+            node = node.values()
+        waiting += [item for item in node if item.__class__ in _NESTED and item]
     return frozenset(names)
 
 
