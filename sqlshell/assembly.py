@@ -71,7 +71,7 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
         return await session.ask_token(reached.target.name) if session.ask_token is not None else ""
 
     def redact(sql: str) -> str:
-        return redactor_of(settings)(sql)
+        return session.keeping.without(redactor_of(settings)(sql))
 
     asks = session.interactive and isinstance(place.where, Remote)
     transport = Transport(
@@ -86,6 +86,7 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
         warn=diagnostics.warn,
     )
     diagnostics.hide = transport.trace.secrets.text
+    session.keeping.asks(transport.trace.secrets.own)
     return Service(transport, _client(transport, reached, session, settings, diagnostics))
 
 
@@ -99,13 +100,13 @@ def redactor_of(settings: Settings) -> Callable[[str], str]:
         raise UsageError(f"secret_names: {error.pattern!r} is not a pattern: {error.msg}") from None
 
 
-def journal_of(place: Place, folder: Path, known_as: str, diagnostics: Diagnostics) -> Journal:
+def journal_of(place: Place, folder: Path, session: Session, known_as: str, diagnostics: Diagnostics) -> Journal:
     """Where statements are remembered: in a file for services that outlive this process."""
     if place.settings["secret_names"]:
         redactor_of(place.settings)
 
     def redact(sql: str) -> str:
-        return redactor_of(place.settings)(sql)
+        return session.keeping.without(redactor_of(place.settings)(sql))
 
     if not isinstance(place.where, Remote) or not place.settings["journal"]:
         return Journal(None, known_as, "", diagnostics.warn, redact)

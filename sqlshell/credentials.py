@@ -161,6 +161,20 @@ def exposed(config: Config) -> Iterator[str]:
         yield f"{config.path} holds {held} and can be read by others: {remedy}"
 
 
+def tokens_of(environ: Mapping[str, str], config: Config) -> Iterator[str]:
+    """The tokens that stand in the environment and in profiles, whichever of them is sent."""
+    given = [environ.get(f"{PREFIX}TOKEN", ""), _token_in(environ.get(f"{PREFIX}URL", ""))]
+    for table in config.profiles.values():
+        if isinstance(table, Mapping):
+            given += [str(table.get("token", "")), _token_in(str(table.get("url", "")))]
+    yield from filter(None, given)
+
+
+def _token_in(url: str) -> str:
+    target = _parsed(url)
+    return target.token if target is not None else ""
+
+
 def without_secrets(name: str, value: object) -> object:
     """The value of a setting as it may be shown: without a token, and without the values of variables named for one."""
     from sqlshell.sql.secrets import NAMES

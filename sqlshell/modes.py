@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from sqlshell.assembly import journal_of, offline_of, policy_of, redactor_of, service_of
 from sqlshell.config import Config, Settings, state_folder
-from sqlshell.credentials import exposed
+from sqlshell.credentials import exposed, tokens_of
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.ending import Ending, end_by_signals, run_to_end, say_logs
 from sqlshell.errors import Exit, OutputError, ShellError
@@ -108,6 +108,9 @@ def _started(asked: Start, ending: Ending) -> int:
         diagnostics.note("local service, transient: nothing is kept (sqlshell FILE.duckdb keeps it, --help says more)")
     session = Session(context_of(place), options, label(place), isinstance(place.where, Local), not scripts)
     session.sources, session.began_with = sources_of(place), session.context
+    session.keeping.names = settings["secret_names"]
+    for value in tokens_of(asked.environ, asked.config):
+        session.keeping.note(value)
     with contextlib.ExitStack() as services:
         reached = services.enter_context(reached_service(place, diagnostics, read_only=bool(settings["read_only"])))
 
@@ -121,15 +124,16 @@ def _started(asked: Start, ending: Ending) -> int:
                 session,
                 outlet,
                 diagnostics,
-                journal_of(place, state_folder(asked.environ), session.target, diagnostics),
+                journal_of(place, state_folder(asked.environ), session, session.target, diagnostics),
                 _commands,
                 lambda: _themes(asked.config),
                 settings["attach"],
                 offline_of(place, settings) if settings["offline"] else None,
                 policy_of(place),
             )
-            if settings["secret_names"] or session.interactive:
-                shell.hooks.redact = redactor_of(settings)
+            if settings["secret_names"]:
+                redactor_of(settings)
+            shell.hooks.redact = lambda sql: session.keeping.without(redactor_of(settings)(sql))
             for text in settings["set"]:
                 shell.variables.given(text)
             shell.offer_commands = not settings["no_commands"]
@@ -193,7 +197,8 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
         if not names_profile(text, asked.config):
             held = shell.policy
             policy = replace(policy, read_only=held.read_only, confirm=held.confirm, read_only_by=held.read_only_by)
-        context, journal = context_of(place), journal_of(place, state_folder(asked.environ), label(place), diagnostics)
+        context = context_of(place)
+        journal = journal_of(place, state_folder(asked.environ), session, label(place), diagnostics)
         # Nothing of the shell changes before the other service has answered.
         with contextlib.ExitStack() as opened:
             # The prompt asks when the service does: a question here would hold up its event loop, and Ctrl-C with it.

@@ -43,6 +43,10 @@ class Secrets:
         if len(given) >= SHORTEST and given not in self._own:
             (self._lent if lent else self._own)[given] = _forms(given)
 
+    def own(self) -> list[str]:
+        """The values that a service did not give."""
+        return [value.decode("utf-8", "replace") for value in self._own]
+
     def text(self, text: str) -> str:
         """Any text on its way to a person, a log or a file."""
         if not text or not (self._own or self._lent):

@@ -15,6 +15,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.output.formats import Role
 from sqlshell.result import Endless
+from sqlshell.shell.keeping import Keeping
 from sqlshell.shell.transaction import Transaction
 
 EMBEDDED_ROW_LIMIT = 10_000
@@ -104,6 +105,8 @@ class Session(Struct):
     target: str = ""
     embedded: bool = False
     interactive: bool = False
+    keeping: Keeping = field(default_factory=Keeping)
+    """Takes the secrets that the shell knows out of what is kept."""
     running: Running | None = None
     paint: Callable[[str, Role], str] | None = None
     """Draws headers and NULLs of tables in the theme's colours."""

@@ -42,6 +42,7 @@ class Variables(Mapping[str, Text]):
         if name in OPTIONS:
             self._choose(name, value.own(f"the value of {name}"))
         self._values[name] = value
+        self._session.keeping.note(value.text, name)
 
     def receive(self, rows: Mapping[str, str | None]) -> None:
         """Variables whose names and values a service gave; None unsets one.
@@ -60,6 +61,7 @@ class Variables(Mapping[str, Text]):
                 self._values.pop(name, None)
             else:
                 self._values[name] = theirs(value, f":{name}")
+                self._session.keeping.note(value, name)
 
     def unset(self, name: Own) -> None:
         self._values.pop(name, None)

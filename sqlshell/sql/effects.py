@@ -128,8 +128,8 @@ def _effects(part: Sequence[Token]) -> Effects:
     if part and part[0].word == "PREPARE" and (rest := _prepared(part)):
         # EXECUTE does not tell what it runs: what asks about that asks about this.
         found = _plain_effects(part)
-        names = dict.fromkeys([*_plain_effects(rest).names, *found.names])
-        return Effects(found.writes, (*(name for name in names if name != "PREPARE"), "PREPARE"), found.because)
+        within = dict.fromkeys([*_plain_effects(rest).names, *found.names])
+        return Effects(found.writes, (*(name for name in within if name != "PREPARE"), "PREPARE"), found.because)
     return _plain_effects(part)
 
 

@@ -80,7 +80,7 @@ async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bo
             session,
             outlet,
             diagnostics,
-            journal_of(place, folder, session.target, diagnostics),
+            journal_of(place, folder, session, session.target, diagnostics),
             lambda: commands,
             lambda: ("default",),
             policy=policy_of(place),

@@ -247,6 +247,31 @@ select now() as changes;
 """
 
 
+def test_values_that_the_shell_knows_are_kept_nowhere(program: Program, served: Served, tmp_path: Path) -> None:
+    """Its own token, and what a variable holds that is named for a secret, in places that no name tells of."""
+    script = f"""
+\\transcript t.jsonl
+\\log t.log
+\\set api_key ZZI23
+\\getenv other MY_PASSWORD
+\\getenv t SQLSHELL_TOKEN
+select 'gset-value-7' as db_password \\gset
+\\set copy :db_password
+select 1 as a where 'x' <> :'api_key';
+select 1 as a where 'x' <> :'other' and 'x' <> 'and {served.token} too';
+select 1 as a where 'x' <> :'t' or 'x' <> :'copy' or nothing(:'api_key');
+"""
+    env = {"SQLSHELL_TOKEN": served.token, "SQLSHELL_URL": served.url, "MY_PASSWORD": "it's me"}
+    found = program("-q", "-vv", "--on-error", "continue", stdin=script, env=env)
+    assert "42883" in found.err or "42000" in found.err, found.err
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"t.jsonl", "t.log", "journal.db"} <= {path.name for path in kept}
+    text = b"".join(path.read_bytes() for path in kept)
+    for secret in (served.token, "ZZI23", "it''s me", "it's me", "value-7'"):
+        assert secret.encode() not in text.replace(b"'gset-value-7' as db_password", b""), secret
+    assert text.count(b"***") > 6
+
+
 def test_a_log_shows_what_would_steer_a_terminal(program: Program, tmp_path: Path) -> None:
     script = "select chr(27) || ']0;title' || chr(8238) as x \\gset\n\\log t.log\nselect :'x';\nselect nothing(:'x');\n"
     program("-q", "--on-error", "continue", stdin=script)

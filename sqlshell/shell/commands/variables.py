@@ -56,6 +56,7 @@ async def adopt(port: Port, args: Args) -> None:
 async def get_environment(port: Port, args: Args) -> None:
     """Set a variable to an environment variable. NAME stays as it is where that is not set."""
     if args[1] in os.environ:
+        port.session.keeping.note(os.environ[args[1]], args[1])
         port.variables.set(args.own(0), mine(Own(os.environ[args[1]])))
 
 
@@ -69,6 +70,8 @@ async def ask(port: Port, args: Args) -> None:
         value = _from_terminal(text)
     else:
         value = await port.hooks.ask(text)
+    if text:
+        port.session.keeping.note(value, text)
     # The answer is the person's own, whatever was asked.
     port.variables.set(name, mine(Own(value)))
 
