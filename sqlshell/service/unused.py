@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+
 
 def give_back() -> None:
     """Ask glibc, which keeps what threads freed in the middle of their heaps. Elsewhere nothing is done."""
-    import ctypes
-
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -44,6 +44,7 @@ from sqlshell.service.engines.frames import (
     Progress,
     Rest,
     Run,
+    Spent,
     State,
     Stop,
     converted,
@@ -51,6 +52,7 @@ from sqlshell.service.engines.frames import (
     read_request,
     send,
 )
+from sqlshell.service.engines.memory import USED_UP, short_of_memory, used_up
 from sqlshell.service.results import Discard, Spool
 from sqlshell.service.unused import give_back
 
@@ -59,6 +61,16 @@ CLOSING_SECONDS: Final = 5.0
 
 LOCKED_SECONDS: Final = 10.0
 """How long the databases may still be held by the process before this one."""
+
+RELIEF_SECONDS: Final = 5.0
+"""How long DuckDB's allocator may take to give back what a statement had, about."""
+
+LOOKS: Final = 10
+"""How often that is looked at meanwhile."""
+
+THREADS: Final = 12
+"""Threads that take calls and are begun at the start, while there is memory for their stacks. More are begun when they
+are needed, and stay."""
 
 HELD: Final = "Could not set lock"
 
@@ -145,8 +157,15 @@ class Host:
         self._connecting = threading.Lock()
         self._closing: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         threading.Thread(target=self._close_some, daemon=True).start()
+        self._pressed = threading.Event()
+        threading.Thread(target=self._relieve, daemon=True).start()
+        self._channels: queue.SimpleQueue[socket.socket] = queue.SimpleQueue()
+        self._threads = self._serving = 0
+        self._counting = threading.Lock()
+        for _ in range(THREADS):
+            self._add_thread()
 
-    def report(self, message: Opened | Progress | Broken) -> None:
+    def report(self, message: Opened | Progress | Broken | Spent) -> None:
         with self._sending, contextlib.suppress(OSError):
             send(self._orders, message)
 
@@ -154,7 +173,14 @@ class Host:
         match order:
             case Channel():
                 channel = socket.socket(fileno=descriptors.pop(0))
-                threading.Thread(target=self._serve, args=(channel,), daemon=True).start()
+                with self._counting:
+                    self._serving += 1
+                    more = self._serving > self._threads
+                if more:
+                    with contextlib.suppress(RuntimeError):
+                        # Without memory for one more it is served when another one is done.
+                        self._add_thread()
+                self._channels.put(channel)
             case Interrupt():
                 self._held(order.connection).interrupt(order.number)
             case Close():
@@ -197,15 +223,52 @@ class Host:
                 found = self._connections[number] = Held(self.engine.connect)
             return found
 
+    def _add_thread(self) -> None:
+        """Raises RuntimeError where there is no memory for it."""
+        threading.Thread(target=self._serve_some, daemon=True).start()
+        with self._counting:
+            self._threads += 1
+
+    def _serve_some(self) -> None:
+        while True:
+            channel = self._channels.get()
+            with channel, contextlib.suppress(OSError):
+                self._serve(channel)
+            with self._counting:
+                self._serving -= 1
+
     def _serve(self, channel: socket.socket) -> None:
         frames = Frames(channel)
-        with channel, contextlib.suppress(OSError):
-            while message := frames.next():
+        request: Run | Call | None
+        while True:
+            try:
+                message = frames.next()
+                if not message:
+                    return
                 request = read_request(message)
                 if isinstance(request, Run):
                     self._run(channel, request)
                 else:
                     self._call(channel, request)
+            except MemoryError as error:
+                # What was asked could not be read, or its answer not be written.
+                message, request = b"", None
+                send(channel, Answer(self._error(error)))
+
+    def _relieve(self) -> None:
+        """After a statement that had too little memory: see that the process has some again, or let it be replaced."""
+        while True:
+            self._pressed.wait()
+            self._pressed.clear()
+            looks = calm = 0
+            while used_up():
+                give_back()
+                time.sleep(RELIEF_SECONDS / LOOKS)
+                looks += 1
+                calm = 0 if any(item.runs for item in list(self._connections.values())) else calm + 1
+                if calm == LOOKS or looks == LOOKS * 6:
+                    self.report(Spent(USED_UP))
+                    break
 
     def _run(self, channel: socket.socket, run: Run) -> None:
         held, alone = self._held(run.connection), len(run.statements) == 1
@@ -268,6 +331,9 @@ class Host:
 
     def _error(self, error: Exception) -> Error:
         fatal = self._is_broken(error)
+        if not fatal and (short := short_of_memory(error)) is not None:
+            self._pressed.set()
+            return Error(short.sql_state, short.message)
         if isinstance(error, Failure):
             return Error(error.sql_state, error.message, fatal=fatal)
         if isinstance(error, OSError):

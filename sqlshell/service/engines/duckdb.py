@@ -82,6 +82,7 @@ class DuckdbEngine:
             root.execute(f"SET max_temp_directory_size = '{limits.spill} bytes'")
         if limits.results is not None:
             self._room.size = limits.results
+            self._room.begin()
         self._seconds = limits.seconds
         for name, path in databases.items():
             try:

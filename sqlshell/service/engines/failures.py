@@ -81,8 +81,6 @@ def failure(error: Exception, lines_before: int = 0) -> Failure:
     for kind, code in CLASSES:
         if isinstance(error, kind):
             return Failure(code, message)
-    if isinstance(error, RuntimeError) and "start new thread" in message:
-        return Failure(sqlstate.LIMIT, "the engine has no memory left for this statement: send it again later")
     if isinstance(error, RuntimeError) and "interrupt" in message.lower():
         return Failure(sqlstate.CANCELLED, message)
     return Failure(sqlstate.INTERNAL, message)

@@ -26,6 +26,9 @@ MOST: Final = 256 << 20
 
 _LENGTH: Final = Packed("!I")
 
+_dropped: Final = bytearray(READ)
+"""Where what nobody needs is read to, when there is no memory for more."""
+
 
 class Message(Struct, frozen=True, array_like=True, tag=True):
     """Anything that is sent."""
@@ -95,7 +98,13 @@ class Broken(Message, frozen=True):
     why: str
 
 
-Report = Opened | Progress | Broken
+class Spent(Message, frozen=True):
+    """The process should be replaced as soon as nothing runs in it."""
+
+    why: str
+
+
+Report = Opened | Progress | Broken | Spent
 
 
 class Run(Message, frozen=True):
@@ -197,7 +206,7 @@ class Frames:
 
     def next(self, *, exact: bool = False) -> bytes:
         """The next message; b"" when the other side has closed. `exact` reads nothing of what follows it, so that a
-        body is received where it stays. Raises OSError."""
+        body is received where it stays. Raises OSError; MemoryError for a message that was read and dropped."""
         if len(self._held) < _LENGTH.size and not self._more(_LENGTH.size, exact=exact):
             return b""
         length = _LENGTH.unpack_from(self._held)[0]
@@ -206,7 +215,9 @@ class Frames:
         size = _LENGTH.size + length
         if len(self._held) < size and not self._more(size, exact=exact):
             return b""
-        found, self._held = self._held[_LENGTH.size : size], self._held[size:]
+        held, self._held = self._held, b""
+        found = held[_LENGTH.size : size]
+        self._held = held[size:]
         return found
 
     @property
@@ -241,6 +252,18 @@ class Frames:
 
     def _more(self, size: int, *, exact: bool = False) -> bool:
         parts, have = [self._held], len(self._held)
+        try:
+            return self._read(parts, have, size, exact=exact)
+        except MemoryError:
+            # The next message is to be found behind this one.
+            have = sum(map(len, parts))
+            parts.clear()
+            self._held = b""
+            while have < size and (read := self._source.recv_into(_dropped, min(READ, size - have))):
+                have += read
+            raise
+
+    def _read(self, parts: list[bytes], have: int, size: int, *, exact: bool) -> bool:
         while have < size:
             part = self._source.recv(size - have if exact else max(READ, size - have))
             if not part:

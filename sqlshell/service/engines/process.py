@@ -34,6 +34,7 @@ from sqlshell.service.engines.frames import (
     Opened,
     Order,
     Progress,
+    Spent,
     Stop,
     frame,
     read_report,
@@ -47,6 +48,9 @@ SILENT_SECONDS: Final = 30.0
 
 STOPPED_SECONDS: Final = 30.0
 """How long it may take to write its databases out at the end."""
+
+SOON_SECONDS: Final = 5.0
+"""How long after its channels a process may end."""
 
 AGAIN_SECONDS: Final = 0.02
 """How soon a process that did not read is tried again."""
@@ -82,6 +86,8 @@ class Process:
         self._opening = opening
         self._why = ""
         self._broken = ""
+        self._spent = ""
+        """Why it is to be replaced as soon as nothing runs in it."""
         self._ready = threading.Event()
         self._gone = threading.Event()
         self._sending = threading.Lock()
@@ -132,6 +138,8 @@ class Process:
     def channel(self) -> Iterator[tuple[socket.socket, Frames]]:
         """A channel that is one's own. Whoever leaves it by an error has not read all of an answer. Raises Ended."""
         with self._counting:
+            if not self.alive:
+                raise Ended(begun=False)
             self._calls += 1
             found = self._idle.pop() if self._idle else None
         try:
@@ -150,9 +158,21 @@ class Process:
         finally:
             with self._counting:
                 self._calls -= 1
+            if self._spent:
+                self._retire()
+
+    def _retire(self) -> None:
+        """End a process that is spent, unless something runs in it. Never waits."""
+        with self._counting:
+            if self._calls or not self.alive:
+                return
+            self._why = self._spent
+        self.stop()
 
     def why_it_ended(self) -> str:
         """Why, when what was asked of it found that it has ended: soon that is known."""
+        if not self._gone.wait(SOON_SECONDS) and self.alive:
+            self.kill("the engine's process did not answer")
         self._gone.wait(STOPPED_SECONDS)
         return self.why
 
@@ -280,6 +300,9 @@ class Process:
                             self.progress[report.connection] = report.share
                     case Broken():
                         self._broken = report.why
+                    case Spent():
+                        self._spent = report.why
+                        self._retire()
 
 
 def begin_early() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -14,8 +15,6 @@ from sqlshell.service.engines.engine import Failure, Sink
 WATCH_SECONDS = 0.02
 """How often the size of a file that the engine writes is looked at."""
 
-JOIN_SECONDS = 10.0
-
 
 class Room:
     """What all results of one engine that are being made may take together. For any thread."""
@@ -24,6 +23,16 @@ class Room:
         self.size = size
         self._taken = 0
         self._lock = threading.Lock()
+        self._watches: list[_Watch] = []
+        self._some = threading.Event()
+        self._begun = False
+
+    def begin(self) -> None:
+        """Start the thread that watch() needs, while there is memory for it. Raises RuntimeError."""
+        with self._lock:
+            if not self._begun:
+                threading.Thread(target=self._look, name="room", daemon=True).start()
+                self._begun = True
 
     def take(self, number: int) -> None:
         """Raises Failure (53000) where there is not so much left."""
@@ -47,8 +56,9 @@ class Room:
             yield
             return
         watch = _Watch(self, path, interrupt)
-        thread = threading.Thread(target=watch.run, name="room", daemon=True)
-        thread.start()
+        self.begin()
+        self._watches.append(watch)
+        self._some.set()
         try:
             yield
         except Exception:
@@ -56,12 +66,21 @@ class Room:
             if watch.failure is None:
                 raise
         finally:
-            watch.over.set()
-            thread.join(JOIN_SECONDS)
+            self._watches.remove(watch)
+            watch.end()
             self.give(watch.taken)
         if watch.failure is not None:
             path.unlink(missing_ok=True)
             raise watch.failure
+
+    def _look(self) -> None:
+        while True:
+            if not self._watches:
+                self._some.wait()
+            self._some.clear()
+            for watch in list(self._watches):
+                watch.look()
+            time.sleep(WATCH_SECONDS)
 
 
 class Growing:
@@ -93,25 +112,32 @@ class Growing:
 
 class _Watch:
     def __init__(self, room: Room, path: Path, interrupt: Callable[[], None]) -> None:
-        self.over = threading.Event()
         self.failure: Failure | None = None
         self.taken = 0
         self._room = room
         self._path = path
         self._interrupt = interrupt
+        self._over = False
+        self._lock = threading.Lock()
 
-    def run(self) -> None:
-        while True:
-            ended = self.over.wait(WATCH_SECONDS)
-            if self.failure is None:
-                self._look()
-            if ended:
+    def look(self) -> None:
+        with self._lock:
+            if self._over:
                 return
+            if self.failure is None:
+                self._count()
             if self.failure is not None:
                 # Again and again: one may come between two steps of a statement and be lost.
                 self._interrupt()
 
-    def _look(self) -> None:
+    def end(self) -> None:
+        """Count what there is at the end; look() does nothing from now on."""
+        with self._lock:
+            self._over = True
+            if self.failure is None:
+                self._count()
+
+    def _count(self) -> None:
         with contextlib.suppress(OSError):
             size = self._path.stat().st_size
             if size > self.taken:

@@ -35,7 +35,8 @@ THREAD: Final = 16 << 20
 OPEN_FILES: Final = 8192
 
 SYSTEM: Final = (
-    "/proc/self/cgroup", "/proc/meminfo", "/proc/stat", "/proc/cpuinfo", "/sys/fs/cgroup", "/sys/devices/system/cpu",
+    "/proc/self/cgroup", "/proc/self/status",
+    "/proc/meminfo", "/proc/stat", "/proc/cpuinfo", "/sys/fs/cgroup", "/sys/devices/system/cpu",
     "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/etc/localtime",
 )  # fmt: skip
 """What DuckDB and libc read of the machine: without the first of them DuckDB aborts the process."""
