@@ -311,3 +311,64 @@ def test_a_stream_is_described_as_an_entity_too(client: Client) -> None:
 def test_words_in_strings_change_nothing(client: Client) -> None:
     client.rows("create stream if not exists said (t varchar)")
     assert client.state("insert into said values ('delete from said')") == "00000"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "with hidden as (select 7 as i) select i from hidden",
+        "with recursive hidden(i) as (select 1 union all select 7 from hidden where i < 7) select max(i) from hidden",
+        "with a as (with HIDDEN as (select 7 as i) from hidden) from a",
+        "select (select i from (select 7 as i) hidden)",
+        'create temp table hidden as select 7 as i; select i from "hidden"; drop table temp.hidden',
+    ],
+)
+def test_what_has_the_name_of_a_stream_is_not_the_stream(client: Client, sql: str) -> None:
+    client.rows("create stream if not exists hidden (i int)")
+    parts = sql.split("; ")
+    found = [client.run(part) for part in parts]
+    assert [answer["sqlState"] for answer in found] == ["00000"] * len(parts), found
+    assert found[len(parts) // 2]["data"] == [["7"]]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "with hidden as (select * from hidden) select count(*) from hidden",
+        "with a as (from hidden), hidden as (select 7 as i) select count(*) from a",
+        "with hidden as (select 7 as i) select i from main.hidden",
+        "select * from over_hidden()",
+    ],
+)
+def test_the_stream_behind_a_name_is_read_as_one(client: Client, sql: str) -> None:
+    client.rows("create stream if not exists hidden (i int)")
+    client.rows("create or replace macro over_hidden() as table select * from main.hidden")
+    assert client.state(sql) == "0A000"
+
+
+@pytest.mark.parametrize("sql", ["describe told", "describe select s from told", "select * from (describe told)"])
+def test_a_stream_is_described(client: Client, sql: str) -> None:
+    client.rows("create stream if not exists told (i int, s varchar)")
+    assert ["s", "VARCHAR"] in [row[:2] for row in client.rows(sql)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "pivot told on i using count(*)",
+        "pivot told on i in (1, 2) using count(*)",
+        "copy told to stdout",
+        "copy (select * from told) to stdout",
+        "set variable x = (select count(*) from told)",
+        "explain analyze select * from told",
+        "summarize told",
+        "create table finite as select * from told",
+        "create temp table finite as from told",
+        "create view finite as select * from told",
+        "insert into hidden select i from told",
+    ],
+)
+def test_nothing_finite_is_made_of_a_stream(client: Client, sql: str) -> None:
+    client.rows("create stream if not exists told (i int, s varchar)")
+    client.rows("create stream if not exists hidden (i int)")
+    assert client.state(sql) == "0A000"

@@ -207,9 +207,12 @@ class DuckdbConnection:
                     if self._parsed(sql).kind != "SELECT":
                         return None
                     # What it gives is read again and again, without a role.
-                    reading = replace(options, rights=Rights.READ)
-                    sql = self._judge.judge(sql, reading, in_transaction=self._open).sql
-                    return make_feed(self._connection, sql, streams, self.resolve)
+                    reading = replace(options, rights=Rights.READ, streams=())
+                    verdict = self._judge.judge(sql, reading, in_transaction=self._open)
+                    # The name of a stream may be that of a common table expression or a temporary table.
+                    reads = {tuple(part.lower() for part in path) for path in verdict.reads}
+                    read = [item for item in streams if tuple(part.lower() for part in item) in reads]
+                    return make_feed(self._connection, verdict.sql, read, self.resolve) if read else None
             return make_feed(self._connection, sql, streams, self.resolve)
         except duckdb.Error as error:
             raise failure(error) from error

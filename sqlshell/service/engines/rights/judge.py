@@ -24,7 +24,7 @@ from sqlshell.service.engines.render import identifier, literal
 from sqlshell.service.engines.returned import kind_of
 from sqlshell.service.engines.rights import parts
 from sqlshell.service.engines.rights.functions import SEQUENCES
-from sqlshell.service.engines.rights.walk import Found, Known, is_constant, refused, walk
+from sqlshell.service.engines.rights.walk import Found, Known, Path, is_constant, refused, walk
 
 PLANNED: Final = frozenset(
     {
@@ -95,6 +95,8 @@ class Verdict(Struct, frozen=True):
     """Temporary types that were made for a PIVOT."""
     leaves: bool = False
     """Whether it may leave what only its session has: temporary objects, settings, variables, a seed."""
+    reads: frozenset[Path] = frozenset()
+    """The relations that a SELECT reads, as DuckDB bound their names."""
 
 
 class Judge:
@@ -166,9 +168,11 @@ class Judge:
         text = str(statement.query)
         if kind == "MULTI" and parts.tokens(text)[0].word == "explain":
             kind = "EXPLAIN"
-        if kind in {"EXPLAIN", "MULTI"} and (self._known.strict or options.rights < Rights.OBJECTS):
-            taken = self._explained if kind == "EXPLAIN" else self._pivoted
-            return taken(text, options, in_transaction)
+        confined = self._known.strict or options.rights < Rights.OBJECTS
+        if kind == "EXPLAIN" and confined:
+            return self._explained(text, options, in_transaction)
+        if kind == "MULTI" and (confined or (options.streams and parts.pivot(text, "") is not None)):
+            return self._pivoted(text, options, in_transaction)
         if kind not in PLANNED:
             if self._known.strict:
                 raise refused(_SPOKEN.get(kind, kind.replace("_", " ")))
@@ -187,7 +191,8 @@ class Judge:
             self._inserted(*plain, options, in_transaction)
             return Verdict(kind, text, statement, Rights.DATA)
         seen = self._seen(kind, text, options, in_transaction)
-        verdict = Verdict(kind, text, statement, seen.least, seen.transaction, leaves=seen.leaves)
+        reads = frozenset(seen.reads)
+        verdict = Verdict(kind, text, statement, seen.least, seen.transaction, leaves=seen.leaves, reads=reads)
         if seen.constant and len(sql) <= _SHORT:
             _keep(self._constants, sql, replace(verdict, parsed=text))
         return verdict
@@ -203,6 +208,9 @@ class Judge:
 
     def _explained(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
         head, inner = parts.explained(sql)
+        if "analyze" not in head.lower():
+            # It reads and changes nothing.
+            options = replace(options, streams=())
         verdict = self._judged(inner, options, in_transaction)
         if verdict.kind not in _NATIVE:
             raise refused(f"EXPLAIN of {verdict.kind}")
@@ -409,7 +417,7 @@ class Judge:
                 raise Failure(sqlstate.UNSUPPORTED, f"{stream} is a stream: use DROP STREAM {stream}")
             if operator != "INSERT":
                 raise Failure(sqlstate.UNSUPPORTED, _APPEND_ONLY)
-        if found.writes and any(tuple(part.lower() for part in path) in streams for path in found.reads):
+        if any(tuple(part.lower() for part in path) in streams for path in found.reads):
             raise Failure(sqlstate.UNSUPPORTED, _ENDLESS)
 
 
