@@ -19,6 +19,7 @@ from sqlshell.service.engines.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.engines.engine import Failure, Limits, Options, Outcome
 from sqlshell.service.engines.process import Opening
+from sqlshell.service.engines.processes import MEMORY
 from sqlshell.service.engines.remote import RemoteConnection, RemoteEngine
 from sqlshell.service.results import Discard, Spool
 
@@ -374,7 +375,7 @@ def test_it_has_no_descriptor_and_no_variable_of_its_parent(host: Host, monkeypa
             pytest.skip("only root may look at a process that gave up being looked at")
         ours = {str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()}
     names = {item.partition("=")[0] for item in environment if item}
-    assert names <= {"LC_ALL", "MALLOC_ARENA_MAX", "DUCKDB_JE_MALLOC_CONF", "TMPDIR"}
+    assert names <= {"LC_ALL", "TMPDIR", *MEMORY}
     assert ours.intersection(descriptors) <= {"/dev/null"}
     assert str(host.folder / "secret") not in descriptors
     assert sum(item.startswith("socket:") for item in descriptors) <= 3

@@ -6,7 +6,16 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
+
+MEMORY: Final = {
+    "DUCKDB_JE_MALLOC_CONF": "retain:false",
+    "MALLOC_ARENA_MAX": "4",
+    "MALLOC_MMAP_THRESHOLD_": "1048576",
+    "MALLOC_TRIM_THRESHOLD_": "1048576",
+}
+"""How DuckDB's and the C library's allocators behave: addresses of what was given back would count against the bound of
+memory, and glibc keeps them once it has freed something large, unless its thresholds are set."""
 
 
 def begin(
@@ -27,8 +36,7 @@ def begin(
     # The folder that this process is in may belong to anybody.
     path = [item for item in sys.path if item and Path(item).is_absolute()]
     code = f"import sys; sys.path[:] = {path!r}; from {module} import main; sys.exit(main())"
-    # DuckDB's allocator would keep the addresses of what it gave back, which count against the bound of memory.
-    environment = {"LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "4", "DUCKDB_JE_MALLOC_CONF": "retain:false"}
+    environment = {"LC_ALL": "C.UTF-8", **MEMORY}
     if temporary is not None:
         environment["TMPDIR"] = str(temporary)
     return subprocess.Popen(
