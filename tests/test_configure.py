@@ -175,6 +175,8 @@ def test_a_policy_moves_along_to_what_is_no_profile(
     program: Program, env: dict[str, str], served: Served, start: tuple[str, ...], target: str
 ) -> None:
     place = target.replace("DSN", served.url.replace("://", f"://:{served.token}@"))
+    for path in ("same.duckdb", "other.duckdb"):
+        assert program(path, "-c", "create table kept_t as select 1 as a").code == 0
     script = f"\\c {place}\ndelete from kept_t;\ndrop table kept_t;\nselect 1 as a;\n"
     found = program(*start, "--format", "csv", "--on-error", "continue", stdin=script, env=env)
     assert found.code == 2, found.err

@@ -11,9 +11,10 @@ from sqlshell.sql.tokens import Token, tokens
 
 STARS: Final = "'***'"
 NAMES: Final = re.compile(
-    r"token(?!i[sz])|secret|passw|passphrase|credential|authorization|jaas|bearer|(?<![a-z])(?:pass|pwd|dsn)(?![a-z])"
+    r"token(?!i[sz])|secret|passw|passphrase|credential|authorization|jaas|bearer|(?<![a-z])(?:pass|pwd|pw|dsn|auth)(?![a-z])"
+    r"|webhook"
     r"|(?:api|access|private|account|sas|shared|encrypt(?:ion)?|decrypt(?:ion)?|master|signing|hmac|aes|rsa|ssl|tls|ssh"
-    r"|client|server|service|consumer|storage|license|host|session|symmetric|data)[_.\- ]?key(?![a-z])"
+    r"|client|server|service|consumer|storage|license|host|session|symmetric|data|footer|column)[_.\- ]?keys?(?![a-z])"
     r"|parquet_key|key[_.\- ]?(?:password|material|id|pem|data)|(?<=[.])key\Z|sas[_.\- ]?url|connection[_.\- ]?string"
     r"|auth[_.\- ]?(?:header|code|key|user)|user[_.\- ]?info|(?<![a-z])identified(?![a-z])|cookie",
     re.I,
@@ -33,6 +34,37 @@ _USER: Final = re.compile(rf"[{_BLANK}]*+[^{_BLANK}:/@'\"]{{1,200}}+:[^{_BLANK}@
 _PARAMETER: Final = re.compile(r"[?&;](?:sig|signature|key|apikey|code|auth|pass|pwd|pw)=[^&;\s]", re.I)
 _KEY: Final = re.compile(r"(?<![a-z])\w{0,64}+\.key(?![\w.])", re.I)
 
+_OTHER_KEY: Final = re.compile(
+    r"(?!.*(?:partition|primary|foreign|sort|cluster(?:ing)?|dist(?:ribution)?|join|group|cache|order|lookup|surrogate"
+    r"|natural|business|row|record|message|map|json|hash|unique|cell)[_.\- ]?key\Z)"
+    r"(?:.*[_.\- ](?i:key)|.*[a-z0-9]Key)\Z"
+)
+"""A further name that ends in key, where it is the name of an option or of a member."""
+
+_CIPHER: Final = re.compile(r"(?:\w*_)?(?:en|de)crypt(?:_\w*)?|\w*hmac\w*|[bs]?crypt|pbkdf2\w*|jwt_\w+", re.I)
+"""Functions that take a key."""
+
+_SHAPES: Final = re.compile(
+    r"\beyJ[\w-]{5,}+\.eyJ[\w-]{2,}+(?:\.[\w-]*+)?|\bgh[opsur]_\w{4,}+|\bgithub_pat_\w{4,}+|\bglpat-[\w-]{8,}+"
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bxox[abeoprs]-[\w-]{6,}+|\b[rs]k_(?:live|test)_\w{8,}+|\bAIza[\w-]{35}"
+    r"|\bhooks\.slack\.com/[^\s'\"]++"
+    r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----END)[^'\"])*+(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?"
+)
+"""Tokens and keys that are known by their form."""
+
+_MAYBE: Final = re.compile(r"crypt|hmac|pbkdf2|jwt_|[a-z0-9_.\- ]key", re.I)
+
+_LOGGED_IN: Final = re.compile(
+    r"(?:\s|\A)(?:-u|--(?:proxy-)?user|--auth)[\s=]*+['\"]?(?=[^\s:'\"]{0,200}+:\S)"
+    r"|\b(?:mysql\w*|mariadb[\w-]*|sshpass|sqlcmd|bcp|redis-cli|7z|zip|unzip|ldap\w+|mongo\w*|smbclient|tsql|isql"
+    r"|clickhouse[\w-]*)\b[^|;&\n]{0,500}?\s-{1,2}[apw](?=\s*+\S)",
+    re.I,
+)
+"""Options of programs behind which a password stands."""
+
+_DEEPEST: Final = 4
+"""Texts within texts that are looked into."""
+
 _GIVEN: Final = re.compile(r"[\w.\-]{0,64}+[\s'\"\\\])]{0,64}+[=:>][\s'\"\\]{0,64}+(?:[^\s'\"%\\]|%(?!\Z|['\"]))")
 """What stands behind a secret's name in a string that has its value too."""
 
@@ -48,8 +80,14 @@ _ENDS: Final = frozenset(
 )
 """Words that begin something else than the value of a secret."""
 
-_FILLING: Final = frozenset({"INSERT", "UPSERT", "MERGE"})
-"""Statements whose values stand far from the names of their columns."""
+_FILLING: Final = frozenset({"INSERT", "UPSERT", "MERGE", "VALUES"})
+"""What has values far from the names of their columns."""
+
+_OPTIONS: Final = frozenset({"ATTACH", "COPY", "EXPORT", "PRAGMA", "SET"})
+"""Statements in which `name: value` and `name = value` are options, of any name."""
+
+_COMPARES: Final = frozenset({"=", "<", ">", "!", "~"})
+_COMPARING: Final = frozenset({"LIKE", "ILIKE", "IN", "AS", "FROM", "GLOB", "SIMILAR"})
 
 _OPEN: Final = {"(": ")", "[": "]", "{": "}"}
 
@@ -69,8 +107,18 @@ def redacted(sql: str, names: re.Pattern[str] = NAMES) -> str:
     or a URL with a password. All that a CREATE SECRET sets is left out, and comments that hold a secret are. Where
     engines read the text differently it ends at its first string.
     """
+    return _redacted(sql, names, 0)
+
+
+def _redacted(sql: str, names: re.Pattern[str], depth: int) -> str:
     given: list[Token] | None = None
-    if not names.search(sql) and not _KEY.search(sql):
+    sql = _SHAPES.sub("***", sql)
+    if (found := sql.find("\\")) > 0 and (option := _LOGGED_IN.search(sql, found)):
+        # A command stands behind the statement.
+        sql = f"{sql[: option.end()]}***"
+    if sql.lstrip().startswith("\\"):
+        return _command(sql, names, depth)
+    if not names.search(sql) and not _KEY.search(sql) and not _MAYBE.search(sql):
         if "@" not in sql and not _PARAMETER.search(sql) and names is NAMES:
             return sql
         given = list(tokens(sql))
@@ -78,7 +126,7 @@ def redacted(sql: str, names: re.Pattern[str] = NAMES) -> str:
             return sql
     given = list(tokens(sql)) if given is None else given
     if given and given[0].text == "\\":
-        return _command(sql, given, names)
+        return _command(sql, names, depth)
     cuts = sorted([*_values(sql, given, names), *_comments(sql, given, names), *_created(given, len(sql))])
     if cuts and _unsure(sql, given):
         first = next((token.start for token in given if token.kind in {"string", "name"}), len(sql))
@@ -117,29 +165,54 @@ def _unsure(sql: str, given: Sequence[Token]) -> bool:
     return bool(strange(sql))
 
 
-def _command(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> str:
+def _command(sql: str, names: re.Pattern[str], depth: int) -> str:
     """A backslash command, of which all goes that stands behind a secret's name, or that holds one."""
+    ends = [_end(sql, list(tokens(sql)), names, depth)]
+    if "\\'" in sql or '\\"' in sql:
+        ends.append(_end(sql, list(tokens(sql, backslash=True)), names, depth))
+    if option := _LOGGED_IN.search(sql):
+        ends.append(option.end())
+    end = min(ends)
+    blank = " " if end and not sql[end - 1].isspace() and sql[end : end + 1].isspace() else ""
+    return _ANY_LOGIN.sub("://***@", sql[:end] + (f"{blank}***" if sql[end:].strip() else ""))
+
+
+def _end(sql: str, given: Sequence[Token], names: re.Pattern[str], depth: int) -> int:
+    """Up to where a command holds no secret."""
     for number, token in enumerate(given):
-        if token.kind == "string" and _holds(token.value, names):
-            return _ANY_LOGIN.sub("://***@", f"{sql[: token.start]}***")
+        if token.kind in {"string", "name"}:
+            if _holds(token.value, names):
+                return token.start
+            inner = token.value
+            if inner and (depth > _DEEPEST or _redacted(inner, names, depth + 1) != inner):
+                return token.start
+            if token.text[0] == "`" and (named := names.search(inner)) and inner[named.end() :].strip(" '\""):
+                return token.start
         if number > 1 and _names(token, names):
-            return _ANY_LOGIN.sub("://***@", sql[: token.end] + (" ***" if sql[token.end :].strip() else ""))
-    return _ANY_LOGIN.sub("://***@", sql)
+            compared = any(before.text in _COMPARES for before in given[2:number])
+            return given[2].start if compared else token.end
+    return len(sql)
 
 
 def _fillings(given: Sequence[Token], names: re.Pattern[str]) -> Iterator[bool]:
     """Of each statement, whether it fills a table or columns that are named for a secret."""
-    fills = named = False
+    fills = named = listed = False
     depth = 0
-    for token in given:
+    for number, token in enumerate(given):
         if token.kind == "sign":
             depth = max(0, depth + (token.text in _OPEN) - (token.text in ")]}"))
+            if token.text == ")" and number + 1 < len(given) and given[number + 1].word == "AS" and listed:
+                fills = True
+            listed = listed and token.text == ","
             if token.text == ";" and not depth:
                 yield fills and named
                 fills = named = False
         elif token.kind != "string":
             fills = fills or token.word in _FILLING
-            named = named or _names(token, names)
+            secret = _names(token, names)
+            named = named or secret
+            # A list of columns: `t (a, password) AS …`.
+            listed = listed or (depth > 0 and secret)
     yield fills and named
 
 
@@ -195,19 +268,54 @@ def _values(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterato
         if token.kind == "name" and _holds(token.value, names):
             yield token.start, token.end, '"***"'
             continue
+        after = given[number + 1] if number + 1 < len(given) else None
+        named = token.kind in {"string", "name", "word"} and _is_secret(token, after, names, opened, first)
+        if named:
+            yield from _before(sql, given, number)
         if reading is not None:
             if text in _JOINTS or token.word in _JOINTS:
                 reading.joined = True
             elif reading.takes(token, before):
                 yield token.start, token.end, "***"
-        elif token.kind in {"string", "name", "word"} and _names(token, names):
-            after = given[number + 1] if number + 1 < len(given) else None
+        elif named:
             lists = after is not None and after.text == ","
             if lists and (token.kind != "string" or not opened or opened[-1] == "IN"):
                 continue
             if after is not None and after.text == "(" and before is not None and before.word in _RELATIONS:
                 continue
             reading = _Reading(len(opened), skips=lists, bare=first in {"SET", "ATTACH", "ALTER"})
+
+
+def _is_secret(token: Token, after: Token | None, names: re.Pattern[str], opened: Sequence[str], first: str) -> bool:
+    """Whether a token is a secret's name where it stands."""
+    follows = after.text if after is not None else ""
+    if _names(token, names):
+        # The schema auth, and not a column.
+        return not (follows == "." and token.kind != "string" and token.value.lower() == "auth")
+    if token.kind != "string" and follows == "(" and _CIPHER.fullmatch(token.value):
+        return True
+    if follows not in {":", "="} or len(token.text) > 200 or not _OTHER_KEY.match(token.value):
+        return False
+    return token.kind == "string" or first in _OPTIONS or "{" in opened
+
+
+def _before(sql: str, given: Sequence[Token], number: int) -> Iterator[_Cut]:
+    """The strings that a secret's name is compared with, or that it names, where they stand before it."""
+    compares = False
+    depth = 0
+    for at in range(number - 1, max(-1, number - 200), -1):
+        token = given[at]
+        if token.kind == "sign":
+            depth += (token.text in ")]}") - (token.text in _OPEN)
+            if token.text == ";" or (token.text == "," and depth <= 0):
+                return
+            compares = compares or token.text in _COMPARES
+        elif token.word in _COMPARING and (token.word != "FROM" or given[at - 1].word == "DISTINCT"):
+            compares = True
+        elif token.word in _ENDS and depth <= 0:
+            return
+        elif token.kind == "string" and compares and not _variable(sql, given, at):
+            yield token.start, token.end, STARS
 
 
 _RELATIONS: Final = frozenset(
