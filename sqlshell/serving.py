@@ -7,7 +7,7 @@ import secrets
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import click
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 Served = tuple[str, Any, Any, str]
 
+LONGEST_SIZE: Final = 12
+"""Characters of --memory: no machine has what needs more."""
+
 _SIZE = re.compile(r"0*+[1-9][0-9]*(?:\.[0-9]+)?\s*(?:[kmgt]i?b?|%)|0*+\.[0-9]*[1-9][0-9]*\s*[kmgt]i?b?", re.I)
+
+MOST: Final = 10**9
+"""The largest value of an option that is a number, in its unit."""
 
 BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
     ("statements", click.IntRange(1), 0, "statements of a submission"),
@@ -133,7 +139,15 @@ def _served(option: Served) -> click.Option:
         return click.Option([flag], type=kinds, default=default, show_default=not many, multiple=many, help=text)
     if isinstance(kind, str):
         return click.Option([flag], metavar=kind, default=default, multiple=default == (), help=text)
-    return click.Option([flag], type=kind, default=default, show_default=True, help=text)
+    return click.Option([flag], type=kind, default=default, show_default=True, callback=_sane, help=text)
+
+
+def _sane(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """A value that a computer can count with. Raises click.BadParameter."""
+    if isinstance(value, int | float) and not value <= MOST:
+        # NaN is neither smaller nor larger than anything.
+        raise click.BadParameter(f"{str(value)[:40]} is not a number from 0 to {MOST:,}", context, option)
+    return value
 
 
 def serve(asked: Mapping[str, Any]) -> int:
@@ -241,7 +255,7 @@ def _check(asked: Mapping[str, Any]) -> None:
         if not re.fullmatch(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?", name):
             raise UsageError(f"--allow-host {name!r} is not the name of a host", "such as sql.example.com")
     memory = asked["memory"]
-    if memory is not None and not is_size(memory):
+    if memory is not None and not (is_size(memory) and len(memory) <= LONGEST_SIZE):
         raise UsageError(f"--memory {memory!r} is not a size", "such as 2GB, 512MiB or 50%")
 
 

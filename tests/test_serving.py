@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from sqlshell.service.catalog import ROLES
+from sqlshell.service.setup import open_storage
 from sqlshell.serving import SERVE, is_size
 from tests.conftest import Program
 
@@ -29,6 +32,19 @@ from tests.conftest import Program
         (["--data", "file/inside"], ["--data file/inside", "Not a directory"]),
         (["--new-token", "--data", "file"], ["--data file is not a folder"]),
         (["--new-token", "--data", "data", "--role", "bogus"], ["--role", "bogus", "reader", "writer", "owner"]),
+        (["--new-token", "--data", "nowhere"], ["there is no service's folder at nowhere"]),
+        (["--new-token", "--data", "lost"], ["there is no service's folder at lost"]),
+        (["--data", "lost"], ["service.sqlite is not there", "there are databases"]),
+        (["--data", "emptied"], ["service.sqlite is empty", "there are databases"]),
+        (["--uds", "x" * 200], ["--uds x", "the path of a socket has at most 10"]),
+        (["--quota", "nan"], ["--quota", "nan is not a number"]),
+        (["--quota", "1e400"], ["--quota", "inf is not a number"]),
+        (["--retention", "inf"], ["--retention", "not a number"]),
+        (["--grace", "nan"], ["--grace", "not a number"]),
+        (["--max-seconds", "nan"], ["--max-seconds", "not a number"]),
+        (["--max-header-seconds", "nan"], ["--max-header-seconds", "not a number"]),
+        (["--max-spill-size", "9" * 400], ["--max-spill-size", "not a number"]),
+        (["--memory", "9" * 400 + "GB"], ["--memory"]),
         (["--legacy-anonymous"], ["--legacy-anonymous needs --legacy"]),
     ],
 )
@@ -36,9 +52,35 @@ def test_a_service_with_a_wrong_option_does_not_start(
     program: Program, tmp_path: Path, argv: list[str], words: list[str]
 ) -> None:
     (tmp_path / "file").write_text("")
+    for name in ("lost", "emptied"):
+        (tmp_path / name / "organizations" / "one").mkdir(parents=True)
+    (tmp_path / "emptied" / "service.sqlite").write_text("")
     done = program("serve", "--port", "0", *argv)
     assert (done.code, done.out) == (2, "")
     assert [word for word in words if word not in done.err] == []
+    assert not (tmp_path / "nowhere").exists()
+
+
+LIMITED = 'ulimit -f 0; exec "$@"'
+"""A command that can write no file, as on a full disk."""
+
+
+@pytest.mark.parametrize("argv", [["--new-token"], ["--port", "0"]])
+def test_a_folder_that_cannot_be_written_is_told(program: Program, tmp_path: Path, argv: list[str]) -> None:
+    assert program("serve", "--port", "0", "--data", "data", "--new-token").code == 2
+    open_storage(tmp_path / "data").close()
+    (tmp_path / "data" / "token").write_text("t0ken\n")
+    (tmp_path / "data" / "token").chmod(0o600)
+    done = subprocess.run(
+        ["/bin/sh", "-c", LIMITED, "sh", sys.executable, "-m", "sqlshell", "serve", "--data", "data", *argv],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, "service.sqlite" in done.stderr) == (2, True), done.stderr
+    assert "token file" not in done.stderr
 
 
 @pytest.mark.parametrize("size", ["2GB", "512 MiB", "1.5gb", "0.5GB", "80%"])

@@ -10,6 +10,7 @@ import os
 import secrets
 import signal
 import socket
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ from sqlshell.service.catalog import Catalog
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.guard import loopback
 from sqlshell.service.options import Options
-from sqlshell.service.setup import locked, make_statements, open_storage
+from sqlshell.service.setup import STORAGE, locked, make_statements, open_storage
 from sqlshell.service.statements import Statements
 from sqlshell.service.wire.connections import Connections, descriptors, fitting
 from sqlshell.service.wire.protocol import BoundedProtocol
@@ -45,6 +46,9 @@ KEEP_ALIVE_SECONDS = 80
 
 PING_SECONDS = 20
 """How often readers of endless results are asked whether they are there, and how long they have to answer."""
+
+LONGEST_SOCKET = 107 if sys.platform == "linux" else 103
+"""Bytes of the path of a unix socket."""
 
 HOST_HINT = "--host takes an address of this machine, such as 127.0.0.1"
 
@@ -100,6 +104,10 @@ def new_token(data: Path, organization: str, roles: Sequence[str]) -> str:
     Raises UsageError.
     """
     os.umask(0o077)
+    if not data.exists() or (data.is_dir() and not (data / STORAGE).exists()):
+        raise UsageError(
+            f"there is no service's folder at {data}", "sqlshell serve --data DIR makes one when it starts"
+        )
     with contextlib.closing(open_storage(data)) as storage:
         try:
             catalog = Catalog(storage)
@@ -107,11 +115,15 @@ def new_token(data: Path, organization: str, roles: Sequence[str]) -> str:
             return catalog.new_token(wanted, roles)
         except Failure as failure:
             raise UsageError(failure.message) from None
+        except sqlite3.Error as error:
+            raise UsageError(f"{data / STORAGE} cannot be written: {error}") from None
 
 
 def kept_token(path: Path) -> str:
     """Make a token and keep it in a file of mode 0600: the token, or "" where the file has one. Raises UsageError."""
     token = secrets.token_urlsafe(32)
+    if path.exists():
+        return ""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".token-") as file:
@@ -214,6 +226,8 @@ def _tcp(host: str, port: int) -> socket.socket:
 def _unix(path: Path) -> socket.socket:
     """A unix socket of mode 0600, made in a folder of mode 0700 and then moved to its place, so that it never was open
     to others; one that a dead service left behind is replaced."""
+    if len(os.fsencode(path.absolute())) > LONGEST_SOCKET:
+        raise UsageError(f"--uds {path}: the path of a socket has at most {LONGEST_SOCKET} bytes")
     listener = socket.socket(socket.AF_UNIX)
     try:
         if path.is_socket():

@@ -27,10 +27,20 @@ def open_storage(data: Path | None) -> Storage:
     if data is None:
         return Storage()
     make_folder(data)
+    _check_whole(data)
     try:
         return Storage(data / STORAGE)
     except sqlite3.Error as error:
         raise UsageError(f"{data / STORAGE} cannot be used: {error}") from None
+
+
+def _check_whole(data: Path) -> None:
+    """Raises UsageError where there are organizations, and the file that knows them is gone or empty."""
+    file, organizations = data / STORAGE, data / "organizations"
+    with contextlib.suppress(OSError):
+        if (not file.exists() or not file.stat().st_size) and any(organizations.iterdir()):
+            said = f"{file} is {'empty' if file.exists() else 'not there'}, but there are databases in {organizations}"
+            raise UsageError(said, f"put {STORAGE} back from a backup, or take another folder for a new service")
 
 
 def make_folder(data: Path) -> None:
@@ -49,7 +59,11 @@ def locked(data: Path | None) -> Iterator[None]:
     if data is None:
         yield
         return
-    with (data / "lock").open("a+") as file:
+    try:
+        held = (data / "lock").open("a+")
+    except OSError as error:
+        raise UsageError(f"the folder --data {data} cannot be written: {error.strerror}") from None
+    with held as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -57,10 +71,15 @@ def locked(data: Path | None) -> Iterator[None]:
             who = file.read(20).strip()
             said = f"{data} is in use by another service" + (f" (process {who})" if who else "")
             raise ServiceError(said, "stop it first, or give each service a folder of its own") from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        _note_process(file.fileno())
         yield
+
+
+def _note_process(file: int) -> None:
+    """Write the number of this process into the file that is locked, for others to tell; on a full disk they do not."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(file, 0)
+        os.write(file, str(os.getpid()).encode())
 
 
 def make_statements(

@@ -68,12 +68,12 @@ def failure(error: Exception, lines_before: int = 0) -> Failure:
     message = explained(str(error)[:_LENGTH].partition("\n\nStack Trace:")[0])
     if lines_before:
         message = _LINE.sub(lambda found: f"LINE {max(1, int(found[1]) - lines_before)}:", message)
+    if isinstance(error, duckdb.IOException | duckdb.TransactionException) and (full := _FULL.search(message)):
+        return Failure(sqlstate.DISK_FULL, f"the disk of the database is full: {full[0]}")
     if isinstance(error, duckdb.CatalogException | duckdb.BinderException | duckdb.TransactionException):
         for pattern, code in WORDS:
             if pattern.search(message.partition("\n")[0][:_HEAD]):
                 return Failure(code, message)
-    if isinstance(error, duckdb.IOException) and _FULL.search(message):
-        return Failure(sqlstate.DISK_FULL, message)
     if isinstance(error, duckdb.InvalidInputException) and "attached in read-only mode" in message[:_HEAD]:
         return Failure("25006", message)
     if isinstance(error, duckdb.InternalException) and "Memory allocation failure" in message[:_HEAD]:
