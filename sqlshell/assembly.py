@@ -85,7 +85,9 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
         say=diagnostics.note,
         warn=diagnostics.warn,
     )
-    diagnostics.hide = transport.trace.secrets.text
+    hidden_before = diagnostics.hide
+    # The tokens of services that were left, and of others beside this one, stay hidden.
+    diagnostics.hide = lambda text: transport.trace.secrets.text(hidden_before(text))
     session.keeping.asks(transport.trace.secrets.own)
     return Service(transport, _client(transport, reached, session, settings, diagnostics))
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +22,9 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 class Queries:
     """Texts by name. Each is read anew, for other shells write them too."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, redact: Callable[[str], str] = redacted) -> None:
         self._path = path
+        self._redact = redact
 
     def all(self) -> dict[str, str]:
         """Raises UsageError for a file that cannot be read."""
@@ -42,7 +43,7 @@ class Queries:
                 f"{name!r} is not a valid query name",
                 "a name consists of letters, digits, _ . and -",
             )
-        if redacted(text) != text:
+        if self._redact(text) != text:
             raise UsageError(
                 "the statement holds a secret, which would stand in a file",
                 "write a variable in its place, such as password = :'new_password'",

@@ -260,10 +260,15 @@ select 'gset-value-7' as db_password \\gset
 select 1 as a where 'x' <> :'api_key';
 select 1 as a where 'x' <> :'other' and 'x' <> 'and {served.token} too';
 select 1 as a where 'x' <> :'t' or 'x' <> :'copy' or nothing(:'api_key');
+\\n+ q 'select :''t'' as {served.token}'
+\\local select 1
+\\warn :t
 """
     env = {"SQLSHELL_TOKEN": served.token, "SQLSHELL_URL": served.url, "MY_PASSWORD": "it's me"}
     found = program("-q", "-vv", "--on-error", "continue", stdin=script, env=env)
     assert "42883" in found.err or "42000" in found.err, found.err
+    assert served.token not in found.err
+    assert "holds a secret" in found.err
     kept = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {"t.jsonl", "t.log", "journal.db"} <= {path.name for path in kept}
     text = b"".join(path.read_bytes() for path in kept)

@@ -14,7 +14,7 @@ from sqlshell.sql.scripts import statements
 def _queries(port: Port) -> Queries:
     if port.hooks.queries is None:
         raise UsageError("there is no folder for named queries", "XDG_CONFIG_HOME or HOME names one")
-    return Queries(port.hooks.queries)
+    return Queries(port.hooks.queries, port.hooks.redact)
 
 
 @command("n", "[NAME] [WORD...]", data=("WORD",))
