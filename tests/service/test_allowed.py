@@ -15,7 +15,7 @@ from sqlshell.service.engines.engine import Failure, Limits, Options, Rights
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.rights import functions
 from sqlshell.service.engines.rights.judge import PLANNED
-from sqlshell.service.results import Discard
+from sqlshell.service.results import Discard, Spool
 
 ALLOWED = {
     "scalar": functions.OPERATORS | functions.VALUES | functions.SESSION | functions.SEQUENCES,
@@ -271,6 +271,40 @@ def test_a_database_opens_again_behind_a_changed_type(tmp_path: Path) -> None:
     assert again.broken == {}
     assert again.read_listing("select * from e.kept") == [("a", "a", "2", "{'a': [1]}")]
     again.close()
+
+
+@pytest.mark.parametrize(
+    "pivoted",
+    [
+        "t on b using sum(a)",
+        "t on b || a using sum(a)",
+        "t on (b, a) using sum(a)",
+        "t on upper(b), case when a in (1) then 'one' end using count(*) group by a order by a limit 1",
+        "t on b in (select 'y' union all select 'x') using sum(a)",
+        "t on a > 0, b in (values ('x')) using count(*)",
+        "t on /* in */ b -- and\n || 'z' using count(*);",
+    ],
+)
+def test_a_pivot_gives_a_reader_what_duckdb_gives(engine: DuckdbEngine, pivoted: str) -> None:
+    connection, rows = engine.connect(), Spool(Path, 1000)
+    outcome = connection.run(f"pivot {pivoted}", Options(rights=Rights.READ), rows)
+    rows.finish()
+    with duckdb.connect() as plain:
+        plain.execute("create table t as select 1 as a, 'x' as b")
+        wanted = plain.execute(f"pivot {pivoted}")
+        assert [item.name for item in outcome.columns or ()] == [item[0] for item in wanted.description or ()]
+        assert len(wanted.fetchall()) == rows.layout.rows
+    assert engine.read_listing("select 1 from duckdb_types() where type_name like '__pivoted%'") == []
+
+
+def test_the_values_of_a_pivot_are_judged(engine: DuckdbEngine) -> None:
+    for values in (
+        "select nextval('s')::varchar",
+        "from read_text('/etc/hosts')",
+        "select current_setting('memory_limit')",
+    ):
+        answer = run(engine.connect(), f"pivot t on b in ({values}) using sum(a)", Rights.READ)
+        assert answer.startswith("42501"), answer
 
 
 def test_memory_that_could_not_be_had_is_a_limit() -> None:

@@ -224,12 +224,11 @@ class Judge:
         """A PIVOT whose columns come of its data, with types for them, as DuckDB itself does it."""
         taken = parts.pivot(sql, "__pivoted_")
         if taken is None:
-            said = (
-                "give the values: PIVOT … ON column IN (value, …); a DEFAULT that is no constant: ADD COLUMN without it"
-            )
-            raise Failure(
-                sqlstate.PRIVILEGE, f"this statement is several at once, and not allowed in this form: {said}"
-            )
+            if any(token.word.startswith("pivot") for token in parts.tokens(sql)):
+                said = "PIVOT needs its values here: PIVOT t ON column IN (value, …) USING …"
+            else:
+                said = "ADD COLUMN takes no DEFAULT but a literal here: add the column, then SET DEFAULT and UPDATE"
+            raise Failure(sqlstate.UNSUPPORTED, said)
         made: list[str] = []
         self._lasting = False
         try:

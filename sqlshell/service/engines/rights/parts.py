@@ -17,6 +17,7 @@ from sqlshell.service.engines.engine import Failure
 _OPTIONS = frozenset(
     {"analyze", "format", "html", "json", "text", "graphviz", "yaml", "mermaid", "true", "false", "on", "off"}
 )
+_SELECTING = frozenset({"select", "from", "with", "values"})
 _ENDS = frozenset({"using", "group", "order", "limit", "union", "except", "intersect", "offset", ";"})
 
 
@@ -137,7 +138,7 @@ def pivot(sql: str, prefix: str) -> Pivot | None:
     `prefix` begins the names of the types. None where there is none that could be taken apart.
     """
     found = tokens(sql)
-    inserted: list[tuple[int, str]] = []
+    changed: list[tuple[int, int, str]] = []
     values: list[tuple[str, str]] = []
     for number, token in enumerate(found):
         if token.word not in {"pivot", "pivot_wider"}:
@@ -148,17 +149,23 @@ def pivot(sql: str, prefix: str) -> Pivot | None:
         source = sql[found[number + 1].start : found[on - 1].end]
         common = _common(sql, found[:number], token.depth)
         for entry in _entries(found[on + 1 :], token.depth):
-            if any(item.word == "in" and item.depth == token.depth for item in entry):
+            name = f"{prefix}{len(values)}"
+            listed = _listed(entry, token.depth)
+            if listed:
+                if len(listed) > 2 and listed[0].word == "(" and listed[1].word in _SELECTING:
+                    changed.append((listed[0].start, listed[-1].end, f'"{name}"'))
+                    inner = sql[listed[0].start : listed[-1].end]
+                    values.append((name, f"{common}SELECT * FROM {inner}"))
                 continue
             text = sql[entry[0].start : entry[-1].end]
-            name = f"{prefix}{len(values)}"
-            inserted.append((entry[-1].end, f' IN "{name}"'))
+            changed.append((entry[0].start, entry[0].start, "("))
+            changed.append((entry[-1].end, entry[-1].end, f') IN "{name}"'))
             wanted = f"SELECT DISTINCT CAST(({text}) AS VARCHAR) FROM {source} WHERE ({text}) IS NOT NULL ORDER BY ALL"
             values.append((name, f"{common}{wanted}"))
-    if not inserted:
+    if not changed:
         return None
-    for at, text in reversed(inserted):
-        sql = sql[:at] + text + sql[at:]
+    for start, end, text in sorted(changed, reverse=True):
+        sql = sql[:start] + text + sql[end:]
     return Pivot(sql, values)
 
 
@@ -170,6 +177,17 @@ def _common(sql: str, before: Sequence[Token], depth: int) -> str:
     """The common table expressions in front of a PIVOT, as text that may begin a SELECT."""
     starts = [token for token in before if _at(token, "with", depth)]
     return sql[starts[-1].start : before[-1].end] + "\n" if starts else ""
+
+
+def _listed(entry: Sequence[Token], depth: int) -> Sequence[Token]:
+    """What stands behind the IN of an entry; nothing where IN is part of its expression."""
+    for at, item in enumerate(entry):
+        listed = entry[at + 1 :]
+        if not listed or not _at(item, "in", depth):
+            continue
+        if listed[0].word != "(" or all(inner.depth > depth for inner in listed[1:-1]):
+            return listed
+    return ()
 
 
 def _entries(found: Sequence[Token], depth: int) -> Iterator[Sequence[Token]]:
