@@ -425,3 +425,48 @@ def test_explained_ddl_changes_objects_too(engine: DuckdbEngine) -> None:
     assert run(one, "explain analyze create table made as select 1 as b, 2 as c") == "00000"
     assert run(one, "insert into made values (1)")[:5] != "00000"
     assert run(other, "drop table if exists made") == "00000"
+
+
+def test_a_default_may_be_an_expression(engine: DuckdbEngine) -> None:
+    connection = engine.connect()
+    run(connection, "create or replace table grown as select range as i from range(2)")
+    for name, definition in {
+        "a": "int[] default [1, 2]",
+        "b": "double default 1.5 + 2",
+        "c": "varchar default 'a' || 'b'",
+        "d": "date default current_date",
+        "e": "double default random()",
+    }.items():
+        assert run(connection, f"alter table grown add column {name} {definition}") == "00000", name
+        assert run(connection, f"alter table grown add {name}_2 {definition}") == "00000", name
+        assert run(connection, f"alter table grown add column {name} {definition}") != "00000", name
+    run(connection, "insert into grown (i) values (2)")
+    kept = "count(*) = 3 and count(distinct (a, b, c, d)) = 1 and count(distinct e) = 3 and any_value(c) = 'ab'"
+    assert run(connection, f"select if({kept}, 1, error('not kept')) from grown") == "00000"
+    assert run(connection, f"select if({kept}, error('kept'), 1) from grown") != "00000"
+
+
+def test_what_is_no_default_is_refused_with_a_way_out(engine: DuckdbEngine) -> None:
+    connection = engine.connect()
+    run(connection, "create or replace table grown as select range as i from range(2)")
+    for definition in ("int default 1 + 1 not null", "int not null default 1 + 1"):
+        said = run(connection, f"alter table grown add column n {definition}")
+        assert said.startswith("0A000 ADD COLUMN with an expression"), said
+    for definition in (
+        "current_setting('memory_limit')",
+        "getenv('HOME') || ''",
+        "(select content from read_text('x'))",
+    ):
+        said = run(connection, f"alter table grown add column n varchar default {definition}")
+        assert said != "00000", definition
+    assert run(connection, "alter table grown add column n int default 1 + 1", Rights.DATA).startswith("42501")
+    assert run(connection, "select n from grown") != "00000"
+
+
+def test_what_describe_gives_is_kept_in_a_table(engine: DuckdbEngine) -> None:
+    connection = engine.connect()
+    run(connection, "create or replace table grown as select range as i from range(2)")
+    assert run(connection, "create or replace table told as describe grown") == "00000"
+    assert run(connection, "create or replace table told as select * from (describe grown)") == "00000"
+    assert run(connection, "create view shown as describe grown").startswith("42501")
+    assert run(connection, "create view shown as select * from (describe grown)").startswith("42501")

@@ -118,6 +118,18 @@ def selected(sql: str) -> str:
     return rest
 
 
+def added(sql: str) -> str:
+    """ALTER TABLE … ADD COLUMN with IF NOT EXISTS, "" for another statement."""
+    found = tokens(sql)
+    if not found or found[0].word != "alter":
+        return ""
+    behind = next((number for number, token in enumerate(found) if token.word == "add" and not token.depth), None)
+    if behind is None or behind + 1 == len(found):
+        return ""
+    at = found[behind + (found[behind + 1].word == "column")].end
+    return f"{sql[:at]} IF NOT EXISTS{sql[at:]}"
+
+
 def value(sql: str) -> str:
     """The value of a SET, as a SELECT of it; "" for one that is a single word or a string.
 
