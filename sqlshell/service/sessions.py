@@ -77,10 +77,19 @@ class Session(Struct, eq=False):
             if name and name != getattr(self, kind):
                 self.use(kind, name)
         database, schema = request.database or "", request.schema or ""
+        self._check_database(database)
+        if database not in {"", self.connection.database} or schema not in {"", self.connection.schema}:
+            try:
+                self.connection.use(database, schema)
+            except Failure:
+                # The engine may have begun anew just now, without it.
+                self._check_database(database)
+                raise
+
+    def _check_database(self, database: str) -> None:
+        """Raises Failure for one that could not be opened."""
         if database and (reason := self.organization.broken.get(("database", database))):
             raise Failure("58030", f"database {database!r} cannot be opened: {reason}")
-        if database not in {"", self.connection.database} or schema not in {"", self.connection.schema}:
-            self.connection.use(database, schema)
 
     def use(self, kind: str, name: str) -> None:
         """Go to a role, store or compute pool. Raises Failure for one unknown or not granted."""

@@ -135,6 +135,23 @@ def test_a_batch_tells_which_statement_was_lost(place: Served, on_error: str, ra
         assert client.run("select count(*) from b")["data"] == [[str(len(ran) - 1)]]
 
 
+def test_a_database_that_is_broken_behind_a_kill_says_so(
+    place: Served, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    databases = tmp_path_factory.getbasetemp() / "replaced0" / "data" / "organizations"
+    with Client(place) as client:
+        before = set(databases.glob("*/databases/*"))
+        client.rows("create database hurt")
+        (made,) = (path for path in set(databases.glob("*/databases/*")) - before if path.suffix == ".data")
+        for pid in engines(place):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not engines(place))
+        made.write_bytes(b"no database" * 1000)
+        answer = client.run("select 1", database="hurt", parameters={"sessionID": "hurt"})
+        assert answer["sqlState"] == "58030" and "cannot be opened" in answer["message"]
+        client.rows("drop database hurt")
+
+
 def test_a_batch_ends_where_its_session_was_lost(place: Served) -> None:
     with Client(place) as client:
         client.run("create or replace table pay as select 1 as i", parameters={"sessionID": "one"})
