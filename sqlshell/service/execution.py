@@ -63,6 +63,9 @@ class Execution:
     ) -> Outcome | Begun:
         """Run a statement with its session's connection; `asked` is what it says where it is the interface's own."""
         options = self.options(session, parameters)
+        if not session.placed and _needs_database(asked):
+            # Nothing is read or written in another database than the one that was meant.
+            session.organization.check_first()
         if asked is None:
             return self._run_engine(session, record, options)
         return self._run_own(session, asked, record, form, options)
@@ -98,6 +101,7 @@ class Execution:
         organization, low = session.organization, sql.lower()
         return (
             PLAIN.match(low) is not None
+            and not session.elsewhere
             and system.NAME not in low
             and session.connection.database not in organization.store_names
             and not any(name.lower() in low for name in organization.store_names)
@@ -192,3 +196,12 @@ class Execution:
         # Nobody sees the rows of an application's SELECTs, so that one row of each is enough.
         session.connection.run_all(asked.statements, replace(options, row_limit=0), Discard())
         return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
+
+
+def _needs_database(asked: Own | None) -> bool:
+    """Whether a statement works in the session's database."""
+    if isinstance(asked, Create | Drop):
+        return asked.kind in {"stream", "relation"}
+    if isinstance(asked, Use):
+        return asked.kind == "schema" and len(asked.names) == 1
+    return asked is None or isinstance(asked, Print | Application)

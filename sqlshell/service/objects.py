@@ -37,7 +37,9 @@ class Objects:
                 check_open(session.organization, "database", names[0])
                 check_visible(names[0], session.organization)
                 session.connection.use(names[0], names[1] if len(names) > 1 else "")
+                session.placed = True
             case "schema":
+                session.placed = session.placed or len(names) > 1
                 session.connection.use(names[0] if len(names) > 1 else "", names[-1])
             case "organization":
                 session.use_organization(names[-1], self._organizations)

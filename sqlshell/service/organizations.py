@@ -64,6 +64,16 @@ class Organization:
     def name(self) -> str:
         return self.catalog.organization_name(self.id)
 
+    def check_first(self) -> None:
+        """Raises Failure where the oldest database, in which sessions begin, cannot be opened."""
+        if not self.broken:
+            return
+        databases = self.catalog.objects(self.id, "database")
+        first = min(databases, key=lambda item: item.created, default=None)
+        if first is not None and (reason := self.broken.get(("database", first.name))):
+            said = f"database {first.name!r}, in which sessions begin, cannot be opened: {reason}"
+            raise Failure("58030", f"{said}; USE DATABASE goes to another one, and LIST DATABASES names them")
+
     @property
     def locked(self) -> bool:
         """Whether its engine sees nothing but its own folder."""

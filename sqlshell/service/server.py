@@ -80,7 +80,10 @@ def serve(
             statements = make_statements(storage, options, data)
             protections = ""
             try:
-                protections = statements.organizations.get(statements.organizations.default()).engine.protections
+                first = statements.organizations.get(statements.organizations.default())
+                protections = first.engine.protections
+                for (kind, name), reason in first.broken.items():
+                    logging.getLogger("sqlshell.service").warning("%s %r cannot be opened: %s", kind, name, reason)
             except Failure as failure:
                 # Others can still be used, and this one once its folder is repaired.
                 logging.getLogger("sqlshell.service").warning("%s", failure.message)

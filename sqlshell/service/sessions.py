@@ -39,17 +39,31 @@ class Session(Struct, eq=False):
     ended: bool = False
     """Whether it was terminated: what waits in it does not run."""
     closed: bool = False
+    placed: bool = False
+    """Whether somebody said which database it is in, rather than left it where sessions begin."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether its connection is in another database than the one that sessions begin in, for that is broken."""
+        if self.placed or not self.organization.broken:
+            return False
+        try:
+            self.organization.check_first()
+        except Failure:
+            return True
+        return False
 
     @property
     def rights(self) -> Rights:
         return ROLES[self.role]
 
     def echo(self) -> ContextEcho:
+        elsewhere = self.elsewhere
         return ContextEcho(
             organization_id=self.organization.id,
             role_name=self.role,
-            database_name=self.connection.database,
-            schema_name=self.connection.schema,
+            database_name=None if elsewhere else self.connection.database,
+            schema_name=None if elsewhere else self.connection.schema,
             store_name=self.store or None,
             compute_pool_name=self.compute_pool,
             transaction=self.connection.transaction or None,
@@ -85,6 +99,7 @@ class Session(Struct, eq=False):
                 # The engine may have begun anew just now, without it.
                 self._check_database(database)
                 raise
+        self.placed = self.placed or bool(database)
 
     def _check_database(self, database: str) -> None:
         """Raises Failure for one that could not be opened."""
@@ -120,7 +135,7 @@ class Session(Struct, eq=False):
         connection = organization.engine.connect()
         self.connection.close()
         self.organization, self.connection = organization, connection
-        self.store, self.compute_pool = "", DEFAULT
+        self.store, self.compute_pool, self.placed = "", DEFAULT, False
 
 
 class Sessions:

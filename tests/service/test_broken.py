@@ -167,7 +167,7 @@ def test_a_store_outside_of_what_is_granted_now_is_not_read(tmp_path: Path) -> N
         stop(running)
 
 
-def test_sessions_begin_elsewhere_where_the_first_database_is_broken(tmp_path: Path) -> None:
+def test_nothing_runs_elsewhere_where_the_first_database_is_broken(tmp_path: Path) -> None:
     running = serve(tmp_path, "--data", "data")
     with Client(running) as client:
         client.rows("create database second")
@@ -178,18 +178,28 @@ def test_sessions_begin_elsewhere_where_the_first_database_is_broken(tmp_path: P
         details = dict(storage.execute("SELECT name, detail FROM objects WHERE kind = 'database'"))
     storage.close()
     (databases / json.loads(details["local"])["file"]).write_bytes(b"x" * 5000)
-    running = serve(tmp_path, "--data", "data")
+    running = serve(tmp_path, "--data", "data", stderr=tmp_path / "err")
     try:
         with Client(running) as client:
+            for sql in ("select n from t", "create table n1 (i int)", "use schema main"):
+                answer = client.run(sql)
+                assert (answer["sqlState"], "'local'" in answer["message"]) == ("58030", True), answer
+            assert client.state("create table n1 (i int); create table n2 (i int)") not in {"00000", "01000"}
+            assert client.run("select 1")["metadata"]["context"].get("databaseName") is None
+            assert ["second", "ready"] in client.rows("list databases")
+            assert client.rows("select n from t", database="second") == [["1"]]
+        with Client(running) as client:
+            assert client.state("insert into second.main.t values (2)") == "58030"
+            assert client.state("use database second") == "00000"
             assert client.rows("select current_database(), n from t") == [["second", "1"]]
     finally:
         stop(running)
+    assert "database 'local' cannot be opened" in (tmp_path / "err").read_text()
     (databases / json.loads(details["second"])["file"]).write_bytes(b"x" * 5000)
     running = serve(tmp_path, "--data", "data")
     try:
         with Client(running) as client:
-            assert client.rows("select 1") == [["1"]]
-            assert client.state("create table t (i int)") == "42501"
+            assert client.state("create table t (i int)") == "58030"
             assert client.state("create database third") == "00000"
             assert client.state("drop database second") == "00000"
             assert client.state("drop database local") == "00000"
