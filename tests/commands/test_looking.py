@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlshell.service.setup import open_storage
 from sqlshell.sql.names import Pattern
 from tests.commands.few_words import Answers, few_words
 from tests.conftest import Program, Served, serve, stop
@@ -170,6 +171,8 @@ def test_the_sql_of_a_schema_makes_it_again(program: Program) -> None:
 
 
 def test_readers_and_writers_may_look(program: Program, tmp_path: Path) -> None:
+    open_storage(tmp_path / "data").close()
+
     def made(role: str) -> str:
         done = program("serve", "--new-token", "--data", "data", "--role", role)
         assert done.code == 0, done.err
