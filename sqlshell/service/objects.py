@@ -258,7 +258,12 @@ def _create_database(organization: Organization, name: str) -> None:
         return
     file = f"{uuid.uuid4()}.data"
     path = organization.folder("databases") / file
-    organization.engine.attach(name, path)
+    try:
+        organization.engine.attach(name, path)
+    except Failure:
+        for partial in (path, path.with_name(path.name + ".wal")):
+            partial.unlink(missing_ok=True)
+        raise
     organization.catalog.add(organization.id, "database", name, {"file": file})
 
 

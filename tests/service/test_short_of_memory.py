@@ -64,6 +64,24 @@ def test_a_process_without_memory_says_so_and_is_replaced(host: Host) -> None:
     assert rows(host, connection, "select count(*) from t") == ("00000", b'["200000"]')
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select range, hash(range), repeat('x', 200) || range from range(200_000)",
+        "create table u as select hash(range) from range(4_000_000)",
+    ],
+    ids=["result", "table"],
+)
+def test_a_full_disk_is_told_without_its_folders(host: Host, sql: str) -> None:
+    connection = host.engine.connect()
+    connection.run("select 1", Options(), Discard())
+    resource.prlimit(host.pid, resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    with pytest.raises(Failure) as raised:
+        connection.run(sql, Options(), host.spool())
+    assert raised.value.sql_state == "53100", raised.value.message
+    assert "/" not in raised.value.message
+
+
 def _one(host: Host) -> str:
     try:
         return host.engine.connect().run("select 1", Options(), Discard()).sql_state
