@@ -470,3 +470,34 @@ def test_what_describe_gives_is_kept_in_a_table(engine: DuckdbEngine) -> None:
     assert run(connection, "create or replace table told as select * from (describe grown)") == "00000"
     assert run(connection, "create view shown as describe grown").startswith("42501")
     assert run(connection, "create view shown as select * from (describe grown)").startswith("42501")
+
+
+def test_show_schemas_shows_what_duckdb_shows(engine: DuckdbEngine) -> None:
+    connection, rows = engine.connect(), Spool(Path, 1000)
+    outcome = connection.run("SHOW  schemas;", Options(rights=Rights.READ), rows)
+    rows.finish()
+    with duckdb.connect() as plain:
+        wanted = plain.execute("show schemas")
+        assert [item.name for item in outcome.columns or ()] == [item[0] for item in wanted.description or ()]
+    assert rows.layout.rows == len(engine.read_listing("show schemas"))
+    assert run(connection, "select path from duckdb_databases()", Rights.READ).startswith("42501")
+
+
+def test_a_refusal_names_the_statement_as_it_is_written(engine: DuckdbEngine) -> None:
+    connection = engine.connect()
+    for word, sql in {
+        "CHECKPOINT": "checkpoint",
+        "CALL": "call range(1)",
+        "PRAGMA": "pragma version",
+        "LOAD": "load json",
+        "INSTALL": "/* why */ install json",
+    }.items():
+        assert run(connection, sql) == f"42501 {word} is not allowed on this service"
+    for word, sql in {
+        "ANALYZE": "analyze t",
+        "VACUUM": "vacuum",
+        "DEALLOCATE": "deallocate x",
+        "DROP": "drop table t",
+    }.items():
+        said = f"42501 this session's role may not do this: {word} changes objects"
+        assert run(connection, sql, Rights.READ) == said

@@ -34,13 +34,16 @@ PLANNED: Final = frozenset(
 )  # fmt: skip
 """Types of statements that have a plan. EXPLAIN and MULTI are taken apart; all others are refused."""
 
-_SPOKEN: Final = {
-    "CALL": "CALL or CHECKPOINT",
-    "EXTENSION": "this kind of statement",
-    "LOAD": "LOAD or INSTALL",
-    "PRAGMA": "PRAGMA or IMPORT",
-}
-"""Types of statements that are written otherwise than they are named."""
+_WRITTEN: Final = frozenset({"CALL", "DROP", "LOAD", "PRAGMA", "VACUUM"})
+"""Types that several verbs have: CHECKPOINT, DEALLOCATE, INSTALL, IMPORT and ANALYZE too."""
+
+_SHOW_SCHEMAS: Final = re.compile(r"\s*+show\s++schemas\s*+;?\s*+", re.I)
+_SCHEMAS: Final = """
+SELECT database_name, schema_name, database_name = current_database() AND schema_name = current_schema() AS current
+FROM system.main.duckdb_schemas()
+WHERE database_name IN (SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal) ORDER BY ALL
+"""
+"""SHOW SCHEMAS without the columns of duckdb_databases() that it reads and does not show."""
 
 _SETS: Final = frozenset({"SET", "VARIABLE_SET"})
 
@@ -175,9 +178,11 @@ class Judge:
             return self._added(once, text, statement, options, in_transaction)
         if kind == "MULTI" and (confined or (options.streams and parts.pivot(text, "") is not None)):
             return self._pivoted(text, options, in_transaction)
+        if kind == "SELECT" and self._known.strict and _SHOW_SCHEMAS.fullmatch(text):
+            return self._judged(_SCHEMAS, options, in_transaction)
         if kind not in PLANNED:
             if self._known.strict:
-                raise refused(_SPOKEN.get(kind, kind.replace("_", " ")))
+                raise refused(_spoken(kind, text))
             nothing = Found(strict=False)
             nothing.needs(Rights.OBJECTS, kind)
             _may(nothing, options)
@@ -185,7 +190,7 @@ class Judge:
         if options.rights is Rights.READ and kind not in _READ:
             # What binding it would run is not for a reader either.
             changes = Found(strict=False)
-            changes.needs(Rights.DATA if kind in _WRAPPED | {"MERGE_INTO"} else Rights.OBJECTS, kind.replace("_", " "))
+            changes.needs(Rights.DATA if kind in _WRAPPED | {"MERGE_INTO"} else Rights.OBJECTS, _spoken(kind, text))
             _may(changes, options)
         plain = parts.plain_insert(text) if kind == "INSERT" else None
         if plain is not None:
@@ -440,10 +445,17 @@ def _keep(known: dict[Any, Any], key: Any, value: Any) -> None:
     known[key] = value
 
 
+def _spoken(kind: str, sql: str) -> str:
+    """What a statement is called in a message."""
+    if kind == "EXTENSION":
+        return "this kind of statement"
+    return parts.tokens(sql)[0].word.upper() if kind in _WRITTEN else kind.replace("_", " ")
+
+
 def _may(found: Found, options: Options) -> None:
     if found.least > options.rights:
         changed = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[found.least]
-        raise Failure(sqlstate.PRIVILEGE, f"the role may not do this: {found.because} {changed}")
+        raise Failure(sqlstate.PRIVILEGE, f"this session's role may not do this: {found.because} {changed}")
 
 
 def _decoded(row: Any) -> Any:
