@@ -138,6 +138,19 @@ def test_a_link_in_the_place_of_a_result_is_not_followed(host: Host, tmp_path: P
         spool.partition(0)
 
 
+def test_a_session_that_did_nothing_yet_is_told_nothing(host: Host) -> None:
+    first, process, found = host.engine.connect(), host.engine.process(), []
+    os.kill(host.pid, signal.SIGSTOP)
+    thread = threading.Thread(target=lambda: found.append(result_of(first, "select 1")))
+    thread.start()
+    until(lambda: process.busy)
+    time.sleep(0.2)
+    os.kill(host.pid, signal.SIGKILL)
+    thread.join()
+    assert isinstance(found[0], Outcome)
+    assert (found[0].sql_state, found[0].message) == ("00000", "")
+
+
 def test_a_session_is_told_once_that_it_began_anew(host: Host) -> None:
     connection, fresh, elsewhere = (host.engine.connect() for _ in range(3))
     elsewhere.run("create schema s", Options(), Discard())

@@ -218,6 +218,8 @@ class RemoteConnection:
         """What the next statement tells of the session."""
         self._leaves = False
         """Whether it has what is gone with its process."""
+        self._answered = False
+        """Whether it did anything in a process yet."""
         self._asked = 0.0
         self._abandoned = False
 
@@ -365,6 +367,7 @@ class RemoteConnection:
 
     def _take(self, answer: Answer) -> None:
         if answer.state is not None:
+            self._answered = True
             self.database, self.schema, self.transaction, self.timezone, self._leaves = answer.state
 
     def _ask(self, method: str, kind: Any, *given: Any) -> Any:
@@ -391,7 +394,7 @@ class RemoteConnection:
         if process is before:
             return process
         self._process = process
-        if before is None:
+        if before is None or not self._answered:
             return process
         why = before.why_it_ended()
         place, transaction, leaves = (self.database, self.schema), self.transaction, self._leaves
