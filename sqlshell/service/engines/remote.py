@@ -219,7 +219,7 @@ class RemoteConnection:
         self._leaves = False
         """Whether it has what is gone with its process."""
         self._answered = False
-        """Whether it did anything in a process yet."""
+        """Whether it did anything in a process yet, or may have."""
         self._asked = 0.0
         self._abandoned = False
 
@@ -356,6 +356,7 @@ class RemoteConnection:
         return Failure(error.sql_state, f"{error.message}\n{told}")
 
     def _lost(self, process: Process, end: Ended) -> Failure:
+        self._answered = self._answered or end.begun or self._abandoned
         why = process.why_it_ended()
         effect = "it may have taken effect" if end.begun else "it did not run"
         return Failure(sqlstate.INTERNAL, f"the statement was ended, because {why}: {effect}")
