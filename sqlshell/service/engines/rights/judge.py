@@ -449,6 +449,8 @@ def _spoken(kind: str, sql: str) -> str:
     """What a statement is called in a message."""
     if kind == "EXTENSION":
         return "this kind of statement"
+    if kind == "COPY":
+        return "COPY, except COPY … TO STDOUT,"
     return parts.tokens(sql)[0].word.upper() if kind in _WRITTEN else kind.replace("_", " ")
 
 
