@@ -201,6 +201,10 @@ async def _serve(
     await ticking
     await statements.close()
     await server.shutdown(sockets=[listener])
+    for left in list(server.server_state.connections):
+        # One that is still sending is read out for some time behind its answer.
+        left.transport.abort()
+    await asyncio.sleep(0)
     return 0
 
 
