@@ -495,8 +495,8 @@ def test_ids_tell_nothing_of_each_other(world: World) -> None:
         assert 0 < sum(item.int >> bit & 1 for item in seen) < 50
 
 
-def test_a_data_planes_token_expires(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    catalog = Catalog(Storage())
+def test_a_data_planes_token_expires(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, storage: Storage) -> None:
+    catalog = Catalog(storage)
     plane = DataPlane(catalog, "always", "http://127.0.0.1")
     record = Record("select 1", ORGANIZATION_ID, "operator", Spool(lambda: tmp_path / "r", 10), ContextEcho())
     caller = Caller("operator")

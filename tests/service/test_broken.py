@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sqlite3
@@ -43,7 +44,7 @@ def hurt(home: Path) -> Iterator[Served]:
         ids = {str(row[0]): str(row[1]) for row in client.rows("list organizations")}
     stop(running)
     data = home / "data"
-    with sqlite3.connect(data / "service.sqlite") as storage:
+    with contextlib.closing(sqlite3.connect(data / "service.sqlite")) as storage, storage:
         files = {
             name: data / "organizations" / FIRST / "databases" / json.loads(detail)["file"]
             for name, detail in storage.execute("SELECT name, detail FROM objects WHERE kind = 'database'")
@@ -174,7 +175,7 @@ def test_nothing_runs_elsewhere_where_the_first_database_is_broken(tmp_path: Pat
         client.rows("create table second.main.t as select 1 as n")
     stop(running)
     databases = tmp_path / "data" / "organizations" / FIRST / "databases"
-    with sqlite3.connect(tmp_path / "data" / "service.sqlite") as storage:
+    with contextlib.closing(sqlite3.connect(tmp_path / "data" / "service.sqlite")) as storage, storage:
         details = dict(storage.execute("SELECT name, detail FROM objects WHERE kind = 'database'"))
     storage.close()
     (databases / json.loads(details["local"])["file"]).write_bytes(b"x" * 5000)

@@ -23,8 +23,8 @@ def ledger_of(folder: Path, storage: Storage) -> Ledger:
     return Ledger(storage, lambda organization, statement_id: Spool(lambda: folder / statement_id, 10))
 
 
-def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path) -> None:
-    ledger = ledger_of(tmp_path, Storage())
+def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Storage) -> None:
+    ledger = ledger_of(tmp_path, storage)
     running = [made(tmp_path) for _ in range(3)]
     ended = [made(tmp_path, sql=f"select {number}") for number in range(3 * records.RECENT)]
     ledger.begin([*running, *ended])
@@ -44,8 +44,8 @@ def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path) -> None:
     assert ledger.find(large[-1].statement_id) is large[-1]
 
 
-def test_the_quota_of_one_organization_takes_nothing_of_another(tmp_path: Path) -> None:
-    ledger = ledger_of(tmp_path, Storage())
+def test_the_quota_of_one_organization_takes_nothing_of_another(tmp_path: Path, storage: Storage) -> None:
+    ledger = ledger_of(tmp_path, storage)
     other = made(tmp_path, "other")
     ledger.begin([other])
     ledger.finish((other, sqlstate.DONE, ""))
@@ -87,9 +87,9 @@ def test_statements_go_on_while_the_disk_is_full(tmp_path: Path) -> None:
     storage.close()
 
 
-def test_an_answer_is_there_when_a_record_has_ended(tmp_path: Path) -> None:
+def test_an_answer_is_there_when_a_record_has_ended(tmp_path: Path, storage: Storage) -> None:
     async def run() -> bool:
-        ledger = ledger_of(tmp_path, Storage())
+        ledger = ledger_of(tmp_path, storage)
         record = made(tmp_path)
         ledger.begin([record])
         asyncio.get_running_loop().call_soon(ledger.finish, (record, "22000", "x" * 100_000))

@@ -508,11 +508,11 @@ def test_a_token_that_is_dropped_while_it_sends_runs_nothing(own: Served, make: 
     assert owner.state(f"select * from {table}") == "3D020"
 
 
-def test_a_query_that_begins_while_it_is_ended_ends() -> None:
+def test_a_query_that_begins_while_it_is_ended_ends(storage: Storage) -> None:
     """An endless SELECT has its answer when it begins: who waits for its end must not wait for that."""
 
     async def race() -> tuple[str, bool]:
-        statements = make_statements(Storage(), Options(), engine=DuckdbEngine())
+        statements = make_statements(storage, Options(), engine=DuckdbEngine())
         operator = Caller("operator")
         try:
             [made] = await statements.submit(StatementRequest("create stream s (v varchar)"), operator)
