@@ -1,0 +1,32 @@
+"""The statements that are the interface's and not the engine's, read into small objects."""
+
+from sqlshell.service.dialect.looking import Describe, List
+from sqlshell.service.dialect.making import Create, Drop, StartPool, Use
+from sqlshell.service.dialect.names import READS, WRITES, Names, bare, names_of, targets, written
+from sqlshell.service.dialect.reader import Own, is_about_organizations, read, takes_long
+from sqlshell.service.dialect.running import Application, DescribeQuery, Print, Terminate, TerminateSession
+
+__all__ = [
+    "READS",
+    "WRITES",
+    "Application",
+    "Create",
+    "Describe",
+    "DescribeQuery",
+    "Drop",
+    "List",
+    "Names",
+    "Own",
+    "Print",
+    "StartPool",
+    "Terminate",
+    "TerminateSession",
+    "Use",
+    "bare",
+    "is_about_organizations",
+    "names_of",
+    "read",
+    "takes_long",
+    "targets",
+    "written",
+]

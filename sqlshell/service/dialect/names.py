@@ -1,0 +1,125 @@
+"""What statements of the dialect are made of: comments, names, and WITH lists."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Failure
+
+Names = tuple[str, ...]
+"""The parts of a dotted name: unquoted ones folded to lower case."""
+
+NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$-]*)'
+DOTTED = rf"{NAME}(?:\s*\.\s*{NAME}){{0,2}}"
+KINDS = (
+    "DATABASE|STORE|COMPUTE_POOL|FUNCTION_SOURCE|DESCRIPTOR_SOURCE|ORGANIZATION|ROLE|API_TOKEN|STREAM|RELATION|"
+    "CHANGELOG|ENTITY|SECRET|SCHEMA_REGISTRY|USER|METRICS INTEGRATION|SECURITY INTEGRATION"
+)
+WRITES = (
+    r"insert\s+(?:or\s+\w+\s+)?into|replace\s+into|update(?:\s+or\s+\w+)?|delete\s+from|truncate(?:\s+table)?|"
+    r"merge\s+into|(?:alter|drop|comment\s+on)\s+\w+(?:\s+if\s+exists)?|"
+    r"create\s+(?:or\s+replace\s+)?(?:recursive\s+)?(?:table|view|schema|sequence|type|macro|function)"
+    rf"(?:\s+if\s+not\s+exists)?|copy(?=\s+{DOTTED}\s*(?:\([^()]*\)\s*)?from(?!\w))"
+)
+READS = r"from|join|using|table|describe|desc|summarize|pivot|unpivot"
+"""Verbs for targets(): what is behind one is changed, or read. They explain what failed, and no right rests on them."""
+
+COMMENT = r"--[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"
+_PARTS = re.compile(rf"""('[^']*+(?:'|\Z)|"[^"]*+(?:"|\Z))|({COMMENT}|\s++)|[^\s'"/-]{{1,4096}}+|[/-]""")
+"""What a statement is made of: strings and quoted names, what is as good as a blank, and the rest in bounded pieces.
+
+No pattern here goes back over text, and none looks at much of it at once: other threads wait for a match to end.
+"""
+
+BLANK = re.compile(rf"(?:\s++|{COMMENT})*+")
+
+HEAD = 4000
+"""Characters at the start and the end of a statement in which its first and last words are."""
+
+_WINDOW = 64 << 10
+_OVERLAP = 4096
+"""Characters in which targets are looked for at once, and those of the next ones that are looked at too."""
+
+_OPTION = re.compile(
+    r"""\s*+(?:'((?:[^']++|'')*+)'|([\w.]++))\s*+=\s*+(?:'((?:[^']++|'')*+)'|([\w.-]++))\s*+(,|$)""", re.S
+)
+
+
+T = TypeVar("T")
+Reader = tuple[str, Callable[[re.Match[str]], T]]
+"""A pattern of a whole statement, and what makes the small object of it."""
+
+
+@functools.cache
+def compiled(text: str) -> re.Pattern[str]:
+    return re.compile(text.replace(" ", r"\s+"), re.I | re.S)
+
+
+def whole(pattern: str, text: str) -> re.Match[str] | None:
+    """A match of all of `text`. Patterns are compiled when they are first needed: all of them would slow each start."""
+    return compiled(pattern).fullmatch(text)
+
+
+def names_of(text: str) -> Names:
+    """The parts of a dotted name."""
+    found = re.findall(NAME, text)
+    return tuple(part[1:-1].replace('""', '"') if part.startswith('"') else part.lower() for part in found)
+
+
+def written(names: Names) -> str:
+    """A dotted name as names_of() reads it, in quotes where it needs them."""
+    return ".".join(
+        part if re.fullmatch(r"[a-z_][\w$-]*", part) and part.islower() else '"' + part.replace('"', '""') + '"'
+        for part in names
+    )
+
+
+def bare(sql: str) -> str:
+    """A statement with its strings empty, and one blank for all that stands between two words."""
+    return "".join(
+        "''" if (found[1] or "").startswith("'") else " " if found[2] else found[0] for found in _PARTS.finditer(sql)
+    ).strip()
+
+
+def plain(sql: str) -> str:
+    """A statement with a blank for each comment."""
+    return "".join(
+        " " if (found[2] or "").startswith(("--", "/*")) else found[0] for found in _PARTS.finditer(sql)
+    ).strip()
+
+
+def targets(sql: str, verbs: str) -> list[Names]:
+    """The names behind any of `verbs`, a regular expression, in a statement."""
+    text = bare(sql)
+    wanted = re.compile(rf"(?<!\w)(?:{verbs})\s+({DOTTED})", re.I)
+    names = []
+    for start in range(0, len(text), _WINDOW):
+        end = start + _WINDOW + _OVERLAP
+        for found in wanted.finditer(text, start, end):
+            # What touches the end may be a part of a name, which the next window has whole.
+            if found.end() < end or end >= len(text):
+                names.append(names_of(found[1]))
+    return names
+
+
+def kind_of(text: str) -> str:
+    return re.sub(r"\s+", "_", text).lower()
+
+
+def read_options(text: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    text = text.rstrip()
+    position = 0
+    while position < len(text):
+        found = _OPTION.match(text, position)
+        if not found:
+            said = f"syntax error at {text[position : position + 200].strip()[:60]!r}: 'key' = 'value' is expected"
+            raise Failure(sqlstate.SYNTAX, said)
+        name = (found[1] if found[1] is not None else found[2]).replace("''", "'").lower()
+        options[name] = found[3].replace("''", "'") if found[3] is not None else found[4]
+        position = found.end()
+    return options
