@@ -1,5 +1,15 @@
 """The statements that are the interface's and not the engine's, read into small objects."""
 
+from sqlshell.service.dialect.changing import (
+    Alter,
+    CreateFunction,
+    DropFunction,
+    InsertEntity,
+    Restart,
+    Test,
+    Truncate,
+    Update,
+)
 from sqlshell.service.dialect.looking import Describe, List
 from sqlshell.service.dialect.making import Create, Drop, StartPool, Use
 from sqlshell.service.dialect.names import READS, WRITES, Names, bare, names_of, targets, written
@@ -9,18 +19,26 @@ from sqlshell.service.dialect.running import Application, DescribeQuery, Print, 
 __all__ = [
     "READS",
     "WRITES",
+    "Alter",
     "Application",
     "Create",
+    "CreateFunction",
     "Describe",
     "DescribeQuery",
     "Drop",
+    "DropFunction",
+    "InsertEntity",
     "List",
     "Names",
     "Own",
     "Print",
+    "Restart",
     "StartPool",
     "Terminate",
     "TerminateSession",
+    "Test",
+    "Truncate",
+    "Update",
     "Use",
     "bare",
     "is_about_organizations",

@@ -12,10 +12,23 @@ from sqlshell.service.dialect.names import DOTTED, KINDS, NAME, Names, Reader, k
 from sqlshell.service.engines.engine import Failure
 
 _USE = rf"USE (?P<kind>DATABASE|SCHEMA|ROLE|STORE|ORGANIZATION|COMPUTE_POOL) (?P<name>{DOTTED})"
+_MADE = KINDS.replace("|SECRET|", "|")
+"""A secret without WITH is the engine's own."""
 _CREATE = (
-    rf"CREATE(?P<replace> OR REPLACE)? (?P<kind>{KINDS})(?P<exists> IF NOT EXISTS)? (?P<name>{DOTTED})(?P<rest>.*)"
+    rf"CREATE(?P<replace> OR REPLACE)? (?P<kind>{_MADE})(?P<exists> IF NOT EXISTS)? (?P<name>{DOTTED})(?P<rest>.*)"
 )
-_DROP = rf"DROP (?P<kind>{KINDS})(?P<exists> IF EXISTS)? (?P<name>{DOTTED})(?: (?:CASCADE|RESTRICT))?"
+_DROP = (
+    rf"DROP (?P<kind>{KINDS})(?P<exists> IF EXISTS)? (?P<name>{DOTTED})(?: IN STORE (?P<store>{NAME}))?"
+    r"(?: (?:CASCADE|RESTRICT))?"
+)
+_CREATE_SECRET = (
+    rf"CREATE(?P<replace> OR REPLACE)? (?P<kind>SECRET)(?P<exists> IF NOT EXISTS)? (?P<name>{NAME})"
+    r"\s*(?P<rest>WITH\s*\(.*)"
+)
+_CREATE_ENTITY = (
+    rf"CREATE(?P<replace> OR REPLACE)? (?P<kind>ENTITY)(?P<exists> IF NOT EXISTS)? (?P<name>{DOTTED})"
+    rf" IN STORE (?P<store>{NAME})(?P<rest>.*)"
+)
 _POOL = rf"(?P<what>START|STOP) COMPUTE_POOL (?P<name>{NAME})"
 
 
@@ -31,12 +44,15 @@ class Create(Struct, frozen=True):
     replace: bool = False
     if_not_exists: bool = False
     columns: str = ""
+    store: str = ""
+    """Where an entity is to be, "" for the session's store."""
 
 
 class Drop(Struct, frozen=True):
     kind: str
     names: Names
     if_exists: bool = False
+    store: str = ""
 
 
 class StartPool(Struct, frozen=True):
@@ -63,8 +79,9 @@ def _create(found: re.Match[str]) -> Create:
                 sqlstate.SYNTAX, f"syntax error at {rest.strip()[:60]!r}: WITH ('key' = 'value', …) is expected"
             )
         options = read_options(inside[1])
+    store = "".join(names_of(found.groupdict().get("store") or ""))
     return Create(
-        kind, names_of(found["name"]), options, bool(found["replace"]), bool(found["exists"]), columns.strip()
+        kind, names_of(found["name"]), options, bool(found["replace"]), bool(found["exists"]), columns.strip(), store
     )
 
 
@@ -85,14 +102,19 @@ def _columns(rest: str) -> tuple[str, str, str]:
     raise Failure(sqlstate.SYNTAX, "a parenthesis is not closed")
 
 
+def _drop(found: re.Match[str]) -> Drop:
+    store = "".join(names_of(found["store"] or ""))
+    return Drop(kind_of(found["kind"]), names_of(found["name"]), bool(found["exists"]), store)
+
+
 def _pool(found: re.Match[str]) -> StartPool:
     return StartPool(names_of(found["name"])[0], found["what"].lower() == "start")
 
 
 READERS: Mapping[str, Sequence[Reader[Use | Create | Drop | StartPool]]] = {
     "use": ((_USE, lambda found: Use(found["kind"].lower(), names_of(found["name"]))),),
-    "create": ((_CREATE, _create),),
-    "drop": ((_DROP, lambda found: Drop(kind_of(found["kind"]), names_of(found["name"]), bool(found["exists"]))),),
+    "create": ((_CREATE_SECRET, _create), (_CREATE_ENTITY, _create), (_CREATE, _create)),
+    "drop": ((_DROP, _drop),),
     "start": ((_POOL, _pool),),
     "stop": ((_POOL, _pool),),
 }

@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from sqlshell.service.dialect import looking, making, running
+from sqlshell.service.dialect import changing, looking, making, running
 from sqlshell.service.dialect.names import HEAD, Reader, plain, whole
 
-_FIRST = re.compile(r"(use|list|create|drop|start|stop|terminate|describe|print|begin)\b", re.I)
+_FIRST = re.compile(
+    r"(use|list|create|drop|start|stop|terminate|describe|print|begin"
+    # The engine has statements that begin with these words, and they may be long.
+    r"|update(?=\s+(?:store|compute_pool|schema_registry|secret|entity)\b)|insert(?=\s+into\s+entity\b)"
+    r"|alter(?=\s+(?:relation|stream|changelog)\b)|truncate(?=\s+relation\b)|test(?=\s+\w)|restart(?=\s+\w))\b",
+    re.I,
+)
 READ_LENGTH = 64 << 10
 APPLICATION_LENGTH = 1 << 20
 """Characters; a longer statement is the engine's."""
@@ -18,6 +24,14 @@ Own = (
     | making.Create
     | making.Drop
     | making.StartPool
+    | changing.Update
+    | changing.Test
+    | changing.InsertEntity
+    | changing.Truncate
+    | changing.Alter
+    | changing.Restart
+    | changing.CreateFunction
+    | changing.DropFunction
     | looking.List
     | looking.Describe
     | running.DescribeQuery
@@ -27,7 +41,12 @@ Own = (
     | running.Application
 )
 
-_FAMILIES: Sequence[Mapping[str, Sequence[Reader[Own]]]] = (running.READERS, looking.READERS, making.READERS)
+_FAMILIES: Sequence[Mapping[str, Sequence[Reader[Own]]]] = (
+    running.READERS,
+    looking.READERS,
+    changing.READERS,
+    making.READERS,
+)
 _READERS = {
     word: tuple(reader for family in _FAMILIES for reader in family.get(word, ()))
     for word in {word for family in _FAMILIES for word in family}
