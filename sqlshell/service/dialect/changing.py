@@ -18,7 +18,9 @@ _ID = r"""(?:'(?P<q1>[^']*)'|"(?P<q2>[^"]*)"|(?P<q3>[\w-]+))"""
 _RELATIONS = "RELATION|STREAM|CHANGELOG|MATERIALIZED VIEW|TABLE|VIEW"
 
 _UPDATE_ENTITY = rf"UPDATE (?P<kind>ENTITY) (?P<name>{DOTTED}){_STORE}{_WITH}"
-_UPDATE = rf"UPDATE (?P<kind>STORE|COMPUTE_POOL|SCHEMA_REGISTRY|SECRET) (?P<name>{NAME})\s*WITH\s*\((?P<options>.*)\)\s*"
+_UPDATE = (
+    rf"UPDATE (?P<kind>STORE|COMPUTE_POOL|SCHEMA_REGISTRY|SECRET) (?P<name>{NAME})\s*WITH\s*\((?P<options>.*)\)\s*"
+)
 _TEST = rf"TEST (?P<kind>STORE|SCHEMA_REGISTRY) (?P<name>{NAME})"
 _INSERT = rf"INSERT INTO ENTITY (?P<name>{DOTTED}){_STORE}\s*VALUE\s*\(\s*{_STRING}\s*\){_WITH}"
 _INSERT_MORE = rf"INSERT INTO ENTITY (?P<name>{DOTTED}){_STORE}\s*VALUE(?!\w).*"
