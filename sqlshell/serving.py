@@ -99,6 +99,13 @@ SERVE: tuple[Served, ...] = (
         for name, kind, unit, text in BOUNDED
     ),
     ("--data-plane", ("off", "large", "always"), "off", "results that are read by the data plane: large is from 1 MiB"),
+    (
+        "--stream-scheme",
+        ("ws", "http"),
+        "ws",
+        "how the uris of endless results begin: ws (wss behind an https --public-url), or http (https) for clients "
+        "that take no other",
+    ),
     ("--public-url", "URL", None, "where clients have the service, if that is behind a proxy"),
     ("--store-root", "DIR", (), "stores may only be in DIR; may be repeated. Without it anywhere but in --data"),
     ("--legacy", bool, False, "answer the legacy endpoints too, with the same tokens"),
@@ -225,6 +232,7 @@ def _run(asked: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics) 
         partition_rows=asked["partition_rows"],
         data_plane=asked["data_plane"],
         public_url=asked["public_url"] or "",
+        stream_scheme=asked["stream_scheme"],
         retention=asked["retention"] * 3600.0,
         quota=int(asked["quota"] * (1 << 30)),
         statement_limit=asked["max_statement"] << 20,

@@ -66,7 +66,6 @@ class Poll(Struct, frozen=True):
     statement_id: str
     share: float | None
     message: str
-    context: ContextEcho | None
 
 
 class Done(Struct, frozen=True):
@@ -154,7 +153,7 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
     if status == 202 or sqlstate.running(state):
         if not known:
             return Fail(ProtocolError(f"{base} is running the statement but gave no statementID to look up"))
-        return Poll(known, head.progress, head.message or "", context)
+        return Poll(known, head.progress, head.message or "")
     if sqlstate.failed(state):
         return Fail(
             StatementError(

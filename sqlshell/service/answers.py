@@ -81,26 +81,25 @@ class Answers:
             sql_state=(failed or sqlstate.DONE) if whole else sqlstate.RUNNING,
             statement_id=first.statement_id,
             created_on=int(first.created),
-            metadata=Metadata(encoding="json", partition_info=[], columns=[], context=context or first.context)
-            if whole
-            else None,
+            metadata=_without_rows(context or first.context) if whole else None,
         )
         listed = b',"statements":[' + b",".join(parts) + b"]}"
         return json_response(msgspec.json.encode(head)[:-1] + listed, 200 if whole else 202)
 
     def _head(self, record: Record, request: Request, caller: Caller, *, by_plane: bool = False) -> StatementResponse:
-        """A record's answer without a result. The data plane gives no new token, or one would be good forever."""
+        """A record's answer without a result. Of one that runs that is all: a status has no `metadata`, where clients
+        look for columns. The data plane gives no new token, or one would be good forever."""
         head = StatementResponse(
             sql_state=record.state,
             message=record.message or None,
             statement_id=record.statement_id,
             created_on=int(record.created),
-            metadata=Metadata(context=record.context),
         )
         if record.running and record.feed is not None:
             head.sql_state = sqlstate.DONE
-            asked = None if by_plane else self._plane.streaming(record, request, caller)
-            head.metadata = Metadata(encoding="json", columns=[], dataplane_request=asked, context=record.context)
+            head.metadata = _without_rows(record.context)
+            if not by_plane:
+                head.metadata.dataplane_request = self._plane.streaming(record, request, caller)
         elif record.running:
             head.message = "the statement is running" if record.started else "the statement waits"
             connection = record.connection
@@ -128,8 +127,7 @@ class Answers:
         echo = None if record.context == context else record.context
         outcome = record.outcome
         if outcome is None or sqlstate.failed(record.state):
-            # Clients with strict models want these members of a failed statement too.
-            head.metadata = Metadata(encoding="json", partition_info=[], columns=[], context=echo)
+            head.metadata = _without_rows(echo)
             return None
         counts = record.spool.layout.counts
         if partition >= len(counts):
@@ -190,6 +188,11 @@ class PartitionResponse(Response):
             self._rows.close()
 
 
+def _without_rows(context: ContextEcho | None) -> Metadata:
+    """The metadata of an answer that has no rows: clients with strict models want all of these members."""
+    return Metadata(encoding="json", partition_info=[], columns=[], context=context)
+
+
 def _encoded(head: StatementResponse) -> bytes:
     return msgspec.json.encode(head)
 
@@ -209,7 +212,7 @@ def several(records: list[Record]) -> Response:
         statement_id=first.statement_id,
         statement_ids=[record.statement_id for record in records],
         created_on=int(first.created),
-        metadata=Metadata(context=records[-1].context),
+        metadata=None if running else _without_rows(records[-1].context),
     )
     return json_response(msgspec.json.encode(head), 202 if running else 200)
 

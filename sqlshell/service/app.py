@@ -21,7 +21,7 @@ from sqlshell import __version__
 from sqlshell.interface.models import StatementRequest, Version
 from sqlshell.service import resources
 from sqlshell.service.answers import Answers, json_response, message, several
-from sqlshell.service.auth import BearerAuth, bearer
+from sqlshell.service.auth import BY_PLANE, BearerAuth
 from sqlshell.service.body import (
     BadRequest,
     Form,
@@ -34,7 +34,7 @@ from sqlshell.service.body import (
     read_request,
 )
 from sqlshell.service.catalog import ROLES, Caller
-from sqlshell.service.dataplane import PREFIX, DataPlane, stream
+from sqlshell.service.dataplane import STATEMENTS, STREAMS, DataPlane, stream
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.guard import Guard
 from sqlshell.service.options import Options
@@ -42,7 +42,6 @@ from sqlshell.service.pages import Pages
 from sqlshell.service.records import settle
 from sqlshell.service.statements import Statements
 from sqlshell.service.wire.budget import Budget, Lease
-from sqlshell.service.wire.connections import refusal
 from sqlshell.service.wire.turns import Turns
 
 GRACE_SECONDS = 0.1
@@ -58,7 +57,7 @@ FORM = "multipart/form-data"
 def make_app(statements: Statements, token: str, options: Options, hosts: Collection[str] = ()) -> ASGIApp:
     """The application. `token` is the operator's; where `hosts` are given, requests for others are refused."""
     catalog = statements.organizations.catalog
-    plane = DataPlane(catalog, options.data_plane, options.public_url)
+    plane = DataPlane(catalog, options.data_plane, options.public_url, options.stream_scheme)
     unread = Budget(options.bounds.unread_size)
     pages = Pages(statements.organizations, unread)
     answers = Answers(pages, plane, statements.endings.handover)
@@ -66,12 +65,11 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     api = Endpoints(statements, answers, plane, options, unread, turns)
     routes = [
         Route("/v2/statements", api.submit, methods=["POST"]),
-        Route("/v2/statements/{statement_id}", api.look_up, methods=["GET"]),
+        Route(STATEMENTS + "{statement_id}", api.look_up, methods=["GET"]),
         Route("/v2/version", version, methods=["GET"]),
         Route("/v2/download/{kind}/{organization}/{name:path}", api.download, methods=["GET"]),
         Route("/openapi.json", api.document, methods=["GET"]),
-        Route(PREFIX + "/statements/{statement_id}", api.read_by_plane, methods=["GET"]),
-        WebSocketRoute(PREFIX + "/streams/{statement_id}", api.stream),
+        WebSocketRoute(STREAMS + "{statement_id}", api.stream),
     ]
     if options.legacy:
         from sqlshell.service.legacy import Legacy
@@ -91,7 +89,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
             Exception: _broken,
         },
     )
-    app = BearerAuth(app, catalog, token, turns, anonymous=options.legacy and options.legacy_anonymous)
+    app = BearerAuth(app, catalog, plane, token, turns, anonymous=options.legacy and options.legacy_anonymous)
     return Guard(app, hosts) if hosts else app
 
 
@@ -171,35 +169,20 @@ class Endpoints:
         return await self._answers.one(records[0], 0, timezone, request, caller)
 
     async def look_up(self, request: Request) -> Response:
-        """GET /v2/statements/{statementID}."""
+        """GET /v2/statements/{statementID}, by the data plane too."""
         statement_id, partition, timezone = _asked(request)
         caller = caller_of(request)
         record = self._statements.find(statement_id, caller)
         if record is None:
             raise BadRequest(f"there is no statement {statement_id}", 404)
-        start = request.query_params.get("batch", "")
+        by_plane = bool(request.scope.get(BY_PLANE))
+        start = "" if by_plane else request.query_params.get("batch", "")
         batch = self._statements.find_batch(statement_id, caller) if start else None
         if batch is not None:
             if not (start.isascii() and start.isdecimal() and int(start[:10]) <= len(batch.records)):
                 raise BadRequest(f"batch: {start[:100]!r} is not the number of a statement in the batch")
             return await self._answers.batch(batch, int(start), timezone, request, caller)
-        return await self._answers.one(record, partition, timezone, request, caller)
-
-    async def read_by_plane(self, request: Request) -> Response:
-        """A partition by the data plane, whose token is the statement's own."""
-        statement_id, partition, timezone = _asked(request)
-        caller = self._plane.caller(bearer(request.headers.getlist("authorization")), statement_id)
-        if caller is None:
-            return message("the token is not this statement's", 401, {"WWW-Authenticate": "Bearer"})
-        request.scope["caller"] = caller
-        record = self._statements.find(statement_id, caller)
-        if record is None:
-            raise BadRequest(f"there is no statement {statement_id}", 404)
-        said = refusal(request.scope, caller.token_id)
-        if said:
-            return message(said, 429, {"Connection": "close"})
-        await self._turns.take(caller.organization, caller.token_id)
-        return await self._answers.one(record, partition, timezone, request, caller, by_plane=True)
+        return await self._answers.one(record, partition, timezone, request, caller, by_plane=by_plane)
 
     async def stream(self, socket: WebSocket) -> None:
         await stream(socket, self._statements, self._plane, self._unread)

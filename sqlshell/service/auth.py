@@ -10,11 +10,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sqlshell.service.answers import message
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest
-from sqlshell.service.dataplane import PREFIX
+from sqlshell.service.dataplane import STATEMENTS, STREAMS, DataPlane
 from sqlshell.service.wire.connections import refusal
 from sqlshell.service.wire.turns import Turns
 
 OPEN = frozenset({"/openapi.json"})
+BY_PLANE = "sqlshell.by_plane"
+"""In the scope of a request that carries a data plane's token."""
+
 LEGACY = ("/run-statement", "/copy/", "/version")
 
 
@@ -29,21 +32,25 @@ class _Dropped(Exception):
 class BearerAuth:
     """Lets requests through that carry a token, and says in `scope["caller"]` whose; others get 401.
 
-    `token` is the operator's, who may see every organization; the others are the catalog's. The data plane has tokens
-    of its own. `anonymous` lets strangers use the legacy endpoints, as the operator.
+    `token` is the operator's, who may see every organization; the others are the catalog's. A token of the data plane
+    opens the look-up of its own statement and nothing else; streams ask for theirs in a frame. `anonymous` lets
+    strangers use the legacy endpoints, as the operator.
     """
 
-    def __init__(self, app: ASGIApp, catalog: Catalog, token: str, turns: Turns, *, anonymous: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, catalog: Catalog, plane: DataPlane, token: str, turns: Turns, *, anonymous: bool
+    ) -> None:
         self._app = app
+        self._plane = plane
         self._turns = turns
         self._catalog = catalog
         self._operator = digest(token)
         self._anonymous = anonymous
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] in {"http", "websocket"} and not self._open(scope["path"]):
+        if scope["type"] in {"http", "websocket"} and not self._open(scope):
             given = Headers(scope=scope).getlist("authorization")
-            caller = self._caller(given)
+            caller = self._caller(given) or self._by_plane(scope, given)
             if caller is None:
                 said = "unknown token" if any(given) else "a bearer token is missing"
                 if len(given) > 1:
@@ -96,8 +103,19 @@ class BearerAuth:
         return sending
 
     @staticmethod
-    def _open(path: str) -> bool:
-        return path in OPEN or path.startswith(PREFIX + "/")
+    def _open(scope: Scope) -> bool:
+        return scope["path"] in OPEN or (scope["type"] == "websocket" and scope["path"].startswith(STREAMS))
+
+    def _by_plane(self, scope: Scope, given: Sequence[str]) -> Caller | None:
+        """To whom the data plane's token in a request was given, where the request looks at the token's statement."""
+        if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"}:
+            return None
+        place, statement_id = scope["path"][: len(STATEMENTS)], scope["path"][len(STATEMENTS) :]
+        if place != STATEMENTS:
+            return None
+        caller = self._plane.caller(bearer(given), statement_id.lower())
+        scope[BY_PLANE] = caller is not None
+        return caller
 
     def _caller(self, given: Sequence[str]) -> Caller | None:
         if not given and self._anonymous:

@@ -1,4 +1,4 @@
-"""The data plane: results and streams under a path of their own, each with a token that is good for it alone."""
+"""The data plane: results and streams of single statements, each with a token that is good for it alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from sqlshell.service.streams import Query
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import refusal
 
-PREFIX = "/dataplane/v2"
+STATEMENTS, STREAMS = "/v2/statements/", "/v2/streams/"
+"""Where results and streams are, in front of their statement's id."""
+
 TOKEN_SECONDS = 3600
 AUTH_SECONDS = 10.0
 LARGE = 1 << 20
@@ -38,14 +40,16 @@ NORMAL, GOING_AWAY, REFUSED, UNAUTHORIZED, INTERNAL, TRY_LATER = 1000, 1001, 100
 
 
 class DataPlane:
-    """Makes and checks the tokens. `mode` is off, large or always; `public_url` is where a proxy has the service.
+    """Makes and checks the tokens. `mode` is off, large or always; `public_url` is where a proxy has the service, and
+    `stream_scheme` is ws or http: how the uris of streams begin, for some clients take only the one, some the other.
 
     A token is good for one statement, for so long, and as long as the API token to which it was given may read that.
     """
 
-    def __init__(self, catalog: Catalog, mode: str, public_url: str) -> None:
+    def __init__(self, catalog: Catalog, mode: str, public_url: str, stream_scheme: str = "ws") -> None:
         self._catalog = catalog
         self._mode = mode
+        self._stream_scheme = stream_scheme
         self._public_url = public_url.rstrip("/")
         self._key = secrets.token_bytes(32)
 
@@ -54,12 +58,13 @@ class DataPlane:
         return self._mode == "always" or (self._mode == "large" and record.spool.size >= LARGE)
 
     def result_set(self, record: Record, request: Request, caller: Caller) -> DataplaneRequest:
-        uri = f"{self._base(request)}{PREFIX}/statements/{record.statement_id}"
+        uri = f"{self._base(request)}{STATEMENTS}{record.statement_id}"
         token = self._token(record.statement_id, caller)
         return DataplaneRequest(token, uri, record.statement_id, None, "result-set")
 
     def streaming(self, record: Record, request: Request, caller: Caller) -> DataplaneRequest:
-        uri = f"{self._base(request)}{PREFIX}/streams/{record.statement_id}".replace("http", "ws", 1)
+        # https is wss, http is ws.
+        uri = f"{self._base(request)}{STREAMS}{record.statement_id}".replace("http", self._stream_scheme, 1)
         name = record.statement_id
         return DataplaneRequest(self._token(name, caller), uri, name, name, "streaming")
 

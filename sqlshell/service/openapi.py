@@ -14,7 +14,10 @@ from sqlshell.service.resources import KINDS
 Json = dict[str, Any]
 TEXT: Json = {"type": "string"}
 UUID: Json = {"type": "string", "format": "uuid"}
-COUNT: Json = {"type": "integer", "minimum": 0, "maximum": BATCH}
+COUNT: Json = {"type": "integer", "minimum": 0}
+EVERYWHERE = ("400", "401", "403", "405", "408", "414", "421", "429", "431", "500", "501", "503")
+"""Errors that any request may meet: most of them before its endpoint is looked for."""
+
 NULLABLE: Json = {"type": ["string", "null"]}
 
 
@@ -42,21 +45,17 @@ def document(options: Options) -> Json:
                         "application/json": {"schema": submitted},
                     },
                 },
-                "responses": _answers(
-                    {"200": "finished, failed, or an endless SELECT that began", "202": "running"},
-                    "StatementResponse",
-                    ("400", "401", "408", "413", "415", "503"),
-                ),
+                "responses": _statement("finished, failed, or an endless SELECT that began", ("413", "415")),
             }
         },
         "/v2/statements/{statementID}": {
             "get": {
                 "operationId": "getStatementStatus",
                 "summary": "Look up a statement",
-                "parameters": [_path("statementID", UUID), *_look_up(), _query("batch", COUNT)],
-                "responses": _answers(
-                    {"200": "finished", "202": "running"}, "StatementResponse", ("400", "401", "404")
-                ),
+                "description": "Its data plane's token, that of an answer's dataplaneRequest, is good here too.",
+                "security": [{"token": []}, {"dataplane": []}],
+                "parameters": [_path("statementID", UUID), *_look_up(), _query("batch", {**COUNT, "maximum": BATCH})],
+                "responses": _statement("finished, failed, or an endless SELECT that goes on", ("404",)),
             }
         },
         "/v2/version": {"get": _version("getVersion")},
@@ -72,24 +71,13 @@ def document(options: Options) -> Json:
                     "200": {
                         "description": "OpenAPI 3.1",
                         "content": {"application/json": {"schema": {"type": "object"}}},
-                    }
+                    },
+                    **_errors(()),
                 },
             }
         },
-        "/dataplane/v2/statements/{statementID}": {
-            "get": {
-                "operationId": "readPartition",
-                "summary": "A partition by the data plane",
-                "description": "The token is that of the answer's dataplaneRequest.",
-                "security": [{"dataplane": []}],
-                "parameters": [_path("statementID", UUID), *_look_up()],
-                "responses": _answers(
-                    {"200": "finished", "202": "running"}, "StatementResponse", ("400", "401", "404")
-                ),
-            }
-        },
+        "/v2/streams/{statementID}": {"get": _stream()},
     }
-    paths["/dataplane/v2/streams/{statementID}"] = {"get": _stream()}
     if options.legacy:
         paths |= _legacy()
     return {
@@ -114,7 +102,7 @@ def _stream() -> Json:
         "description": (
             'The first frame sent is {"type": "auth", "accessToken": …, "sessionId": …} with the token of the '
             "answer's dataplaneRequest; every frame that comes is a StreamFrame. Without an upgrade to a websocket the "
-            "answer is 404, with the Origin of another host 403; a first frame that is no good closes with 4401."
+            "answer is 401 or 404, with another Host or Origin 403; a first frame that is no good closes with 4401."
         ),
         "security": [],
         "parameters": [_path("statementID", UUID)],
@@ -142,35 +130,41 @@ def _schemas(options: Options) -> Json:
         **dict.fromkeys(("roleName", "databaseName", "schemaName", "storeName", "computePoolName", "timezone"), TEXT),
         "transaction": {**TEXT, "enum": ["open", "failed"]},
     }
-    plane = dict.fromkeys(("token", "uri", "queryID"), TEXT)
+    plane = {
+        **dict.fromkeys(("token", "uri", "queryID"), TEXT),
+        "statementID": UUID,
+        "requestType": {**TEXT, "enum": ["result-set", "streaming"]},
+    }
     metadata = {
-        "encoding": TEXT,
-        "partitionInfo": _list(_object({"rowCount": {"type": "integer"}}, ["rowCount"])),
-        "columns": _list(_object(column, ["name", "type"])),
-        "dataplaneRequest": _object(
-            {**plane, "statementID": UUID, "requestType": {**TEXT, "enum": ["result-set", "streaming"]}},
-            ["token", "uri", "statementID", "requestType"],
-        ),
+        "encoding": {**TEXT, "enum": ["json"]},
+        "partitionInfo": _list(_object({"rowCount": COUNT}, ["rowCount"])),
+        "columns": _list(_object(column, ["name", "type", "nullable"])),
+        "dataplaneRequest": _object(plane, ["token", "uri", "statementID", "requestType"]),
         "context": _object(context, []),
     }
-    response = {
+    status = {
         "sqlState": {**TEXT, "minLength": 5, "maxLength": 6},
         "message": TEXT,
         "statementID": UUID,
         "statementIDs": _list(UUID),
         "createdOn": {"type": "integer", "format": "int64"},
-        "metadata": _object(metadata, []),
-        "data": _list(_list(NULLABLE)),
         "progress": {"type": "number", "minimum": 0, "maximum": 1},
-        "elapsed": {"type": "number", "minimum": 0},
-        "statements": _list(_ref("StatementResponse")),
+        "statements": _list({"anyOf": [_ref("ResultSet"), _ref("StatementStatus")]}),
     }
+    result = {
+        **status,
+        "metadata": _object(metadata, ["encoding", "partitionInfo", "columns"]),
+        "data": _list(_list(NULLABLE)),
+        "elapsed": {"type": "number", "minimum": 0},
+    }
+    del result["progress"]
     element = {"id": TEXT, "secret": TEXT, "data": _list({"type": "object"}), "action": TEXT, "target": TEXT}
     numbers = {name: {"type": "integer"} for name in ("major", "minor", "patch")}
     return {
         "StatementRequest": _object(request, ["statement"]),
         "BatchRequest": {**_object(batch, ["statements"]), "not": {"required": ["statement"]}},
-        "StatementResponse": _object(response, ["sqlState", "statementID", "createdOn"]),
+        "StatementStatus": _object(status, ["sqlState", "statementID", "createdOn"]),
+        "ResultSet": _object(result, ["sqlState", "statementID", "createdOn", "metadata"]),
         "Version": _object(numbers, list(numbers)),
         "Error": _object({"message": TEXT, "traceID": TEXT}, ["message"]),
         "StreamFrame": _object(
@@ -206,7 +200,7 @@ def _legacy() -> Json:
                 },
                 "responses": {
                     "200": _json("the results", _list(_ref("LegacyElement"))),
-                    **_errors(("400", "401", "408", "413", "415", "503")),
+                    **_errors(("413", "415")),
                 },
             }
         },
@@ -237,7 +231,7 @@ def _download(name: str, kind: str, organization: str, resource: str) -> Json:
             "200": {"description": "the bytes", "content": bytes_of},
             "206": {"description": "the bytes of a Range", "content": bytes_of},
             "304": {"description": "not changed"},
-            **_errors(("400", "401", "404", "416")),
+            **_errors(("404", "416")),
         },
     }
 
@@ -246,16 +240,20 @@ def _version(name: str) -> Json:
     return {
         "operationId": name,
         "summary": "The service's version",
-        "responses": {"200": _json("three numbers", _ref("Version")), **_errors(("401",))},
+        "responses": {"200": _json("three numbers", _ref("Version")), **_errors(())},
     }
 
 
-def _answers(good: Mapping[str, str], schema: str, errors: Sequence[str]) -> Json:
-    return {**{status: _json(text, _ref(schema)) for status, text in good.items()}, **_errors(errors)}
+def _statement(finished: str, errors: Sequence[str]) -> Json:
+    return {
+        "200": _json(finished, _ref("ResultSet")),
+        "202": _json("running, or waiting for its turn", _ref("StatementStatus")),
+        **_errors(errors),
+    }
 
 
 def _errors(statuses: Sequence[str]) -> Json:
-    return {status: _json("an error", _ref("Error")) for status in sorted({*statuses, "403", "405", "421", "500"})}
+    return {status: _json("an error", _ref("Error")) for status in sorted({*statuses, *EVERYWHERE})}
 
 
 def _json(text: str, schema: Json) -> Json:

@@ -14,16 +14,17 @@ class Options(Struct, frozen=True):
     """Sizes are bytes, times are seconds.
 
     `row_limits` is whether a request's `parameters.rowLimit` counts, as it does when embedded. `data_plane` is off,
-    large or always. `retention` is how long a finished statement stays findable, `quota` what the results of an
-    organization may take, and `records` how many statements of it are kept; the oldest go first. `statement_limit`
-    counts characters. `store_roots` are the folders that stores may be in,
-    () for any that are not the service's own.
+    large or always, `stream_scheme` ws or http. `retention` is how long a finished statement stays findable, `quota`
+    what the results of an organization may take, and `records` how many statements of it are kept; the oldest go first.
+    `statement_limit` counts characters. `store_roots` are the folders that stores may be in, () for any that are not
+    the service's own.
     """
 
     partition_rows: int = 10_000
     row_limits: bool = False
     data_plane: str = "off"
     public_url: str = ""
+    stream_scheme: str = "ws"
     retention: float = 86_400.0
     quota: int = 10 << 30
     records: int = 1_000_000

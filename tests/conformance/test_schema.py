@@ -32,7 +32,7 @@ OPERATIONS = [
     "GET /version",
     "GET /openapi.json",
 ]
-"""All but the data plane's, whose token is another one: that of an answer."""
+"""All but the stream's, which is a websocket."""
 
 
 @pytest.mark.parametrize("label", OPERATIONS)
@@ -72,8 +72,7 @@ def test_the_document_is_open_and_whole(described: Served) -> None:
         "/v2/statements/{statementID}",
         "/v2/version",
         "/v2/download/{resourceType}/{organizationID}/{resourceName}",
-        "/dataplane/v2/statements/{statementID}",
-        "/dataplane/v2/streams/{statementID}",
+        "/v2/streams/{statementID}",
         "/openapi.json",
         "/run-statement",
         "/copy/{resource_type}/{org_id}/{resource_name}",

@@ -161,35 +161,18 @@ LOOK_UP = table("""
     queued     401   401     401   401   401   401     404    404    404    202   202      202
     running    401   401     401   401   401   401     404    404    404    202   202      202
     finished   401   401     401   401   401   401     404    404    404    200   200      200
-    large      401   401     401   401   401   401     404    404    404    200   200      200
+    large      401   401     401   401   200   401     404    404    404    200   200      200
     failed     401   401     401   401   401   401     404    404    404    200   200      200
     cancelled  401   401     401   401   401   401     404    404    404    200   200      200
-    streaming  401   401     401   401   401   401     404    404    404    200   200      200
+    streaming  401   401     401   401   200   401     404    404    404    200   200      200
     swept      401   401     401   401   401   401     404    404    404    404   404      404
     batch      401   401     401   401   401   401     404    404    404    200   200      200
     secret     401   401     401   401   401   401     404    404    404    404   200      200
     elsewhere  401   401     401   401   401   401     200    404    404    404   404      200
     nowhere    401   401     401   401   401   401     404    404    404    404   404      200
 """)
-"""GET and HEAD of /v2/statements/{statementID}, whatever is asked for."""
-
-PLANE = table("""
-    state     none wrong dropped twice plane stray foreign reader writer sender owner operator
-    unknown    401   401     401   401   401   401     401    401    401    401   401      401
-    queued     401   401     401   401   401   401     401    401    401    401   401      401
-    running    401   401     401   401   401   401     401    401    401    401   401      401
-    finished   401   401     401   401   401   401     401    401    401    401   401      401
-    large      401   401     401   401   200   401     401    401    401    401   401      401
-    failed     401   401     401   401   401   401     401    401    401    401   401      401
-    cancelled  401   401     401   401   401   401     401    401    401    401   401      401
-    streaming  401   401     401   401   200   401     401    401    401    401   401      401
-    swept      401   401     401   401   401   401     401    401    401    401   401      401
-    batch      401   401     401   401   401   401     401    401    401    401   401      401
-    secret     401   401     401   401   401   401     401    401    401    401   401      401
-    elsewhere  401   401     401   401   401   401     401    401    401    401   401      401
-    nowhere    401   401     401   401   401   401     401    401    401    401   401      401
-""")
-"""GET and HEAD of /dataplane/v2/statements/{statementID}. `plane` is the statement's own token, where it has one."""
+"""GET and HEAD of /v2/statements/{statementID}, whatever is asked for. `plane` is the data plane's token of the
+statement, where it has one."""
 
 STREAM = table("""
     state     none wrong dropped plane stray foreign reader writer sender owner operator
@@ -200,7 +183,7 @@ STREAM = table("""
     streaming 4401  4401    4401  rows  4401    4401   4401   4401   4401  4401     4401
     elsewhere 4401  4401    4401  4401  4401    4401   4401   4401   4401  4401     4401
 """)
-"""The websocket /dataplane/v2/streams/{statementID}: the code of its close, or what the first frame is."""
+"""The websocket /v2/streams/{statementID}: the code of its close, or what the first frame is."""
 
 DESCRIBE = table("""
     state     foreign reader writer sender owner operator
@@ -260,8 +243,7 @@ COVERED = {
     ("get", "/v2/version"),
     ("get", "/v2/download/{resourceType}/{organizationID}/{resourceName}"),
     ("get", "/openapi.json"),
-    ("get", "/dataplane/v2/statements/{statementID}"),
-    ("get", "/dataplane/v2/streams/{statementID}"),
+    ("get", "/v2/streams/{statementID}"),
     ("post", "/run-statement"),
     ("get", "/copy/{resource_type}/{org_id}/{resource_name}"),
     ("get", "/version"),
@@ -276,15 +258,14 @@ def cells(cells: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str, str]
 def test_the_tables_have_every_endpoint_and_state(world: World) -> None:
     paths = world.http.get("/openapi.json").json()["paths"]
     assert {(method, path) for path, item in paths.items() for method in item} == COVERED
-    for known in (LOOK_UP, PLANE, DESCRIBE, TERMINATE):
+    for known in (LOOK_UP, DESCRIBE, TERMINATE):
         assert {row for row, _ in known} == set(world.ids)
 
 
-@pytest.mark.parametrize("base", ["/v2/statements/", "/dataplane/v2/statements/"])
-def test_looking_at_statements(world: World, base: str) -> None:
+def test_looking_at_statements(world: World) -> None:
     wrong = []
-    for state, who, expected in cells(LOOK_UP if base.startswith("/v2") else PLANE):
-        headers, url = world.headers(who, state), base + world.ids[state]
+    for state, who, expected in cells(LOOK_UP):
+        headers, url = world.headers(who, state), f"/v2/statements/{world.ids[state]}"
         theirs = world.clients["sender"].session
         for query in ("", f"?partitionID=0&timezone=Asia/Tokyo&sessionID={theirs}&batch=0"):
             status, seen = world.ask("GET", url + query, headers)
@@ -293,14 +274,14 @@ def test_looking_at_statements(world: World, base: str) -> None:
                 wrong.append((state, who, query, status, expected, seen[:200]))
             # The secret is its sender's, and a data plane's answer has no token for another hour.
             assert state != "secret" or '"data":[[' not in seen, who
-            assert base.startswith("/v2") or "dataplaneRequest" not in seen, state
+            assert who != "plane" or "dataplaneRequest" not in seen, state
         assert str(world.ask("HEAD", url, headers)[0]) == expected, (state, who)
     assert not wrong
 
 
 def test_reading_streams(world: World) -> None:
     async def opened(state: str, who: str) -> str:
-        url = world.served.url.replace("http", "ws", 1) + f"/dataplane/v2/streams/{world.ids[state]}"
+        url = world.served.url.replace("http", "ws", 1) + f"/v2/streams/{world.ids[state]}"
         token = "".join(text.removeprefix("Bearer ") for _, text in world.headers(who, state))
         async with connect(url, proxy=None) as socket, asyncio.timeout(20):
             said = json.dumps({"type": "auth", "accessToken": token, "sessionId": ""}) if token else "{}"
@@ -335,7 +316,7 @@ def test_frames_that_open_no_stream(world: World) -> None:
     ]
 
     async def close_code(frame: str) -> int | None:
-        url = world.served.url.replace("http", "ws", 1) + f"/dataplane/v2/streams/{world.ids['streaming']}"
+        url = world.served.url.replace("http", "ws", 1) + f"/v2/streams/{world.ids['streaming']}"
         async with connect(url, proxy=None) as socket, asyncio.timeout(20):
             await socket.send(frame)
             try:
@@ -426,10 +407,10 @@ def test_paths_lead_around_nothing(world: World) -> None:
         f"/openapi.json/../v2/statements/{found}",
         f"/openapi.json%00/../v2/statements/{found}",
         f"/openapi.json?/v2/statements/{found}",
-        f"/dataplane/v2/../../v2/statements/{found}",
-        f"/dataplane/v2/%2e%2e/%2e%2e/v2/statements/{found}",
-        f"/dataplane/v2//v2/statements/{found}",
-        f"/DATAPLANE/v2/statements/{found}",
+        f"/v2/streams/../statements/{found}",
+        f"/v2/streams/%2e%2e/statements/{found}",
+        f"/v2/streams//v2/statements/{found}",
+        f"/v2/streams/{found}",
         f"/v2/statements/{found}%00",
         f"/v2/statements/{found}?access_token={world.texts['owner']}",
         f"/v2/statements/{found}?token={world.texts['owner']}&authorization=Bearer%20{world.texts['owner']}",
@@ -440,7 +421,8 @@ def test_paths_lead_around_nothing(world: World) -> None:
         f"/v2/statements/%7b{found}%7d",
         f"/v2/statements/urn:uuid:{found}",
         f"/v2/statements/{found.replace('-', '')}",
-        f"/dataplane/v2/statements/{found.upper()}",
+        f"/v2/statements/{world.ids['large']}/../{found}",
+        f"/v2/statements/{world.ids['large']}%2f..%2f{found}",
         f"/run-statement/../v2/statements/{found}",
         f"/copy/../v2/statements/{found}",
         f"/copy/function_source/{ORGANIZATION_ID}/..%2fkept",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import websockets.sync.client
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -46,7 +47,9 @@ async def rows_of(socket: ClientConnection, count: int) -> list[list[str | None]
 
 
 def test_large_results_by_the_data_plane(tmp_path_factory: pytest.TempPathFactory) -> None:
-    running = serve(tmp_path_factory.mktemp("plane"), "--data-plane", "large", "--partition-rows", "1000")
+    running = serve(
+        tmp_path_factory.mktemp("plane"), "--data-plane", "large", "--partition-rows", "1000", "--stream-scheme", "http"
+    )
     try:
         with Client(running) as client:
             small = client.run("select 1")
@@ -55,20 +58,35 @@ def test_large_results_by_the_data_plane(tmp_path_factory: pytest.TempPathFactor
             asked = answer["metadata"]["dataplaneRequest"]
             assert "data" not in answer
             assert asked["requestType"] == "result-set"
-            assert asked["uri"] == f"{running.url}/dataplane/v2/statements/{answer['statementID']}"
+            assert asked["uri"] == f"{running.url}/v2/statements/{answer['statementID']}"
             assert [part["rowCount"] for part in answer["metadata"]["partitionInfo"]] == [1000] * 3
             plane = {"Authorization": f"Bearer {asked['token']}"}
             page = client.http.get(asked["uri"], params={"partitionID": 2}, headers=plane)
             assert page.json()["data"][0][0] == "2000"
             assert "dataplaneRequest" not in page.json()["metadata"]
-            assert client.http.get(asked["uri"]).status_code == 401
             other = client.run("select range as i, repeat('x', 1000) from range(3000)")
             assert client.http.get(other["metadata"]["dataplaneRequest"]["uri"], headers=plane).status_code == 401
-            assert client.http.get(f"/v2/statements/{answer['statementID']}", headers=plane).status_code == 401
             until, _, mac = asked["token"].partition(".")
             for wrong in (f"{int(until) + 1}.{mac}", f"1.{mac}", mac, "x"):
                 headers = {"Authorization": f"Bearer {wrong}"}
                 assert client.http.get(asked["uri"], headers=headers).status_code == 401
+            # The same address answers its API token with a new data plane's token, and this one opens nothing else.
+            assert "dataplaneRequest" in client.http.get(asked["uri"]).json()["metadata"]
+            for method, path in (
+                ("POST", asked["uri"]),
+                ("DELETE", asked["uri"]),
+                ("GET", f"{asked['uri']}/x"),
+                ("GET", "/v2/version"),
+                ("POST", "/v2/statements"),
+                ("GET", f"/v2/streams/{answer['statementID']}"),
+            ):
+                assert client.http.request(method, path, headers=plane).status_code == 401, path
+            client.rows_of_nothing("create stream s (i int)")
+            stream = client.run("select i from s")["metadata"]["dataplaneRequest"]
+            assert stream["uri"] == f"{running.url}/v2/streams/{stream['statementID']}"
+            with websockets.sync.client.connect(stream["uri"].replace("http", "ws", 1), proxy=None) as socket:
+                socket.send(json.dumps({"type": "auth", "accessToken": stream["token"]}))
+                assert json.loads(socket.recv(10))["columns"][0]["name"] == "i"
     finally:
         stop(running)
 

@@ -238,7 +238,6 @@ def looks(client: Client, statement_id: str, plane: str = "") -> str:
         get(client, statement_id).text,
         get(client, statement_id, partitionID=0, timezone="Asia/Tokyo").text,
         get(client, statement_id, batch=0).text,
-        client.http.get(f"/dataplane/v2/statements/{statement_id}").text,
         json.dumps(client.run("list queries")),
         json.dumps(client.run("list sessions")),
         json.dumps(client.run('select * from deltastream.sys."queries"')),

@@ -172,7 +172,7 @@ def test_every_object_is_described(client: Client, made: str, kind: str, gone: s
 
 def test_the_document_has_the_websocket_and_403(client: Client) -> None:
     paths = client.http.get("/openapi.json").json()["paths"]
-    assert "101" in paths["/dataplane/v2/streams/{statementID}"]["get"]["responses"]
+    assert "101" in paths["/v2/streams/{statementID}"]["get"]["responses"]
     for path in paths.values():
         for operation in path.values():
             assert "403" in operation["responses"] or operation["operationId"] == "getDocument"

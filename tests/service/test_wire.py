@@ -364,7 +364,7 @@ def test_a_slow_reader_gets_everything(small: Served) -> None:
                 found += len(chunk)
 
 
-def upgrade(served: Served, path: str = "/dataplane/v2/streams/00000000-0000-0000-0000-000000000000") -> bytes:
+def upgrade(served: Served, path: str = "/v2/streams/00000000-0000-0000-0000-000000000000") -> bytes:
     key = base64.b64encode(os.urandom(16)).decode()
     lines = ("Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13")
     return head(served, f"GET {path} HTTP/1.1", *lines)

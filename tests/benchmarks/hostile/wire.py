@@ -55,7 +55,7 @@ async def slow_bodies(target: Target) -> None:
 async def slow_websockets(target: Target) -> None:
     key = base64.b64encode(os.urandom(16)).decode()
     lines = ("Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13")
-    path = "/dataplane/v2/streams/00000000-0000-0000-0000-000000000000"
+    path = "/v2/streams/00000000-0000-0000-0000-000000000000"
     # A text frame that is not the last one of its message, and then empty ones.
     first = bytes([0x01, 0x80, 0, 0, 0, 0])
     await _hold(target, 500, target.head(f"GET {path} HTTP/1.1", *lines) + first, bytes([0x00, 0x80, 0, 0, 0, 0]) * 100)
