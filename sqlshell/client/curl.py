@@ -20,11 +20,11 @@ def curl(target: Target, asked: Submission, context: SessionContext, *, legacy: 
     lines.append('-H "Authorization: Bearer $SQLSHELL_TOKEN"')
     if legacy:
         given = dict(context.parts())
-        texts = {name: given[part] for name, part in FIELDS if given[part]} | {"statement": asked.sql}
+        texts = {name: given[part] for name, part in FIELDS if given[part]} | {"statement": asked.text}
         lines += [f"--form-string {shlex.quote(f'{name}={text}')}" for name, text in texts.items()]
         file, path = "attachment", "/run-statement"
     else:
-        request = request_part(context.request(asked.sql, asked.row_limit)).decode()
+        request = request_part(context.request(asked.text, asked.row_limit)).decode()
         quoted = request.replace("\\", "\\\\").replace('"', '\\"')
         part = f'request="{quoted}";type=application/json'
         lines.append(f"-F {shlex.quote(part)}")

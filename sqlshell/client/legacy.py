@@ -121,7 +121,7 @@ class Legacy(Struct):
     def body(self, asked: Submission, context: SessionContext, watch: Watch) -> Upload:
         """The form of a submission. Raises UsageError."""
         given = dict(context.parts())
-        texts = [("statement", asked.sql), *((name, given[part]) for name, part in FIELDS if given[part])]
+        texts = [("statement", asked.text), *((name, given[part]) for name, part in FIELDS if given[part])]
         try:
             parts = [(f'Content-Disposition: form-data; name="{name}"', text.encode()) for name, text in texts]
         except UnicodeEncodeError:

@@ -272,7 +272,7 @@ class Statements(Struct):
 
     def body(self, asked: Submission, context: SessionContext, watch: Watch) -> Upload:
         """The body of a submission. Raises UsageError."""
-        part = _encoded(context.request(asked.sql, asked.row_limit))
+        part = _encoded(context.request(asked.text, asked.row_limit))
         if self._boundary.encode() in part:
             raise UsageError("the statement contains the request's own boundary", "run it again")
         return upload_of(self._boundary, [(_REQUEST_PART, part)], asked.attachments, "attachments", watch)
@@ -367,7 +367,8 @@ def upload_of(
 
 
 def look_up_query(context: SessionContext) -> dict[str, str | int]:
-    query: dict[str, str | int] = {}
+    # Every client asks for the first partition by its number.
+    query: dict[str, str | int] = {"partitionID": 0}
     if context.session_id:
         query["sessionID"] = context.session_id
     if context.timezone:

@@ -239,7 +239,7 @@ class Together:
             return True
 
         try:
-            taken = await self._client.post_batch([item.sql for item in left], context, self._stop, read, again=again)
+            taken = await self._client.post_batch([item.text for item in left], context, self._stop, read, again=again)
         except ConnectionBroken as error:
             if not again:
                 may_have_run(error, len(left) - 1)

@@ -29,12 +29,19 @@ class Watch(Struct):
 
 
 class Submission(Struct, frozen=True):
-    """One statement to run. `reads_only` says that it does no harm to be received twice."""
+    """One statement to run. `reads_only` says that it does no harm to be received twice; `ending` is the `;` that was
+    typed behind it."""
 
     sql: str
     attachments: Sequence[Attachment] = ()
     row_limit: int | None = None
     reads_only: bool = False
+    ending: str = ""
+
+    @property
+    def text(self) -> str:
+        """What is sent."""
+        return self.sql + self.ending
 
 
 class Rules(Struct, frozen=True):

@@ -34,6 +34,9 @@ SWEEP_SIZE = 8 << 20
 UNREAD_SECONDS = 300.0
 """How long an endless SELECT goes on while nobody reads it."""
 
+SECRETLESS = 2_000
+"""Characters that are kept of a message about a statement with secrets."""
+
 TOKEN_DROPPED = "the token that sent the statement was dropped, or its organization"
 
 Aside = Terminate | TerminateSession | DescribeQuery | List
@@ -256,7 +259,7 @@ class Endings:
 
     def finish_all(self, endings: Sequence[tuple[Record, str, str]]) -> None:
         """End records that run: sqlState and message of each."""
-        self._ledger.finish(*endings)
+        self._ledger.finish(*((record, state, _told(record, message)) for record, state, message in endings))
         if any(record.spool.size > SWEEP_SIZE for record, _, _ in endings):
             self.sweep()
 
@@ -272,3 +275,12 @@ class Endings:
                 record = self._ledger.find(query.query_id)
                 if record is not None and not query.readers and query.idle_since < oldest:
                     await self.end_feed(record, sqlstate.CANCELLED, "nobody read it")
+
+
+def _told(record: Record, message: str) -> str:
+    """A message without the secrets of its statement."""
+    if record.secretless is None or not message:
+        return message
+    from sqlshell.sql.secrets import without_values
+
+    return without_values(message[:SECRETLESS], record.secretless.values)

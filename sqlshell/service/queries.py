@@ -67,4 +67,4 @@ def describe(record: Record, part: str, sink: Sink) -> Outcome:
 
 def _row(record: Record) -> tuple[str, ...]:
     finished = stamp(record.finished) if record.finished else ""
-    return record.statement_id, record.status, record.state, record.sql[:LISTED], stamp(record.created), finished
+    return record.statement_id, record.status, record.state, record.text[:LISTED], stamp(record.created), finished

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,13 +13,25 @@ from typing import TypeVar
 from sqlshell.service.body import BadRequest
 from sqlshell.service.bounds import met
 from sqlshell.service.dialect import Own, read, takes_long
+from sqlshell.service.dialect.reader import READ_LENGTH
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.pools import Pool, Size
+from sqlshell.service.records import Secretless
 from sqlshell.service.unused import give_back
 from sqlshell.sql.items import Item, Statement
 from sqlshell.sql.scanner import Scanner
 
 T = TypeVar("T")
+
+MAY_HOLD_SECRETS = re.compile(
+    r"\s*+(?:--|/\*|\\|(?:create|update|alter|drop|attach|set|begin|copy|desc|describe|explain|pragma|call|prepare"
+    r"|insert\s++into\s++entity)(?!\w))",
+    re.I,
+)
+"""How statements begin that give the service something to keep; what the others hold is data."""
+
+HEAD = 4 << 10
+"""Characters that are kept of a statement that is too long to be looked through and has secrets in them."""
 
 SHORT = 4 << 10
 """Characters that are read at once, in the event loop."""
@@ -67,6 +80,16 @@ class Texts:
         except Failure:
             return False
 
+    async def secretless(self, sql: str, owner: str) -> Secretless | None:
+        """What is kept and shown of a statement that holds secrets, None for one that holds none."""
+        if MAY_HOLD_SECRETS.match(sql) is None:
+            return None
+        from sqlshell.sql.secrets import may_hold
+
+        if len(sql) <= SHORT and not may_hold(sql):
+            return None
+        return await self._run(owner, partial(_secretless, sql if len(sql) <= READ_LENGTH else sql[:HEAD]))
+
     async def rest(self) -> None:
         """Give back what large texts took, if there were any since the last time."""
         if self._large:
@@ -84,6 +107,13 @@ class Texts:
         if len(found) > self._most and sum(isinstance(item, Statement) for item in found) > self._most:
             said = f"request.statement has more than {self._most} statements {met('statements')}"
             raise BadRequest(f"{said}: send them in several requests", 413)
+
+
+def _secretless(sql: str) -> Secretless | None:
+    from sqlshell.sql.secrets import redacted, taken_out
+
+    shown = redacted(sql)
+    return Secretless(shown, taken_out(sql, shown)) if shown != sql else None
 
 
 def _give_back() -> None:

@@ -47,13 +47,23 @@ def _new_id() -> str:
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
+class Secretless(Struct, frozen=True):
+    """A statement without its secrets, and their values."""
+
+    text: str
+    values: Sequence[str]
+
+    def __repr__(self) -> str:
+        return f"Secretless({self.text!r})"
+
+
 class Record(Struct, eq=False, weakref=True):
     """One statement. `state` is its sqlState: 03000 until it is done.
 
     `feed` is set while an endless SELECT goes on: to its sender it is done, for it has all that it will get by the
     interface; its state of 03000 ends with the query. `organization` is where it ran, "" before that is known and for
     what belongs to none. `timezone` is what its request asked for, "" where that is not
-    known any more; the context has the zone in which it ran.
+    known any more; the context has the zone in which it ran. `closing` is the `;` that was sent behind the statement.
     """
 
     sql: str
@@ -82,11 +92,24 @@ class Record(Struct, eq=False, weakref=True):
     seconds: float = 0.0
     """How long it ran; known of the statements of a batch."""
     timezone: str = ""
+    closing: str = ""
+    secretless: Secretless | None = None
+    """Set where the statement holds secrets, until it has ended."""
     weight: int = 0
     """What it takes in memory once it has ended, in characters and bytes."""
     done: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is an answer: at the end, or when an endless SELECT has begun."""
+
+    @property
+    def text(self) -> str:
+        """The statement as it was sent, without its secrets: what is kept and shown of it."""
+        return (self.secretless.text if self.secretless is not None else self.sql) + self.closing
+
+    @property
+    def length(self) -> int:
+        """Characters of its text."""
+        return len(self.secretless.text if self.secretless is not None else self.sql) + len(self.closing)
 
     @property
     def running(self) -> bool:
@@ -165,7 +188,7 @@ class Ledger:
         On a full disk they run all the same, and are written once there is room.
         """
         for record in records:
-            self._kept_of(record.organization).add(1, len(record.sql))
+            self._kept_of(record.organization).add(1, record.length)
             self._running[record.statement_id] = self._fresh[record.statement_id] = record
             self._weigh(record, 1)
         if self._storage.durable:
@@ -207,9 +230,9 @@ class Ledger:
     def move(self, record: Record, organization: str) -> None:
         """A record that runs belongs to this organization from now on."""
         self._weigh(record, -1)
-        self._kept_of(record.organization).add(-1, -len(record.sql))
+        self._kept_of(record.organization).add(-1, -record.length)
         record.organization = organization
-        self._kept_of(organization).add(1, len(record.sql))
+        self._kept_of(organization).add(1, record.length)
         self._weigh(record, 1)
 
     def drop(self, records: Sequence[Record]) -> None:
@@ -219,7 +242,7 @@ class Ledger:
             with contextlib.suppress(sqlite3.Error):
                 self._storage.write_all(_DELETED, written)
         for record in records:
-            self._kept_of(record.organization).add(-1, -len(record.sql))
+            self._kept_of(record.organization).add(-1, -record.length)
             if self._running.pop(record.statement_id, None) is not None:
                 self._weigh(record, -1)
 
@@ -339,7 +362,9 @@ class Ledger:
                 del self._loads[key]
 
     def _keep(self, record: Record) -> None:
-        record.weight = len(record.sql) + len(record.message) + len(record.spool.body)
+        if record.secretless is not None:
+            record.sql, record.secretless = record.secretless.text, None
+        record.weight = record.length + len(record.message) + len(record.spool.body)
         self._recent[record.statement_id] = record
         self._recent_size += record.weight
 
@@ -373,7 +398,7 @@ def _leaves(sql: str) -> bool:
 
 def _first(record: Record) -> tuple[str, str, str, str, float]:
     """What is known of a record before it runs."""
-    return record.statement_id, record.organization, record.owner, record.sql, record.created
+    return record.statement_id, record.organization, record.owner, record.text, record.created
 
 
 _COLUMNS = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes"

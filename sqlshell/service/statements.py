@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
@@ -35,11 +36,12 @@ from sqlshell.service.handover import Secret
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.reading import Texts
-from sqlshell.service.records import Ledger, Record, settle
+from sqlshell.service.records import Ledger, Record, Secretless, settle
 from sqlshell.service.results import Spool
 from sqlshell.service.sessions import Session, Sessions
 from sqlshell.service.stretches import Stretches, fault
 from sqlshell.sql.items import Statement
+from sqlshell.sql.patterns import BLANKS
 
 OPENERS = 16
 """Threads in which organizations are opened; each has its own for all else."""
@@ -49,6 +51,14 @@ TICK_SECONDS = 0.5
 SWEEP_SECONDS = 5.0
 POOL_TIME = "the compute pool's time for a statement ran out"
 NOT_RUN = "not run: a statement before it in the same submission failed"
+
+
+class Sent(Struct, frozen=True):
+    """A statement as it was sent: `closing` is the `;` behind it."""
+
+    sql: str
+    closing: str
+    secretless: Secretless | None
 
 
 class Statements:
@@ -85,21 +95,23 @@ class Statements:
             if self.draining:
                 raise BadRequest("the service is stopping", 503)
             items = await self._texts.split(request.statement, caller.token_id)
-            texts = [item.text for item in items if isinstance(item, Statement)]
+            given = [(item.text, item.ending) for item in items if isinstance(item, Statement)]
             if not items:
                 raise BadRequest("request.statement: there is no statement")
             # A backslash command is not SQL: the statement fails, and the request is a good one.
-            texts = texts or [request.statement]
+            given = given or [(request.statement, "")]
+            texts = [text for text, _ in given]
             commands = any(not isinstance(item, Statement) for item in items)
             aside = self._aside(texts[0]) if len(texts) == 1 and not commands else None
             # What is about statements has a measure of its own: with it the others are ended.
             self._check_load(caller, texts, 1 if aside is None else 2)
+            sent = await self._sent(given, caller)
             try:
                 session, own = await self._session(request, caller)
             except Failure as failure:
-                return self._refused(texts, caller, failure)
+                return self._refused(sent, caller, failure)
             self.start()
-            records = [self._record(text, caller, session, request) for text in texts]
+            records = [self._record(item, caller, session, request) for item in sent]
             self._check_token(caller, session if own else None)
             self.ledger.begin(records)
             if commands:
@@ -128,15 +140,16 @@ class Statements:
         if self.draining:
             raise BadRequest("the service is stopping", 503)
         self._check_load(caller, request.statements or (), 1)
+        sent = await self._sent([_apart(text) for text in request.statements or ()], caller)
         try:
             session, own = await self._session(request, caller)
         except Failure as failure:
-            batch = Batch(self._refused((request.statements or [])[:1], caller, failure), True)
+            batch = Batch(self._refused(sent[:1], caller, failure), True)
             batch.over.set()
             self.batches.keep(batch)
             return batch
         self.start()
-        records = [self._record(text, caller, session, request) for text in request.statements or ()]
+        records = [self._record(item, caller, session, request) for item in sent]
         self._check_token(caller, session if own else None)
         self.ledger.begin(records)
         batch = Batch(records, request.on_error != "continue", text=sum(map(len, request.statements or ())))
@@ -194,19 +207,24 @@ class Statements:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _refused(self, texts: Sequence[str], caller: Caller, failure: Failure) -> list[Record]:
+    async def _sent(self, given: Sequence[tuple[str, str]], caller: Caller) -> list[Sent]:
+        return [Sent(sql, closing, await self._texts.secretless(sql, caller.token_id)) for sql, closing in given]
+
+    def _refused(self, sent: Sequence[Sent], caller: Caller, failure: Failure) -> list[Record]:
         """The records of statements for which there is no session, such as those of an organization that is broken."""
         records = []
-        for text in texts:
+        for item in sent:
             context = ContextEcho(organization_id=caller.organization or None, role_name=caller.roles[0])
             spool = Spool(lambda: self.organizations.result_file("", "refused"), self._options.partition_rows)
-            records.append(Record(text, caller.organization, caller.token_id, spool, context))
+            record = Record(item.sql, caller.organization, caller.token_id, spool, context)
+            record.closing, record.secretless = item.closing, item.secretless
+            records.append(record)
         self.ledger.begin(records)
         self.endings.finish(records[0], failure.sql_state, failure.message)
         self._cancel(records[1:])
         return records
 
-    def _record(self, sql: str, caller: Caller, session: Session, request: StatementRequest) -> Record:
+    def _record(self, sent: Sent, caller: Caller, session: Session, request: StatementRequest) -> Record:
         # Where the statement of a caller who may go to another organization runs is known when its turn has come.
         organization = session.organization.id if self.organizations.alone else caller.organization
 
@@ -222,7 +240,8 @@ class Statements:
         # The zone is told when the statement has run in it.
         context = replace(session.echo(), timezone=None)
         timezone = (request.parameters.timezone if request.parameters else None) or ""
-        record = Record(sql, organization, caller.token_id, spool, context, timezone=timezone)
+        record = Record(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
+        record.closing, record.secretless = sent.closing, sent.secretless
         made = weakref.ref(record)
         return record
 
@@ -476,3 +495,12 @@ class Statements:
         for record in self.ledger.running():
             if record.connection is not None and record.began < oldest and not record.timed_out:
                 self._time_out(record, f"the statement ran for {most:g} seconds {met('seconds')}")
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """A statement of a batch, and the `;` behind it."""
+    bare = text.rstrip(BLANKS)
+    if not bare.endswith(";"):
+        return text, ""
+    bare = bare[:-1].rstrip(BLANKS)
+    return bare, text[len(bare) :]

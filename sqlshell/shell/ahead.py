@@ -96,7 +96,7 @@ async def plan(
             break
         shown = shown or only or "returning" in item.text.lower()
         reads = reads and only
-        planned.append((item, Submission(item.text, (), None, reads)))
+        planned.append((item, Submission(item.text, (), None, reads, item.ending)))
     if len(planned) < 2:
         return None
     taken = client.together([submission for _, submission in planned], stop=stop)

@@ -26,8 +26,12 @@ def tell(
     sent: str,
     diagnostics: Diagnostics,
     names: Callable[[], Iterable[str]],
+    redact: Callable[[str], str],
 ) -> None:
-    """Tell it. `script` and `line` are where it happened, `sent` is the text that the service was given."""
+    """Tell it. `script` and `line` are where it happened, `sent` is the text that the service was given.
+
+    Of a text with secrets in it no part is shown.
+    """
     trace(error)
     if line and script:
         error.where = replace(error.where, file=script, line=line)
@@ -36,6 +40,10 @@ def tell(
         return
     from sqlshell.shell.excerpt import excerpt, nearest
 
+    if (shown := redact(sent)) != sent:
+        from sqlshell.sql.secrets import taken_out, without_values
+
+        error.message = without_values(error.message, taken_out(sent, shown))
     near = nearest(error, names())
     error.hint = f"{near}; {error.hint}".rstrip("; ") if near else error.hint
-    diagnostics.error(error, excerpt(sent, error))
+    diagnostics.error(error, excerpt(sent, error) if shown == sent else [])

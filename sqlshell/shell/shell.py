@@ -491,4 +491,5 @@ class Shell:
             if name:
                 self.diagnostics.say(f"{name}:{self.line}: the script included here failed")
         elif not isinstance(error, Unread):
-            tell(error, name, self.line, self.buffer.last.text, self.diagnostics, self.hooks.catalog.everything)
+            sent, known = self.buffer.last.text, self.hooks.catalog.everything
+            tell(error, name, self.line, sent, self.diagnostics, known, self.hooks.redact)

@@ -56,6 +56,7 @@ async def submit(shell: Shell, asked: Asked) -> None:
                 "a variable makes this COPY … FROM STDIN, so its data cannot be told from statements",
                 "write FROM STDIN in the statement itself; the script ends here",
             )
+        parts[-1:] = [replace(part, ending=part.ending or given.ending) for part in parts[-1:]]
         for number, part in enumerate(parts, 1):
             shell.buffer.last = part
             await _one(shell, asked if number == len(parts) else Asked(part, reader=asked.reader))
@@ -95,7 +96,8 @@ async def _one(shell: Shell, asked: Asked) -> None:
     await shell.policy.check(sql, shell.hooks.ask)
     sql, files = shell.attachments.of(shell.buffer.last.whole)
     # To the embedded service nothing is sent twice: it cannot be out of reach.
-    submission = Submission(sql, files, limit, not shell.session.embedded and reads_only(sql))
+    twice = not shell.session.embedded and reads_only(sql)
+    submission = Submission(sql, files, limit, twice, shell.buffer.last.ending)
     if shell.offline is not None:
         shell.offline(submission, shell.session.context)
     elif asked.background:

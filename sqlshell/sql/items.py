@@ -33,7 +33,8 @@ class Statement(Struct, frozen=True):
     `\\;`, `\\:` and `\\\\`, of which it has the second character. `line` (from 1) and `offset` (characters in the whole
     input) are those of the first token. `terminated` is False for what the end of the input ended, `background` is True
     for what ended in `;&`. The first `settled` characters have the values of their variables already; `foreign` are the
-    parts that came from a service. `broken` says that a command within it failed.
+    parts that came from a service. `broken` says that a command within it failed. `ending` is its `;` as typed
+    with the blanks before it, "" where a command or the end of the input ended it.
     """
 
     text: str
@@ -44,6 +45,7 @@ class Statement(Struct, frozen=True):
     settled: int = 0
     foreign: tuple[Foreign, ...] = ()
     broken: bool = False
+    ending: str = ""
 
     @property
     def whole(self) -> Text:

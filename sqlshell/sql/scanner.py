@@ -131,7 +131,9 @@ class Scanner:
                 if whole and text[position] not in ".!" and not unusual(whole[1]):
                     start, stop = whole.span(1)
                     written = text[start:stop].rstrip(patterns.BLANKS)
-                    items.append(Statement(written, self._line_at(start), self._base + start, True))
+                    ending = text[start + len(written) : stop + 1]
+                    line = self._line_at(start)
+                    items.append(Statement(written, line, self._base + start, True, ending=ending))
                     position = self._terminated(text, stop + 1, items)
                     continue
             gone_to = self._step(text, position, items)
@@ -201,12 +203,14 @@ class Scanner:
             return position + 1
         return position
 
-    def _statement(self, rest: str, *, terminated: bool) -> Statement:
-        text = "".join([*self.unfinished.parts, rest]).rstrip(patterns.BLANKS)
+    def _statement(self, rest: str, *, terminated: bool, sign: str = "") -> Statement:
+        whole = "".join([*self.unfinished.parts, rest])
+        text = whole.rstrip(patterns.BLANKS)
         now = self.unfinished
         settled = min(now.settled, len(text))
         foreign = Text(text, now.foreign).part(0, len(text)).foreign if now.foreign else ()
-        statement = Statement(text, now.line, now.offset, terminated, False, settled, foreign, now.broken)
+        ending = whole[len(text) :] + sign if sign else ""
+        statement = Statement(text, now.line, now.offset, terminated, False, settled, foreign, now.broken, ending)
         self._pieces.copies += now.body.copies_in and terminated
         self.unfinished = Unfinished()
         return statement
@@ -279,7 +283,7 @@ class Scanner:
             case ")":
                 self.unfinished.depth = max(0, self.unfinished.depth - 1)
             case ";" if not self.unfinished.depth and not self.unfinished.body.state:
-                items.append(self._statement(text[self.unfinished.taken : start], terminated=True))
+                items.append(self._statement(text[self.unfinished.taken : start], terminated=True, sign=";"))
                 return self._terminated(text, start + 1, items)
             case _ if patterns.WORD.match(text, start):
                 return self._word_on(text, start)

@@ -16,7 +16,7 @@ NAMES: Final = re.compile(
     r"|(?:api|access|private|account|sas|shared|encrypt(?:ion)?|decrypt(?:ion)?|master|signing|hmac|aes|rsa|ssl|tls|ssh"
     r"|client|server|service|consumer|storage|license|host|session|symmetric|data|footer|column)[_.\- ]?keys?(?![a-z])"
     r"|parquet_key|key[_.\- ]?(?:password|material|id|pem|data)|(?<=[.])key\Z|sas[_.\- ]?url|connection[_.\- ]?string"
-    r"|auth[_.\- ]?(?:header|code|key|user)|user[_.\- ]?info|(?<![a-z])identified(?![a-z])|cookie",
+    r"|auth[_.\- ]?(?:header|code|key|user)|user[_.\- ]?info|sasl[_.\- ]?user|(?<![a-z])identified(?![a-z])|cookie",
     re.I,
 )
 """Names whose values nobody else may read: `'kafka.sasl.password' = '…'`, `ACCESS_KEY_ID '…'`."""
@@ -108,6 +108,49 @@ def redacted(sql: str, names: re.Pattern[str] = NAMES) -> str:
     engines read the text differently it ends at its first string.
     """
     return _redacted(sql, names, 0)
+
+
+def may_hold(sql: str) -> bool:
+    """Whether redacted() has to be asked: False where it would leave a statement as it is."""
+    looked_for = (NAMES, _KEY, _MAYBE, _PARAMETER, _SHAPES)
+    return "@" in sql or "\\" in sql or any(pattern.search(sql) for pattern in looked_for)
+
+
+def taken_out(sql: str, shown: str) -> list[str]:
+    """The values that a statement has, and `shown`, which redacted() made of it, has not."""
+    kept = {token.text for token in tokens(shown)}
+    found: dict[str, None] = {}
+    given = list(tokens(sql))
+    for number, token in enumerate(given):
+        after = given[number + 1].text if number + 1 < len(given) else ""
+        valued = token.kind == "string" or (number and given[number - 1].text == "=" and token.kind != "sign")
+        if valued and after != "=" and token.value and token.text not in kept:
+            found |= {token.value: None, token.value.replace("'", "''"): None}
+    return list(found)
+
+
+def without_values(text: str, values: Sequence[str]) -> str:
+    """A text about a statement, such as its error, without these values of the statement, whole or cut off at their
+    end. An excerpt of the statement goes as it is."""
+    text = text.partition("\nLINE ")[0]
+    if len(values) > _MOST_VALUES:
+        return "a statement with secrets failed; what was said of it is not shown, for it may hold them"
+    for value in values:
+        if len(value) < _SHORTEST:
+            text = text.replace(f"'{value}'", STARS)
+            continue
+        for size in (len(value), *range(min(len(value) - 1, _CUT_OFF), _SHORTEST - 1, -1)):
+            if value[:size] in text:
+                text = text.replace(value[:size], "***")
+                break
+    return text
+
+
+_SHORTEST: Final = 4
+_CUT_OFF: Final = 100
+"""Characters of a value that a message may show before it is cut off."""
+
+_MOST_VALUES: Final = 50
 
 
 def _redacted(sql: str, names: re.Pattern[str], depth: int) -> str:
@@ -283,7 +326,8 @@ def _values(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterato
                 continue
             if after is not None and after.text == "(" and before is not None and before.word in _RELATIONS:
                 continue
-            reading = _Reading(len(opened), skips=lists, bare=first in {"SET", "ATTACH", "ALTER"})
+            bare = first in {"SET", "ATTACH", "ALTER"} or opened[-1:] == ["WITH"]
+            reading = _Reading(len(opened), skips=lists, bare=bare)
 
 
 def _is_secret(token: Token, after: Token | None, names: re.Pattern[str], opened: Sequence[str], first: str) -> bool:

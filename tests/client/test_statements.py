@@ -125,6 +125,7 @@ def test_polling_sends_the_session_each_time() -> None:
         assert run(state) == [[["1"]]]
     assert [asked[0] for asked in state.asked] == ["POST", "GET", "GET"]
     assert all("sessionID=s+1" in asked[1] or "sessionID=s%201" in asked[1] for asked in state.asked[1:])
+    assert all("partitionID=0" in asked[1] for asked in state.asked[1:])
     assert b'"sessionID":"s 1"' in state.asked[0][3]
 
 

@@ -183,9 +183,24 @@ def test_a_secret_by_the_legacy_interface(own: Served, operator: Client, make: M
         assert secret_of(get(client, answer[0]["id"])) == ""
 
 
+WITH_SECRETS = (
+    "create secret s with ('type' = generic_string, 'secret_string' = '{}');",
+    "update store s with ('kafka.sasl.username' = '{}', 'kafka.sasl.password' = '{}');",
+    "create store s with ('type' = KINESIS, 'access_key_id' = '{}', 'secret_access_key' = \"{}\");",
+    "create schema_registry r with ('type' = CONFLUENT, 'basic_auth.password' = {});",
+    "create store s with ('type' = 'files', 'sasl.password' = '{}' 'mistake');",
+    "create store s with ('type' = 'files', 'uri' = 'https://u:{}@host/');",
+    "-- make it\ncreate secret s (type s3, secret '{}');",
+    "describe create store s with ('type' = KAFKA, 'password' = '{}');",
+    "explain create secret s (type s3, secret '{}');",
+    "create secret s (type s3, secret '{}', 'x' ",
+)
+
+
 def test_a_secret_is_stored_nowhere(tmp_path: Path, program: Program) -> None:
     """Not in the service's files, its log and its statements, nor by the shell that shows it; a restart forgets it."""
     said = tmp_path / "stderr"
+    typed = "hunter2_4711"
     running = serve(tmp_path, "--data", "data", stderr=said)
     try:
         with Client(running) as client:
@@ -195,10 +210,24 @@ def test_a_secret_is_stored_nowhere(tmp_path: Path, program: Program) -> None:
                 assert secret not in json.dumps(client.run(sql))
             for part in ("", "history", "state", "metrics", "events"):
                 assert secret not in json.dumps(client.run(f"describe query {part} '{waiting}'"))
+            for sql in WITH_SECRETS:
+                answer = client.run(sql.format(typed, typed))
+                assert typed not in json.dumps(answer)
+                assert typed not in json.dumps(client.run(f"describe query '{answer['statementID']}'"))
+            together = {"statements": [sql.format(typed, typed) for sql in WITH_SECRETS], "onError": "continue"}
+            assert typed not in client.http.post("/v2/statements", json=together).text
+            listed = json.dumps(client.run("list queries"))
+            assert "'type' = KINESIS, 'access_key_id' = '***', 'secret_access_key' = ***);" in listed
+            assert typed not in listed
         env = {"SQLSHELL_URL": running.url, "SQLSHELL_TOKEN": running.token}
         shown = program(
             "-vv", "--format", "csv", "-c", "\\transcript t.sql", "-c", "create api_token third", env=env,
         )  # fmt: skip
+        script = "\n".join(WITH_SECRETS[:-1]).replace("{}", typed)
+        hidden = program("--on-error", "continue", "-c", script, "-c", WITH_SECRETS[-1].format(typed), env=env)
+        assert hidden.code == 1
+        assert typed not in hidden.out + hidden.err
+        assert "'***'" in hidden.err
         assert shown.code == 0, shown.err
         third = shown.out.splitlines()[1].removeprefix("third,")
         with Client(running, third) as made:
@@ -212,6 +241,7 @@ def test_a_secret_is_stored_nowhere(tmp_path: Path, program: Program) -> None:
     for path, content in kept.items():
         assert secret.encode() not in content, path
         assert third.encode() not in content, path
+        assert typed.encode() not in content, path
     assert third not in shown.err
     again = serve(tmp_path, "--data", "data")
     try:
@@ -223,6 +253,25 @@ def test_a_secret_is_stored_nowhere(tmp_path: Path, program: Program) -> None:
             assert client.rows("create api_token second")[0][1]
     finally:
         stop(again)
+
+
+def test_a_statement_is_kept_as_it_was_typed(own: Served, make: Make) -> None:
+    sender = make("owner")
+    alone = sender.run("select 11 ;")
+    several = sender.run("select 21; select 22\n;select 23")
+    batch = {
+        "statements": ["select 31;", "select 32", "select 33 -- a\n;"],
+        "parameters": {"sessionID": sender.session},
+    }
+    together = sender.http.post("/v2/statements", json=batch).json()
+    assert [item["data"] for item in together["statements"]] == [[["31"]], [["32"]], [["33"]]]
+    assert alone["data"] == [["11"]]
+    listed = {row[0]: row[3] for row in sender.rows("list queries;")}
+    kept = [listed[key] for key in (alone["statementID"], *several["statementIDs"])]
+    assert kept == ["select 11 ;", "select 21;", "select 22\n;", "select 23"]
+    kept = [listed[item["statementID"]] for item in together["statements"]]
+    assert kept == ["select 31;", "select 32", "select 33 -- a\n;"]
+    assert sender.rows(f"describe query '{alone['statementID']}'")[0][3] == "select 11 ;"
 
 
 # A statement belongs to the organization in which it ran

@@ -230,7 +230,7 @@ def test_a_command_is_no_part_of_the_statement_that_it_stands_in() -> None:
     assert items == [
         Command("gx", "out.csv", 3, 22),
         Command("x", "", 4, 34),
-        Statement("select 1,\r\n  2\n  + 3", 2, 7, True),
+        Statement("select 1,\r\n  2\n  + 3", 2, 7, True, ending=";"),
         Statement("select 3", 5, 43, False),
     ]
 
@@ -253,9 +253,9 @@ def test_text_since_a_mark_is_forgotten() -> None:
     scanner.feed("select (\n\\if\n1); x (\n\\else\n2);\n")
     assert scanner.read() == [Command("if", "", 2, 9)]
     mark = scanner.unfinished.copied()
-    assert scanner.read() == [Statement("select (\n1)", 1, 0, True), Command("else", "", 4, 21)]
+    assert scanner.read() == [Statement("select (\n1)", 1, 0, True, ending=";"), Command("else", "", 4, 21)]
     scanner.back(mark)
-    assert scanner.read() == [Statement("select (\n2)", 1, 0, True)]
+    assert scanner.read() == [Statement("select (\n2)", 1, 0, True, ending=";")]
 
 
 def test_a_text_with_values_is_no_longer_as_it_was_typed() -> None:
@@ -265,7 +265,8 @@ def test_a_text_with_values_is_no_longer_as_it_was_typed() -> None:
     scanner.unfinished.settle(theirs("select 'one'\n", ":a"))
     assert not scanner.unfinished.rewritable
     assert [*scanner.items(", :b;")] == []
-    assert [*scanner.items(None)] == [Statement("select 'one'\n, :b", 1, 0, True, False, 13, (Foreign(0, 13, ":a"),))]
+    last = Statement("select 'one'\n, :b", 1, 0, True, False, 13, (Foreign(0, 13, ":a"),), ending=";")
+    assert [*scanner.items(None)] == [last]
     escaped = Scanner()
     drain(escaped, "select 1\\; \\x\n")
     assert not escaped.unfinished.rewritable
@@ -289,16 +290,31 @@ def test_what_is_left_of_a_statement_without_its_commands(script: str, text: str
     assert [item.text for item in fed(list(script)) if isinstance(item, Statement)] == [text]
 
 
+@pytest.mark.parametrize(
+    ("script", "endings"),
+    [
+        ("select 1; select 2 ;select 3\n;\n", [";", " ;", "\n;"]),
+        ("select 1 -- c\n;select 2 /* ; */;", ["\n;", ";"]),
+        ("select 1;& select 2", [";", ""]),
+        ("select (1\\; 2);", [";"]),
+        ("select (\n1) ;", [" ;"]),
+    ],
+)
+def test_a_statement_knows_how_it_ended(script: str, endings: list[str]) -> None:
+    for items in (split(script), fed(list(script))):
+        assert [item.ending for item in items if isinstance(item, Statement)] == endings
+
+
 def test_lines_begin_where_they_are_told() -> None:
     scanner = Scanner(line=7)
-    assert [*scanner.items("\n\nselect 1;\n")] == [Statement("select 1", 9, 2, True)]
+    assert [*scanner.items("\n\nselect 1;\n")] == [Statement("select 1", 9, 2, True, ending=";")]
 
 
 def test_items_come_with_the_piece_that_completes_them() -> None:
     scanner = Scanner()
     assert [*scanner.items("select 1")] == []
     assert scanner.pending == "select 1"
-    assert [*scanner.items(" + 1; sel")] == [Statement("select 1 + 1", 1, 0, True)]
+    assert [*scanner.items(" + 1; sel")] == [Statement("select 1 + 1", 1, 0, True, ending=";")]
     assert [*scanner.items("ect 2 \\g")] == []
     assert scanner.state is State.COMMAND
     assert scanner.pending == "select 2 "

@@ -53,7 +53,7 @@ def test_many_commands_on_a_line() -> None:
 
 def test_long_statements_in_small_pieces() -> None:
     text = "insert into a values ('" + "x" * MANY + "', " + ", ".join(["1"] * MANY) + ");"
-    assert fed(list(text)) == [Statement(text[:-1], 1, 0, True)]
+    assert fed(list(text)) == [Statement(text[:-1], 1, 0, True, ending=";")]
 
 
 def test_only_the_pending_statement_is_held() -> None:
