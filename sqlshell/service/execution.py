@@ -126,7 +126,7 @@ class Execution:
                 return self._print(session, asked, record, options)
             case Application():
                 return self._application(session, asked, options)
-        raise Failure(sqlstate.UNSUPPORTED, "this statement stands alone in its submission")
+        raise Failure(sqlstate.UNSUPPORTED, f"{record.sql.split(maxsplit=1)[0].upper()} of this form is not done here")
 
     def _run_engine(self, session: Session, record: Record, options: Options) -> Outcome | Begun:
         organization, sql = session.organization, record.sql

@@ -55,7 +55,7 @@ def list_all(asked: List, session: Session, options: Options, sink: Sink, organi
             rows = [(item[2], item[1], item[0]) for item in sorted(organization.streams.known)]
             return table(sink, ("name", "schema", "database"), rows)
         case "entities":
-            wanted = names[-1] if names else session.store
+            wanted = asked.store or session.store
             places = [wanted] if wanted else sorted(organization.store_names)
             entries = []
             for store in places:

@@ -10,21 +10,24 @@ from sqlshell.service.dialect.changing import (
     Truncate,
     Update,
 )
-from sqlshell.service.dialect.looking import Describe, List
-from sqlshell.service.dialect.making import Create, Drop, StartPool, Use
+from sqlshell.service.dialect.looking import CanI, Describe, DescribeStatement, List, Print
+from sqlshell.service.dialect.making import Create, CreateAs, Drop, StartPool, Use
 from sqlshell.service.dialect.names import READS, WRITES, Names, bare, names_of, targets, written
 from sqlshell.service.dialect.reader import Own, is_about_organizations, read, takes_long
-from sqlshell.service.dialect.running import Application, DescribeQuery, Print, Terminate, TerminateSession
+from sqlshell.service.dialect.running import Application, DescribeQuery, Terminate, TerminateSession
 
 __all__ = [
     "READS",
     "WRITES",
     "Alter",
     "Application",
+    "CanI",
     "Create",
+    "CreateAs",
     "CreateFunction",
     "Describe",
     "DescribeQuery",
+    "DescribeStatement",
     "Drop",
     "DropFunction",
     "InsertEntity",

@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.dialect.names import DOTTED, NAME, Names, Reader, kind_of, names_of, read_options
+from sqlshell.service.dialect.forms import Form
+from sqlshell.service.dialect.names import Names
 from sqlshell.service.engines.engine import Failure
 
-_WITH = r"(?:\s*WITH\s*\((?P<options>.*)\))?\s*"
-_STORE = rf"(?: IN STORE (?P<store>{NAME}))?"
-_STRING = r"'(?P<value>(?:[^']++|'')*+)'"
-_ID = r"""(?:'(?P<q1>[^']*)'|"(?P<q2>[^"]*)"|(?P<q3>[\w-]+))"""
-_RELATIONS = "RELATION|STREAM|CHANGELOG|MATERIALIZED VIEW|TABLE|VIEW"
-
-_UPDATE_ENTITY = rf"UPDATE (?P<kind>ENTITY) (?P<name>{DOTTED}){_STORE}{_WITH}"
-_UPDATE = (
-    rf"UPDATE (?P<kind>STORE|COMPUTE_POOL|SCHEMA_REGISTRY|SECRET) (?P<name>{NAME})\s*WITH\s*\((?P<options>.*)\)\s*"
-)
-_TEST = rf"TEST (?P<kind>STORE|SCHEMA_REGISTRY) (?P<name>{NAME})"
-_INSERT = rf"INSERT INTO ENTITY (?P<name>{DOTTED}){_STORE}\s*VALUE\s*\(\s*{_STRING}\s*\){_WITH}"
-_INSERT_MORE = rf"INSERT INTO ENTITY (?P<name>{DOTTED}){_STORE}\s*VALUE(?!\w).*"
-_TRUNCATE = rf"TRUNCATE RELATION (?P<name>{DOTTED})"
-_ALTER = rf"ALTER (?P<kind>RELATION|STREAM|CHANGELOG) (?P<name>{DOTTED}) SET DESCRIPTION\s*=\s*{_STRING}"
-_RESTART = rf"RESTART QUERY {_ID}"
-_ARGUMENTS = r"""\s*\((?P<arguments>[^'"()]*+(?:\([^'"()]*+\)[^'"()]*+)*+)\)"""
-_FUNCTION = (
-    rf"CREATE(?P<replace> OR REPLACE)? FUNCTION(?P<exists> IF NOT EXISTS)? (?P<name>{DOTTED}){_ARGUMENTS}"
-    rf"\s*RETURNS (?P<returns>[\w<>(),\s]{{1,500}}?) LANGUAGE (?P<language>\w+){_WITH}"
-)
-_DROP_FUNCTION = rf"DROP FUNCTION(?P<exists> IF EXISTS)? (?P<name>{DOTTED}){_ARGUMENTS}\s*"
 _ARGUMENT = re.compile(r"\s*(?:([A-Za-z_]\w*)\s+)?([A-Za-z].*?)\s*", re.S)
+_IN_STORE = "[ IN STORE <store:one> ]"
+_WITH = "[ WITH <options:options> ]"
+_FLOWS = "RELATION|STREAM|CHANGELOG"
 
 
 class Update(Struct, frozen=True):
@@ -96,18 +79,6 @@ def normal_type(text: str) -> str:
     return re.sub(r"\s*([<>(),])\s*", r"\1", " ".join(text.upper().split())).replace(",", ", ")
 
 
-def _options(found: re.Match[str]) -> dict[str, str]:
-    return read_options(found["options"]) if found["options"] else {}
-
-
-def _text(found: re.Match[str]) -> str:
-    return str(found["value"]).replace("''", "'")
-
-
-def _store(found: re.Match[str]) -> str:
-    return "".join(names_of(found["store"] or ""))
-
-
 def _pieces(text: str) -> list[str]:
     """What stands between commas outside of brackets."""
     pieces, depth = [""], 0
@@ -130,45 +101,46 @@ def _arguments(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(made)
 
 
-def _insert_more(found: re.Match[str]) -> InsertEntity:
-    said = "INSERT INTO ENTITY takes one record: INSERT INTO ENTITY name [IN STORE store] VALUE('{\"key\": 1}')"
-    raise Failure(sqlstate.SYNTAX, said)
+def _alter(kind: str, names: Names, options: Mapping[str, str]) -> Alter:
+    if options.keys() != {"description"}:
+        said = f"ALTER {kind.upper()} sets a description, and {min(options.keys() - {'description'})!r} is none"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    return Alter(kind, names, options["description"])
 
 
-def _function(found: re.Match[str]) -> CreateFunction:
-    return CreateFunction(
-        names_of(found["name"])[-1],
-        _arguments(found["arguments"]),
-        normal_type(found["returns"]),
-        found["language"].upper(),
-        _options(found),
-        bool(found["replace"]),
-        bool(found["exists"]),
-    )
+def _insert(value: tuple[str, ...], **values: Any) -> InsertEntity:
+    if len(value) > 1:
+        said = "INSERT INTO ENTITY takes one record here: send a statement for each of them"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    return InsertEntity(value=value[0], **{"store": "", **values})
 
 
-def _drop_function(found: re.Match[str]) -> DropFunction:
-    types = tuple(kind for _, kind in _arguments(found["arguments"]))
-    return DropFunction(names_of(found["name"])[-1], types, bool(found["exists"]))
+def _function(names: Names, arguments: str, returns: str, language: str, **values: Any) -> CreateFunction:
+    return CreateFunction(names[-1], _arguments(arguments[1:-1]), normal_type(returns), language.upper(), **values)
 
 
-def _update(found: re.Match[str]) -> Update:
-    store = _store(found) if "store" in found.re.groupindex else ""
-    return Update(kind_of(found["kind"]), names_of(found["name"]), _options(found), store)
+def _drop_function(names: Names, types: str, **values: Any) -> DropFunction:
+    return DropFunction(names[-1], tuple(kind for _, kind in _arguments(types[1:-1])), **values)
 
 
 Changing = Update | Test | InsertEntity | Truncate | Alter | Restart | CreateFunction | DropFunction
 
-READERS: Mapping[str, Sequence[Reader[Changing]]] = {
-    "update": ((_UPDATE_ENTITY, _update), (_UPDATE, _update)),
-    "test": ((_TEST, lambda found: Test(found["kind"].lower(), names_of(found["name"])[0])),),
-    "insert": (
-        (_INSERT, lambda found: InsertEntity(names_of(found["name"]), _store(found), _text(found), _options(found))),
-        (_INSERT_MORE, _insert_more),
+FORMS: Mapping[str, tuple[Form[Changing], ...]] = {
+    "update": (
+        Form(f"UPDATE kind:ENTITY <names:path> {_IN_STORE} WITH ! <options:options>", Update),
+        Form("UPDATE kind:STORE|COMPUTE_POOL|SCHEMA_REGISTRY|SECRET <names:names> WITH ! <options:options>", Update),
     ),
-    "truncate": ((_TRUNCATE, lambda found: Truncate(names_of(found["name"]))),),
-    "alter": ((_ALTER, lambda found: Alter(found["kind"].lower(), names_of(found["name"]), _text(found))),),
-    "restart": ((_RESTART, lambda found: Restart(found["q1"] or found["q2"] or found["q3"] or "")),),
-    "create": ((_FUNCTION, _function),),
-    "drop": ((_DROP_FUNCTION, _drop_function),),
+    "test": (Form("TEST kind:STORE|SCHEMA_REGISTRY ! <name:one>", Test),),
+    "insert": (Form(f"INSERT INTO ENTITY <names:path> {_IN_STORE} VALUE|VALUES ! <value:texts> {_WITH}", _insert),),
+    "truncate": (Form(f"TRUNCATE {_FLOWS} <names:names>", Truncate),),
+    "alter": (Form(f"ALTER kind:{_FLOWS} <names:names> SET ! <options:settings>", _alter),),
+    "restart": (Form("RESTART QUERY ! <statement_id:id>", Restart),),
+    "create": (
+        Form(
+            "CREATE [ OR REPLACE =replace ] FUNCTION [ IF NOT EXISTS =if_not_exists ] <names:names> "
+            f"<arguments:parentheses> RETURNS ! <returns:type> LANGUAGE <language:word> {_WITH}",
+            _function,
+        ),
+    ),
+    "drop": (Form("DROP FUNCTION [ IF EXISTS =if_exists ] <names:names> <types:parentheses>", _drop_function),),
 }

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable
-from typing import TypeVar
-
-from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Failure
 
 Names = tuple[str, ...]
 """The parts of a dotted name: unquoted ones folded to lower case."""
@@ -17,7 +11,7 @@ NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$-]*)'
 DOTTED = rf"{NAME}(?:\s*\.\s*{NAME}){{0,2}}"
 KINDS = (
     "DATABASE|STORE|COMPUTE_POOL|FUNCTION_SOURCE|DESCRIPTOR_SOURCE|ORGANIZATION|ROLE|API_TOKEN|STREAM|RELATION|"
-    "CHANGELOG|ENTITY|SECRET|SCHEMA_REGISTRY|USER|METRICS INTEGRATION|SECURITY INTEGRATION"
+    "CHANGELOG|ENTITY|SECRET|SCHEMA_REGISTRY|USER|METRICS_INTEGRATION|SECURITY_INTEGRATION"
 )
 WRITES = (
     r"insert\s+(?:or\s+\w+\s+)?into|replace\s+into|update(?:\s+or\s+\w+)?|delete\s+from|truncate(?:\s+table)?|"
@@ -43,25 +37,6 @@ HEAD = 4000
 _WINDOW = 64 << 10
 _OVERLAP = 4096
 """Characters in which targets are looked for at once, and those of the next ones that are looked at too."""
-
-_OPTION = re.compile(
-    r"""\s*+(?:'((?:[^']++|'')*+)'|([\w.]++))\s*+=\s*+(?:'((?:[^']++|'')*+)'|([\w.-]++))\s*+(,|$)""", re.S
-)
-
-
-T = TypeVar("T")
-Reader = tuple[str, Callable[[re.Match[str]], T]]
-"""A pattern of a whole statement, and what makes the small object of it."""
-
-
-@functools.cache
-def compiled(text: str) -> re.Pattern[str]:
-    return re.compile(text.replace(" ", r"\s+"), re.I | re.S)
-
-
-def whole(pattern: str, text: str) -> re.Match[str] | None:
-    """A match of all of `text`. Patterns are compiled when they are first needed: all of them would slow each start."""
-    return compiled(pattern).fullmatch(text)
 
 
 def names_of(text: str) -> Names:
@@ -104,22 +79,3 @@ def targets(sql: str, verbs: str) -> list[Names]:
             if found.end() < end or end >= len(text):
                 names.append(names_of(found[1]))
     return names
-
-
-def kind_of(text: str) -> str:
-    return re.sub(r"\s+", "_", text).lower()
-
-
-def read_options(text: str) -> dict[str, str]:
-    options: dict[str, str] = {}
-    text = text.rstrip()
-    position = 0
-    while position < len(text):
-        found = _OPTION.match(text, position)
-        if not found:
-            said = f"syntax error at {text[position : position + 200].strip()[:60]!r}: 'key' = 'value' is expected"
-            raise Failure(sqlstate.SYNTAX, said)
-        name = (found[1] if found[1] is not None else found[2]).replace("''", "'").lower()
-        options[name] = found[3].replace("''", "'") if found[3] is not None else found[4]
-        position = found.end()
-    return options

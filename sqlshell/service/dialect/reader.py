@@ -3,55 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from sqlshell.service.dialect import changing, looking, making, running
-from sqlshell.service.dialect.names import HEAD, Reader, plain, whole
+from sqlshell.service.dialect import changing, looking, making, refusing, running
+from sqlshell.service.dialect.forms import Form
+from sqlshell.service.dialect.names import HEAD, plain
+from sqlshell.service.dialect.tokens import Tokens
 
-_FIRST = re.compile(
-    r"(use|list|create|drop|start|stop|terminate|describe|print|begin"
-    # The engine has statements that begin with these words, and they may be long.
-    r"|update(?=\s+(?:store|compute_pool|schema_registry|secret|entity)\b)|insert(?=\s+into\s+entity\b)"
-    r"|alter(?=\s+(?:relation|stream|changelog)\b)|truncate(?=\s+relation\b)|test(?=\s+\w)|restart(?=\s+\w))\b",
-    re.I,
-)
-READ_LENGTH = 64 << 10
-APPLICATION_LENGTH = 1 << 20
+READ_LENGTH = 1 << 20
 """Characters; a longer statement is the engine's."""
 
-Own = (
-    making.Use
-    | making.Create
-    | making.Drop
-    | making.StartPool
-    | changing.Update
-    | changing.Test
-    | changing.InsertEntity
-    | changing.Truncate
-    | changing.Alter
-    | changing.Restart
-    | changing.CreateFunction
-    | changing.DropFunction
-    | looking.List
-    | looking.Describe
-    | running.DescribeQuery
-    | running.Terminate
-    | running.TerminateSession
-    | running.Print
-    | running.Application
-)
+Own = running.Running | running.Application | looking.Looking | changing.Changing | making.Making
 
-_FAMILIES: Sequence[Mapping[str, Sequence[Reader[Own]]]] = (
-    running.READERS,
-    looking.READERS,
-    changing.READERS,
-    making.READERS,
+_FAMILIES: tuple[Mapping[str, tuple[Form[Own], ...]], ...] = (
+    refusing.FORMS,
+    running.FORMS,
+    looking.FORMS,
+    changing.FORMS,
+    making.FORMS,
 )
-_READERS = {
-    word: tuple(reader for family in _FAMILIES for reader in family.get(word, ()))
+_FORMS = {
+    word: tuple(form for family in _FAMILIES for form in family.get(word, ()))
     for word in {word for family in _FAMILIES for word in family}
 }
-"""How the statements that begin with a word are read: the first pattern that is all of one decides."""
+"""The forms of the statements that begin with a word: the first that a statement is of decides."""
+
+_FIRST = re.compile(
+    # Most of what begins with these words is the engine's.
+    r"insert(?!\s+into\s+(?!entity\b)[\w\"])\b|update(?!\s+[\w\"]+\s+set\b)\b|"
+    + "|".join(rf"{word}\b" for word in sorted({"begin", *_FORMS} - {"insert", "update"})),
+    re.I,
+)
 
 
 def read(sql: str) -> Own | None:
@@ -63,17 +45,15 @@ def read(sql: str) -> Own | None:
     if not start[:1].isalpha():
         start = plain(start)
     first = _FIRST.match(start)
-    if not first:
+    if not first or len(sql) > READ_LENGTH:
         return None
-    word = first[1].lower()
+    word = first[0].lower()
     if word == "begin":
-        return running.read_application(sql) if len(sql) <= APPLICATION_LENGTH else None
-    if len(sql) > READ_LENGTH:
-        return None
-    text = plain(sql)
-    for pattern, make in _READERS[word]:
-        if found := whole(pattern, text):
-            return make(found)
+        return running.read_application(sql)
+    tokens = Tokens(sql)
+    for form in _FORMS[word]:
+        if (asked := form.read(tokens)) is not None:
+            return asked
     return None
 
 

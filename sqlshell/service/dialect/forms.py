@@ -1,0 +1,352 @@
+"""How statements are written: a small language of forms, each of which is read from left to right, once.
+
+A form is words and these, with a blank between two of them:
+
+    WORD            the keyword, in any case
+    A|B             one of these keywords; `field:A|B` keeps it in lower case. COMPUTE_POOL may be written as two words
+    [ … ]           what may be missing; it is there where its first item is
+    =field          a flag: this place was reached
+    !               from here on the statement is of this form: what does not fit is a syntax error, with its place
+    <field:kind>    a value, of one of the KINDS
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.dialect.tokens import END, NAME, NUMBER, TEXT, WORD, Tokens
+from sqlshell.service.engines.engine import Failure
+
+T_co = TypeVar("T_co", covariant=True)
+
+SHOWN = 40
+"""Characters of a statement that a syntax error shows."""
+
+
+class Found:
+    """What is read of a statement by one form: `values` by their fields, and the farthest place that did not fit."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self.values: dict[str, Any] = {}
+        self.committed = self.ended = False
+        """Whether it is of this form, and whether all of it was read."""
+        self.farthest, self.wanted = 0, ""
+
+    def miss(self, at: int, wanted: str) -> int:
+        """Nothing fits at token `at`, where `wanted` is expected: -1."""
+        if at >= self.farthest:
+            self.farthest, self.wanted = at, wanted
+        return -1
+
+    def error(self) -> Failure:
+        token = self.tokens[self.farthest]
+        text = self.tokens.text
+        shown = text[token.start : max(token.end, token.start + 1)][:SHOWN]
+        where = f'at or near "{shown}"' if token.kind != END else "at end of input"
+        line = text.count("\n", 0, token.start) + 1
+        place = f" (line {line})" if line > 1 else ""
+        return Failure(sqlstate.SYNTAX, f"syntax error {where}{place}: {self.wanted} is expected")
+
+
+Item = Callable[[Found, int], int]
+"""Reads one item of a form from a token on: the number of the token behind it, -1 where it is not there."""
+
+
+class Form(Generic[T_co]):
+    """A form, and what makes an object of the values that are read by it: a class with their fields, or a function.
+
+    `more` are fields that every statement of this form has.
+    """
+
+    def __init__(self, text: str, make: Callable[..., T_co], **more: object) -> None:
+        self.text, self._make, self._more = text, make, more
+
+    def read(self, tokens: Tokens) -> T_co | None:
+        """What a statement asks for, None for one of another form. Raises Failure."""
+        found = Found(tokens)
+        at = compiled(self.text)(found, 0)
+        if not found.ended and at >= 0:
+            while tokens.is_sign(at, ";"):
+                at += 1
+            if tokens[at].kind != END:
+                at = found.miss(at, "the end of the statement")
+        if at >= 0:
+            return self._make(**found.values, **self._more)
+        if found.committed:
+            raise found.error()
+        return None
+
+
+@functools.cache
+def compiled(form: str) -> Item:
+    items, rest = _sequence(form.split())
+    if rest:
+        raise ValueError(f"{form!r} closes a bracket that is not open")
+    return items
+
+
+def _sequence(words: Sequence[str]) -> tuple[Item, Sequence[str]]:
+    """The items up to a bracket that closes them, and the words behind it."""
+    items: list[Item] = []
+    while words:
+        word, words = words[0], words[1:]
+        if word == "]":
+            break
+        if word == "[":
+            inner, words = _sequence(words)
+            items.append(_optional(inner))
+        elif word == "!":
+            items.append(_commit)
+        elif word.startswith("="):
+            items.append(_flag(word[1:]))
+        elif word.startswith("<"):
+            field, _, kind = word[1:-1].partition(":")
+            items.append(_value(field, *KINDS[kind]))
+        else:
+            field, _, choices = word.rpartition(":")
+            items.append(_keyword(field, choices.split("|")))
+
+    def sequence(found: Found, at: int) -> int:
+        for item in items:
+            at = item(found, at)
+            if at < 0:
+                return -1
+        return at
+
+    return sequence, words
+
+
+def _optional(inner: Item) -> Item:
+    def optional(found: Found, at: int) -> int:
+        before = found.values
+        found.values = dict(before)
+        behind = inner(found, at)
+        if behind < 0:
+            found.values = before
+            # One that began is there.
+            return at if found.farthest <= at else -1
+        return behind
+
+    return optional
+
+
+def _commit(found: Found, at: int) -> int:
+    found.committed = True
+    return at
+
+
+def _flag(field: str) -> Item:
+    def flag(found: Found, at: int) -> int:
+        found.values[field] = True
+        return at
+
+    return flag
+
+
+def _keyword(field: str, choices: Sequence[str]) -> Item:
+    known = [(choice, choice.split("_")) for choice in choices]
+    expected = choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"
+
+    def keyword(found: Found, at: int) -> int:
+        tokens = found.tokens
+        for choice, parts in known:
+            behind = at + 1 if tokens[at].upper == choice and tokens[at].kind == WORD else _words(tokens, at, parts)
+            if behind > 0:
+                if field:
+                    found.values[field] = choice.lower()
+                return behind
+        return found.miss(at, expected)
+
+    return keyword
+
+
+def _words(tokens: Tokens, at: int, parts: Sequence[str]) -> int:
+    for part in parts:
+        if tokens[at].upper != part or tokens[at].kind != WORD:
+            return -1
+        at += 1
+    return at
+
+
+def _value(field: str, read: Callable[[Found, int], tuple[Any, int]], expected: str) -> Item:
+    def value(found: Found, at: int) -> int:
+        result, behind = read(found, at)
+        if behind < 0:
+            return found.miss(at, expected)
+        found.values[field] = result
+        return behind
+
+    return value
+
+
+def _dotted(most: int) -> Callable[[Found, int], tuple[Any, int]]:
+    def dotted(found: Found, at: int) -> tuple[Any, int]:
+        names, behind = found.tokens.dotted(at, most)
+        return (names, behind) if names else ((), found.miss(behind, "a name"))
+
+    return dotted
+
+
+def _one(found: Found, at: int) -> tuple[str, int]:
+    names, behind = found.tokens.dotted(at, 1)
+    return (names[0], behind) if names else ("", -1)
+
+
+def _id(found: Found, at: int) -> tuple[str, int]:
+    token = found.tokens[at]
+    return (token.value, at + 1) if token.kind in {TEXT, NAME, WORD, NUMBER} and token.value else ("", -1)
+
+
+def _word(found: Found, at: int) -> tuple[str, int]:
+    token = found.tokens[at]
+    return (token.value.lower(), at + 1) if token.kind == WORD else ("", -1)
+
+
+def _parentheses(found: Found, at: int) -> tuple[str, int]:
+    """The text of what stands in parentheses, which may nest, with them."""
+    tokens = found.tokens
+    if not tokens.is_sign(at, "("):
+        return "", -1
+    end = tokens.closing(at)
+    if tokens[end].kind == END:
+        return "", found.miss(end, "a closing parenthesis")
+    return tokens.text[tokens[at].start : tokens[end].end], end + 1
+
+
+def _type(found: Found, at: int) -> tuple[str, int]:
+    """The text up to the word LANGUAGE."""
+    tokens, behind = found.tokens, at
+    while tokens[behind].kind != END and tokens[behind].upper != "LANGUAGE":
+        behind += 1
+    return (tokens.text[tokens[at].start : tokens[behind - 1].end], behind) if behind > at else ("", -1)
+
+
+def _texts(found: Found, at: int) -> tuple[tuple[str, ...], int]:
+    """The strings of one or more lists in parentheses."""
+    tokens = found.tokens
+    given: list[str] = []
+    while tokens.is_sign(at, "("):
+        while tokens.is_sign(at, ",") or tokens.is_sign(at, "("):
+            if tokens[at + 1].kind != TEXT:
+                return (), found.miss(at + 1, "a string in single quotes")
+            given.append(tokens[at + 1].value)
+            at += 2
+        if not tokens.is_sign(at, ")"):
+            return (), found.miss(at, "a comma or a closing parenthesis")
+        at += 1
+        if not (tokens.is_sign(at, ",") and tokens.is_sign(at + 1, "(")):
+            return tuple(given), at
+        at += 1
+    return (), -1
+
+
+def _rest(found: Found, at: int) -> tuple[str, int]:
+    text = found.tokens.rest(at)
+    found.ended = bool(text)
+    return text, at if text else -1
+
+
+def _making(found: Found, at: int) -> tuple[str, int]:
+    return _rest(found, at) if found.tokens[at].upper in {"CREATE", "INSERT"} else ("", -1)
+
+
+def _options(found: Found, at: int) -> tuple[dict[str, str], int]:
+    """Options by their names in lower case; values as they are written, without quotes."""
+    return _listed(found, at, flags=False)
+
+
+def _flags(found: Found, at: int) -> tuple[dict[str, str], int]:
+    return _listed(found, at, flags=True)
+
+
+def _listed(found: Found, at: int, *, flags: bool) -> tuple[dict[str, str], int]:
+    tokens = found.tokens
+    given: dict[str, str] = {}
+    if not tokens.is_sign(at, "("):
+        return given, -1
+    if tokens.is_sign(at + 1, ")"):
+        return given, at + 2
+    while True:
+        at = _setting(found, at + 1, given, flags=flags)
+        if at < 0 or tokens.is_sign(at, ")"):
+            return given, at + 1 if at >= 0 else at
+        if not tokens.is_sign(at, ","):
+            return given, found.miss(at, "a comma or a closing parenthesis")
+
+
+def _settings(found: Found, at: int) -> tuple[dict[str, str], int]:
+    """Options that are not in parentheses."""
+    given: dict[str, str] = {}
+    at = _setting(found, at, given, flags=False)
+    while at >= 0 and found.tokens.is_sign(at, ","):
+        at = _setting(found, at + 1, given, flags=False)
+    return given, at
+
+
+def _setting(found: Found, at: int, given: dict[str, str], *, flags: bool) -> int:
+    """Take one option: the number of the token behind it, or -1. One without a value is "true" where it is a flag."""
+    tokens = found.tokens
+    names, behind = tokens.dotted(at, 8)
+    if tokens[at].kind == TEXT and tokens[at].value:
+        names, behind = (tokens[at].value,), at + 1
+    if not names:
+        return found.miss(behind, "the name of an option")
+    value = "true"
+    if tokens.is_sign(behind, "="):
+        value, at = _bare(tokens, behind + 1)
+        if at < 0:
+            return found.miss(behind + 1, "a value")
+        behind = at
+    elif not flags:
+        return found.miss(behind, "= and a value")
+    given[".".join(names).lower()] = value
+    return behind
+
+
+def _bare(tokens: Tokens, at: int) -> tuple[str, int]:
+    """A value: a string, a name in quotes, or words, numbers and dots and such between them without a blank."""
+    token = tokens[at]
+    if token.kind in {TEXT, NAME}:
+        return token.value, at + 1
+    if token.kind not in {WORD, NUMBER}:
+        return "", -1
+    end, at = token.end, at + 1
+    while tokens[at].start == end and (tokens[at].kind in {WORD, NUMBER} or tokens[at].value in ".:/-+"):
+        end, at = tokens[at].end, at + 1
+    return tokens.text[token.start : end], at
+
+
+KINDS: Mapping[str, tuple[Callable[[Found, int], tuple[Any, int]], str]] = {
+    "names": (_dotted(3), "a name"),
+    "path": (_dotted(8), "a name"),
+    "one": (_one, "a name"),
+    "id": (_id, "an id"),
+    "word": (_word, "a word"),
+    "options": (_options, "a list of options, ('key' = value, …),"),
+    "flags": (_flags, "a list of options, ('key' = value, …),"),
+    "settings": (_settings, "key = value"),
+    "texts": (_texts, "a list of strings, ('…'),"),
+    "parentheses": (_parentheses, "a list in parentheses"),
+    "type": (_type, "a type"),
+    "making": (_making, "CREATE or INSERT"),
+    "rest": (_rest, "more"),
+}
+"""Values: how each is read, and what a syntax error calls it.
+
+names        a dotted name of one to three parts, a tuple
+path         one of up to eight, of an entity
+one          a single name
+id           a string, name, number or word
+word         a word, in lower case
+options      WITH's list: a mapping; `flags` takes those without a value too, which are "true"
+settings     options without the parentheses
+texts        strings in parentheses, one after another: a tuple
+parentheses  a text in parentheses, with them
+type         the text up to the word LANGUAGE
+making       the text of a CREATE or INSERT, up to the end of the statement
+rest         the text up to the end of the statement
+"""

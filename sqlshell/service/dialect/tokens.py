@@ -1,0 +1,107 @@
+"""The words, names, values and signs of a statement, read as far as somebody looks."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from sqlshell.service.dialect.names import COMMENT, Names
+
+_BLANK = re.compile(rf"(?:\s++|{COMMENT})*+")
+_TOKEN = re.compile(
+    r"""(?P<word>[^\W\d](?:[\w$]|-(?!-))*+)"""
+    r"""|(?P<name>"(?:[^"]++|"")*+(?:"|\Z)|`(?:[^`]++|``)*+(?:`|\Z))"""
+    r"""|(?P<text>'(?:[^']++|'')*+(?:'|\Z))"""
+    r"""|(?P<number>[+-]?\d(?:[\w.$]|(?<=[eE])[+-](?=\d)|-(?=\w))*+)"""
+    r"""|(?P<sign>.)""",
+    re.S,
+)
+"""Possessive throughout: no pattern goes back over text. A number may go on as a word, such as 30s or an id."""
+
+WORD, NAME, TEXT, NUMBER, SIGN, END = "word", "name", "text", "number", "sign", "end"
+
+
+class Token(Struct):
+    """One word, quoted name, string, number or sign from `start` to before `end`; `value` without quotes, `upper` the
+    word in capitals."""
+
+    kind: str
+    value: str
+    upper: str
+    start: int
+    end: int
+
+
+class Tokens:
+    """The tokens of a text by their numbers, each read when it is first asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._read: list[Token] = []
+
+    def __getitem__(self, number: int) -> Token:
+        while number >= len(self._read):
+            self._read.append(self._next(self._read[-1].end if self._read else 0))
+        return self._read[number]
+
+    def rest(self, number: int) -> str:
+        """The text from a token on, without a semicolon at its end."""
+        text = self.text[self[number].start :].rstrip()
+        while text.endswith(";"):
+            text = text[:-1].rstrip()
+        return text
+
+    def dotted(self, number: int, most: int) -> tuple[Names, int]:
+        """A name of at most so many parts, and the number of the token behind it; no parts where there is none."""
+        parts: list[str] = []
+        while len(parts) < most:
+            token = self[number]
+            if token.kind == NAME and token.value:
+                parts.append(token.value)
+            elif token.kind == WORD:
+                parts.append(token.value.lower())
+            elif token.kind == NUMBER and parts:
+                # The rest of an entity's name, such as orders.2024.
+                parts.append(token.value)
+            else:
+                return (), number
+            number += 1
+            if not self.is_sign(number, "."):
+                break
+            number += 1
+        else:
+            number -= 1
+        return tuple(parts), number
+
+    def closing(self, number: int) -> int:
+        """The number of the token that closes the parenthesis at `number`, or of the end where none does."""
+        depth = 0
+        while (token := self[number]).kind != END:
+            if token.kind == SIGN:
+                depth += (token.value == "(") - (token.value == ")")
+                if not depth:
+                    break
+            number += 1
+        return number
+
+    def is_sign(self, number: int, sign: str) -> bool:
+        return self[number].kind == SIGN and self[number].value == sign
+
+    def _next(self, at: int) -> Token:
+        blank = _BLANK.match(self.text, at)
+        at = blank.end() if blank else at
+        found = _TOKEN.match(self.text, at)
+        if found is None:
+            return Token(END, "", "", at, at)
+        kind, raw = str(found.lastgroup), found[0]
+        match kind:
+            case "word":
+                return Token(kind, raw, raw.upper(), at, found.end())
+            case "name" | "text":
+                quote = raw[0]
+                if raw.count(quote) % 2 == 0:
+                    return Token(kind, raw[1:-1].replace(quote * 2, quote), "", at, found.end())
+                # What is not closed is no name and no value.
+                kind = SIGN
+        return Token(kind, raw, raw, at, found.end())
