@@ -42,6 +42,7 @@ from sqlshell.service.pages import Pages
 from sqlshell.service.records import settle
 from sqlshell.service.statements import Statements
 from sqlshell.service.wire.budget import Budget, Lease
+from sqlshell.service.wire.refused import ReadFirst
 from sqlshell.service.wire.turns import Turns
 
 GRACE_SECONDS = 0.1
@@ -90,7 +91,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
         },
     )
     app = BearerAuth(app, catalog, plane, token, turns, anonymous=options.legacy and options.legacy_anonymous)
-    return Guard(app, hosts) if hosts else app
+    return ReadFirst(Guard(app, hosts) if hosts else app, options.bounds.body_seconds)
 
 
 async def version(request: Request) -> Response:

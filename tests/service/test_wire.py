@@ -8,6 +8,7 @@ import contextlib
 import gzip
 import json
 import os
+import select
 import shlex
 import socket
 import subprocess
@@ -21,7 +22,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from sqlshell.service.answers import message
 from sqlshell.service.bounds import Bounds
+from sqlshell.service.wire import refused
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import Backlog, Connection, Connections, fitting, peer
 from sqlshell.service.wire.turns import EACH, Turns
@@ -156,6 +159,58 @@ def test_the_refusal_of_a_large_form_is_read(small: Served) -> None:
     form: list[Any] = [("request", (None, '{"statement":"select 1"}')), ("attachments", ("a", b"x" * (3 << 20)))]
     answer = httpx.post(f"{small.url}/v2/statements", files=form, trust_env=False)
     assert (answer.status_code, answer.json()) == (401, {"message": "a bearer token is missing"})
+
+
+@pytest.mark.parametrize(
+    ("first", "lines", "token", "status", "goes_on"),
+    [
+        (STATEMENTS, [JSON], "wrong", 401, False),
+        (STATEMENTS, [JSON, "Host: elsewhere"], None, 421, False),
+        (STATEMENTS, [JSON, "Origin: http://elsewhere"], None, 403, False),
+        (STATEMENTS, ["Content-Type: text/plain"], None, 415, True),
+        (STATEMENTS, [JSON, "Content-Encoding: gzip"], None, 415, True),
+        (STATEMENTS, ["Content-Type: multipart/form-data"], None, 400, True),
+        ("POST /v2/version HTTP/1.1", [JSON], None, 405, True),
+        ("POST /v2/nothing HTTP/1.1", [JSON], None, 404, True),
+    ],
+)
+def test_a_refusal_comes_behind_the_body(
+    small: Served, first: str, lines: list[str], token: str | None, status: int, goes_on: bool
+) -> None:
+    """What is in the body is no request, and the connection goes on behind it."""
+    asked = head(small, "GET /v2/version HTTP/1.1")
+    body = asked * 2000
+    with dial(small) as wire:
+        wire.sendall(head(small, first, *lines, f"Content-Length: {len(body)}", token=token) + body[:-10])
+        assert select.select([wire], [], [], 0.05)[0] == []
+        wire.sendall(body[-10:] + asked.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        found = rest(wire)
+    statuses = [int(part[:3]) for part in found.split(b"HTTP/1.1 ")[1:]]
+    assert statuses == ([status, 200] if goes_on else [status])
+
+
+@pytest.mark.parametrize(("idle", "most", "together"), [(0.01, 1 << 20, 9), (9.0, 1000, 9), (9.0, 1 << 20, 0)])
+def test_what_is_read_of_a_body_that_is_refused_is_bounded(
+    monkeypatch: pytest.MonkeyPatch, idle: float, most: int, together: int
+) -> None:
+    """In time, in bytes and in number: a body without end, or one that stands still."""
+    monkeypatch.setattr(refused, "BODY", most)
+    monkeypatch.setattr(refused, "TOGETHER", together)
+    read, sent = [0], []
+
+    async def receive() -> Any:
+        if idle < 1:
+            await asyncio.sleep(60)
+        read[0] += 100
+        return {"type": "http.request", "body": b"x" * 100, "more_body": True}
+
+    async def send(sending: Any) -> None:
+        sent.append(sending)
+
+    scope = {"type": "http", "method": "POST", "headers": [(b"transfer-encoding", b"chunked")]}
+    asyncio.run(refused.ReadFirst(message("no", 401), idle)(scope, receive, send))
+    assert (sent[0]["status"], sent[1]["body"]) == (401, b'{"message":"no"}')
+    assert read[0] <= most
 
 
 @pytest.mark.parametrize(

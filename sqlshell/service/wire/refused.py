@@ -1,0 +1,76 @@
+"""Requests that are refused before their body was read."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+BODY = 64 << 20
+"""Bytes of a body that are read before its request is refused."""
+
+SECONDS, IDLE_SECONDS = 10.0, 1.0
+"""For how long they are, and for how long without any of them coming."""
+
+TOGETHER = 256
+"""Requests of which the bodies are read so at once; others are refused as soon as they can be."""
+
+
+class ReadFirst:
+    """Holds an error back until the body of its request has been read, within bounds, for many clients send all of a
+    body before they look for an answer, and take a connection that ends meanwhile for a broken one.
+
+    `body_seconds` is how long a body may stand still at all.
+    """
+
+    def __init__(self, app: ASGIApp, body_seconds: float) -> None:
+        self._app = app
+        self._idle_seconds = min(IDLE_SECONDS, body_seconds / 2)
+        self._reading = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _worth_reading(Headers(scope=scope)):
+            await self._app(scope, receive, send)
+            return
+        ended = False
+
+        async def receiving() -> Message:
+            nonlocal ended
+            message = await receive()
+            ended = message["type"] != "http.request" or not message.get("more_body", False)
+            return message
+
+        async def sending(message: Message) -> None:
+            if not ended and message["type"] == "http.response.start" and message["status"] >= 400:
+                await self._read(receiving)
+            await send(message)
+
+        await self._app(scope, receiving, sending)
+
+    async def _read(self, receive: Receive) -> None:
+        """Read a body to its end, or to the bounds."""
+        if self._reading >= TOGETHER:
+            return
+        self._reading += 1
+        try:
+            left = BODY
+            async with asyncio.timeout(SECONDS):
+                while left > 0:
+                    async with asyncio.timeout(self._idle_seconds):
+                        message = await receive()
+                    if not message.get("more_body", False):
+                        return
+                    left -= len(message["body"])
+        except TimeoutError:
+            pass
+        finally:
+            self._reading -= 1
+
+
+def _worth_reading(headers: Headers) -> bool:
+    """Whether a request has a body that may be read to its end; one that waits for 100 Continue has not sent any."""
+    if "expect" in headers:
+        return False
+    length = headers.get("content-length", "0")
+    return "transfer-encoding" in headers or 0 < int(length) <= BODY
