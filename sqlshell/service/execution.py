@@ -25,6 +25,7 @@ from sqlshell.service.dialect import (
 )
 from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome
 from sqlshell.service.names import check_named
+from sqlshell.service.needs import needed
 from sqlshell.service.objects import Objects, quoted
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations import Organizations
@@ -33,6 +34,7 @@ from sqlshell.service.results import PARTITION_BYTES, Discard
 from sqlshell.service.sessions import Session, Sessions
 
 MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?!\w)"
+DROPS = re.compile(r"\s*+drop\s", re.I)
 PLAIN = re.compile(
     r"\s*+(?:select|insert|update|delete|values|with|from|create|drop|begin|commit|rollback)(?!\w)", re.I
 )
@@ -63,12 +65,21 @@ class Execution:
     ) -> Outcome | Begun:
         """Run a statement with its session's connection; `asked` is what it says where it is the interface's own."""
         options = self.options(session, parameters)
+        for part in needed(asked) if session.lost else ():
+            if part in session.lost:
+                raise session.lost[part]
         if not session.placed and _needs_database(asked):
             # Nothing is read or written in another database than the one that was meant.
             session.organization.check_first()
+        before = session.parts()
         if asked is None:
-            return self._run_engine(session, record, options)
-        return self._run_own(session, asked, record, form, options)
+            result = self._run_engine(session, record, options)
+        else:
+            result = self._run_own(session, asked, record, form, options)
+        if session.parts() != before and (isinstance(asked, Drop) or DROPS.match(record.sql)):
+            after = session.parts()
+            session.dropped |= {part: name for part, name in before.items() if after[part] != name}
+        return result
 
     def options(self, session: Session, parameters: Parameters | None) -> Options:
         limit = parameters.row_limit if parameters and self._options.row_limits else None
@@ -102,6 +113,7 @@ class Execution:
         return (
             PLAIN.match(low) is not None
             and not session.elsewhere
+            and not session.lost
             and system.NAME not in low
             and session.connection.database not in organization.store_names
             and not any(name.lower() in low for name in organization.store_names)

@@ -45,6 +45,8 @@ class Objects:
                 session.use_organization(names[-1], self._organizations)
             case _:
                 session.use(asked.kind, names[-1])
+        for part in (asked.kind, "schema") if asked.kind == "database" or len(names) > 1 else (asked.kind,):
+            session.lost.pop(part, None)
         return Outcome(message=f"using {asked.kind.replace('_', ' ')} {names[-1]}")
 
     def create(self, asked: Create, session: Session, attachments: Sequence[Attachment], record: Waiting) -> Outcome:

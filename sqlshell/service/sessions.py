@@ -41,6 +41,10 @@ class Session(Struct, eq=False):
     closed: bool = False
     placed: bool = False
     """Whether somebody said which database it is in, rather than left it where sessions begin."""
+    lost: dict[str, Failure] = field(default_factory=dict)
+    """Why parts of the latest request's context could not be taken. Statements that need one fail with it."""
+    dropped: dict[str, str] = field(default_factory=dict)
+    """The names, by kinds, of what the session was in when it dropped it. Its client may go on naming them."""
 
     @property
     def elsewhere(self) -> bool:
@@ -58,14 +62,16 @@ class Session(Struct, eq=False):
         return ROLES[self.role]
 
     def echo(self) -> ContextEcho:
-        elsewhere = self.elsewhere
+        """The context that statements run in, without what the latest request asked for and did not get: who takes
+        another name for it would go on somewhere else."""
+        lost, elsewhere = self.lost, self.elsewhere or "database" in self.lost
         return ContextEcho(
             organization_id=self.organization.id,
             role_name=self.role,
             database_name=None if elsewhere else self.connection.database,
-            schema_name=None if elsewhere else self.connection.schema,
-            store_name=self.store or None,
-            compute_pool_name=self.compute_pool,
+            schema_name=None if elsewhere or "schema" in lost else self.connection.schema,
+            store_name=None if "store" in lost else self.store or None,
+            compute_pool_name=None if "compute_pool" in lost else self.compute_pool,
             transaction=self.connection.transaction or None,
             timezone=self.connection.timezone or None,
         )
@@ -84,27 +90,51 @@ class Session(Struct, eq=False):
         return any(name and name != old for name, old in named)
 
     def adopt(self, request: StatementRequest, organizations: Organizations) -> None:
-        """Take what a request names. Raises Failure."""
+        """Take what a request names. Raises Failure for an organization or a role; the other parts may be lost."""
+        self.lost = {}
         if request.organization:
             self.use_organization(request.organization, organizations)
-        for kind, name in (("role", request.role), ("store", request.store), ("compute_pool", request.compute_pool)):
+        if request.role and request.role != self.role:
+            self.use("role", request.role)
+        for kind, name in (("store", request.store), ("compute_pool", request.compute_pool)):
             if name and name != getattr(self, kind):
-                self.use(kind, name)
-        database, schema = request.database or "", request.schema or ""
+                try:
+                    self.use(kind, name)
+                except Failure as failure:
+                    self._lose(kind, name, failure)
+        self._place(request.database or "", request.schema or "")
+        self.placed = self.placed or (bool(request.database) and "database" not in self.lost)
+
+    def _place(self, database: str, schema: str) -> None:
+        """Go to a database and a schema, or to as much of them as there is."""
         self._check_database(database)
-        if database not in {"", self.connection.database} or schema not in {"", self.connection.schema}:
-            try:
-                self.connection.use(database, schema)
-            except Failure:
-                # The engine may have begun anew just now, without it.
-                self._check_database(database)
+        if database in {"", self.connection.database} and schema in {"", self.connection.schema}:
+            return
+        try:
+            self.connection.use(database, schema)
+        except Failure as failure:
+            # The engine may have begun anew just now, without it.
+            self._check_database(database)
+            if failure.sql_state == sqlstate.NO_DATABASE:
+                self._lose("database", database, failure)
+            elif failure.sql_state == sqlstate.NO_SCHEMA:
+                self._lose("schema", schema, failure)
+                self._place(database, "")
+            else:
                 raise
-        self.placed = self.placed or bool(database)
+
+    def _lose(self, kind: str, name: str, failure: Failure) -> None:
+        if self.dropped.get(kind) != name:
+            self.lost[kind] = failure
 
     def _check_database(self, database: str) -> None:
         """Raises Failure for one that could not be opened."""
         if database and (reason := self.organization.broken.get(("database", database))):
             raise Failure("58030", f"database {database!r} cannot be opened: {reason}")
+
+    def parts(self) -> dict[str, str]:
+        """What of its context a session may drop while it is in it."""
+        return {"schema": self.connection.schema, "store": self.store, "compute_pool": self.compute_pool}
 
     def use(self, kind: str, name: str) -> None:
         """Go to a role, store or compute pool. Raises Failure for one unknown or not granted."""

@@ -446,6 +446,7 @@ class Statements:
         record.ready.set()
 
     async def _adopt(self, session: Session, request: StatementRequest) -> None:
+        session.lost = {}
         if session.differs(request):
             await session.organization.workers.other(session.adopt, request, self.organizations)
 

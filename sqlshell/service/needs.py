@@ -1,0 +1,58 @@
+"""Which names of its context a statement needs: those through which it finds what it names itself only in part."""
+
+from __future__ import annotations
+
+from sqlshell.service.dialect import (
+    Alter,
+    Application,
+    Create,
+    Describe,
+    Drop,
+    InsertEntity,
+    List,
+    Names,
+    Own,
+    Print,
+    Truncate,
+    Update,
+    Use,
+)
+
+PARTS = ("database", "schema", "store", "compute_pool")
+RELATIONS = frozenset({"relation", "table", "view", "stream", "changelog", "materialized_view"})
+
+
+def needed(asked: Own | None) -> tuple[str, ...]:
+    """Names of a context, of PARTS. What the engine runs may need each; a statement about objects needs few.
+
+    Clients name in each request what their first statements are about to make.
+    """
+    match asked:
+        case None | Application():
+            return PARTS
+        case Print(store=""):
+            return PARTS
+        case Print():
+            return ("compute_pool",)
+        case List(what="schemas", place=""):
+            return ("database",)
+        case List(what="entities", place=""):
+            return ("store",)
+        case List(what="relations" | "tables" | "functions", place="" | "schema"):
+            return _behind(asked.names)
+        case Use(kind="schema") | Describe(kind="schema") | Create(kind="schema") | Drop(kind="schema"):
+            return ("database",) if len(asked.names) == 1 else ()
+        case Describe(kind="entity", store="") | InsertEntity(store=""):
+            return ("database", "schema", "store")
+        case Create(kind="entity", store="") | Drop(kind="entity", store="") | Update(kind="entity", store=""):
+            return ("store",)
+        case Truncate() | Alter():
+            return _behind(asked.names[:-1])
+        case Describe() | Create() | Drop() if asked.kind in RELATIONS:
+            return _behind(asked.names[:-1])
+    return ()
+
+
+def _behind(before: Names) -> tuple[str, ...]:
+    """What finds a relation that has these names before its own."""
+    return ("database", "schema")[: max(0, 2 - len(before))]

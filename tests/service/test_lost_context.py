@@ -1,0 +1,110 @@
+"""A request's context that names what is not there: what does not need it runs, what does need it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Served, serve, stop
+from tests.service.client import Client
+
+CONTEXTS = {
+    "3D002": {"database": "not_there", "schema": "not_there"},
+    "3D003": {"schema": "not_there"},
+    "3D006": {"store": "not_there"},
+    "3D023": {"computePool": "not_there"},
+}
+RUNS = ("list databases", "list stores", "list compute_pools", "list organizations", "describe database local")
+NEEDS = {
+    "select 1": set(CONTEXTS),
+    "list schemas": {"3D002"},
+    "list relations": {"3D002", "3D003"},
+    "list relations in schema main": {"3D002"},
+    "list entities": {"3D006"},
+    "use schema main": {"3D002"},
+    "create stream astray (i int)": {"3D002", "3D003"},
+    "drop stream main.astray": {"3D002"},
+}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    running = serve(tmp_path_factory.mktemp("lost"))
+    yield running
+    stop(running)
+
+
+@pytest.fixture
+def client(own: Served) -> Iterator[Client]:
+    with Client(own) as made:
+        yield made
+
+
+@pytest.mark.parametrize("state", CONTEXTS)
+def test_what_needs_a_lost_name_fails_and_all_else_runs(client: Client, state: str) -> None:
+    given = CONTEXTS[state]
+    for sql in RUNS:
+        answer = client.run(sql, **given)
+        assert answer["sqlState"] == "00000", (sql, answer)
+        echo = answer["metadata"]["context"]
+        names = {
+            "database": "databaseName",
+            "schema": "schemaName",
+            "store": "storeName",
+            "computePool": "computePoolName",
+        }
+        assert not [part for part in given if echo.get(names[part])], (sql, echo)
+    for sql, states in NEEDS.items():
+        found = client.state(sql, **given)
+        assert (found == state) == (state in states), (sql, found)
+        assert client.state("drop stream if exists astray") == "00000"
+
+
+def test_an_object_is_made_by_a_request_that_names_it_already(client: Client, tmp_path: Path) -> None:
+    making = {
+        "database": "create database ahead",
+        "store": f"create store ahead_files with ('type' = 'files', 'uri' = '{tmp_path}')",
+        "computePool": "create compute_pool ahead_pool",
+    }
+    for part, sql in making.items():
+        name = sql.split()[2]
+        assert client.state(sql, **{part: name}) == "00000", sql
+        assert client.run("select 1", **{part: name})["metadata"]["context"][f"{part}Name"] == name
+
+
+def test_use_leaves_what_is_lost(client: Client) -> None:
+    answer = client.run("use database local; select 1 as one", database="not_there")
+    assert answer["sqlState"] == "00000", answer
+    assert client.rows("select 1") == [["1"]]
+
+
+def test_a_role_and_an_organization_are_never_left_out(client: Client) -> None:
+    assert client.state("list stores", role="nobody") == "3D001"
+    assert client.state("list stores", organization="nowhere") == "3D004"
+
+
+def test_a_session_goes_on_that_dropped_what_it_was_in(client: Client, tmp_path: Path) -> None:
+    """Its client goes on naming what the echo has no more, as some do for ever."""
+    made = (
+        ("store", "store", f" with ('type' = 'files', 'uri' = '{tmp_path}')"),
+        ("computePool", "compute_pool", ""),
+        ("schema", "schema", ""),
+    )
+    for part, kind, rest in made:
+        name = f"leaving_{kind}"
+        client.rows_of_nothing(f"create {kind} {name}{rest}")
+        client.rows_of_nothing(f"use {kind} {name}")
+        gone = client.run(f"drop {kind} {name}", **{part: name})
+        assert gone["metadata"]["context"].get(f"{part}Name") != name
+        assert client.state("select 1", **{part: name}) == "00000", kind
+        assert client.state("select 1", **{part: "left"})[:2] == "3D", kind
+
+
+def test_what_another_session_dropped_is_not_left_out(client: Client) -> None:
+    """A statement that was meant for it would run somewhere else."""
+    client.rows("create schema elsewhere")
+    client.rows_of_nothing("use schema elsewhere")
+    assert client.state("drop schema elsewhere", parameters={"sessionID": "another"}) == "00000"
+    assert client.state("create table astray (i int)", schema="elsewhere") == "3D003"
