@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
-CONTEXTS = {
+CONTEXTS: dict[str, dict[str, Any]] = {
     "3D002": {"database": "not_there", "schema": "not_there"},
     "3D003": {"schema": "not_there"},
     "3D006": {"store": "not_there"},
@@ -70,8 +71,9 @@ def test_an_object_is_made_by_a_request_that_names_it_already(client: Client, tm
     }
     for part, sql in making.items():
         name = sql.split()[2]
-        assert client.state(sql, **{part: name}) == "00000", sql
-        assert client.run("select 1", **{part: name})["metadata"]["context"][f"{part}Name"] == name
+        given: dict[str, Any] = {part: name}
+        assert client.state(sql, **given) == "00000", sql
+        assert client.run("select 1", **given)["metadata"]["context"][f"{part}Name"] == name
 
 
 def test_use_leaves_what_is_lost(client: Client) -> None:
@@ -94,12 +96,14 @@ def test_a_session_goes_on_that_dropped_what_it_was_in(client: Client, tmp_path:
     )
     for part, kind, rest in made:
         name = f"leaving_{kind}"
+        named: dict[str, Any] = {part: name}
+        other: dict[str, Any] = {part: "left"}
         client.rows_of_nothing(f"create {kind} {name}{rest}")
         client.rows_of_nothing(f"use {kind} {name}")
-        gone = client.run(f"drop {kind} {name}", **{part: name})
+        gone = client.run(f"drop {kind} {name}", **named)
         assert gone["metadata"]["context"].get(f"{part}Name") != name
-        assert client.state("select 1", **{part: name}) == "00000", kind
-        assert client.state("select 1", **{part: "left"})[:2] == "3D", kind
+        assert client.state("select 1", **named) == "00000", kind
+        assert client.state("select 1", **other)[:2] == "3D", kind
 
 
 def test_what_another_session_dropped_is_not_left_out(client: Client) -> None:
