@@ -14,13 +14,18 @@ NO_DATABASE = "3D002"
 NO_SCHEMA = "3D003"
 NO_ORGANIZATION = "3D004"
 NO_STORE = "3D006"
+INVALID_PARAMETER = "3D008"
+NO_SCHEMA_REGISTRY = "3D009"
 NO_DESCRIPTOR_SOURCE = "3D011"
+NO_SECRET = "3D016"
+NO_FUNCTION = "3D017"
 NO_FUNCTION_SOURCE = "3D018"
 NO_QUERY = "3D019"
 NO_SESSION = "08003"
 NO_RELATION = "3D020"
 NO_COMPUTE_POOL = "3D023"
 STORE_NOT_READY = "3E001"
+SCHEMA_REGISTRY_NOT_READY = "3E002"
 RELATION_NOT_READY = "3E003"
 COMPUTE_POOL_NOT_READY = "3E004"
 PRIVILEGE = "42501"
@@ -29,6 +34,8 @@ DUPLICATE = "42710"
 DUPLICATE_DATABASE = "42P04"
 DUPLICATE_STORE = "42P05"
 DUPLICATE_SCHEMA = "42P06"
+DUPLICATE_SECRET = "42P014"
+DUPLICATE_FUNCTION = "42P015"
 DUPLICATE_FUNCTION_SOURCE = "42P016"
 DUPLICATE_RELATION = "42P017"
 DUPLICATE_COMPUTE_POOL = "42P019"
@@ -55,13 +62,18 @@ MEANINGS = {
     NO_SCHEMA: "schema not found",
     NO_ORGANIZATION: "organization not found",
     NO_STORE: "store not found",
+    INVALID_PARAMETER: "invalid parameter",
+    NO_SCHEMA_REGISTRY: "schema registry not found",
     NO_DESCRIPTOR_SOURCE: "descriptor source not found",
+    NO_SECRET: "secret not found",
+    NO_FUNCTION: "function not found",
     NO_FUNCTION_SOURCE: "function source not found",
     NO_QUERY: "query not found",
     NO_SESSION: "session not found",
     NO_RELATION: "relation not found",
     NO_COMPUTE_POOL: "compute pool not found",
     STORE_NOT_READY: "store not ready",
+    SCHEMA_REGISTRY_NOT_READY: "schema registry not ready",
     RELATION_NOT_READY: "relation not ready",
     COMPUTE_POOL_NOT_READY: "compute pool not ready",
     PRIVILEGE: "insufficient privilege",
@@ -70,6 +82,8 @@ MEANINGS = {
     DUPLICATE_DATABASE: "database exists already",
     DUPLICATE_STORE: "store exists already",
     DUPLICATE_SCHEMA: "schema exists already",
+    DUPLICATE_SECRET: "secret exists already",
+    DUPLICATE_FUNCTION: "function exists already",
     DUPLICATE_FUNCTION_SOURCE: "function source exists already",
     DUPLICATE_RELATION: "relation exists already",
     DUPLICATE_COMPUTE_POOL: "compute pool exists already",

@@ -30,6 +30,8 @@ DUPLICATES = {
     "compute_pool": sqlstate.DUPLICATE_COMPUTE_POOL,
     "function_source": sqlstate.DUPLICATE_FUNCTION_SOURCE,
     "stream": sqlstate.DUPLICATE_RELATION,
+    "secret": sqlstate.DUPLICATE_SECRET,
+    "function": sqlstate.DUPLICATE_FUNCTION,
 }
 MISSING = {
     "organization": sqlstate.NO_ORGANIZATION,
@@ -43,6 +45,9 @@ MISSING = {
     "stream": sqlstate.NO_RELATION,
     "relation": sqlstate.NO_RELATION,
     "entity": sqlstate.NO_RELATION,
+    "secret": sqlstate.NO_SECRET,
+    "schema_registry": sqlstate.NO_SCHEMA_REGISTRY,
+    "function": sqlstate.NO_FUNCTION,
 }
 
 
@@ -154,6 +159,11 @@ class Catalog:
             )
         except sqlite3.IntegrityError:
             raise duplicate(kind, name) from None
+
+    def holds_sealed(self) -> bool:
+        """Whether any object of any organization has a value that is encrypted."""
+        asked = "SELECT 1 FROM objects WHERE kind IN ('secret', 'schema_registry') AND detail LIKE '%\"sealed\"%' LIMIT 1"
+        return bool(self._storage.read(asked))
 
     def change(self, organization: str, kind: str, name: str, detail: Mapping[str, Any]) -> None:
         self._storage.write(

@@ -7,20 +7,17 @@ links and read by their descriptors, so that what was opened is what is read, an
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import signal
-import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 import msgspec
 
 from sqlshell.service.engines import sandbox
+from sqlshell.service.engines.beneath import opened
 from sqlshell.service.engines.conversion import COPY, Order, Said, Stamp, stamp
 from sqlshell.service.engines.datafiles import explained, reader
 from sqlshell.service.engines.engine import Failure
@@ -81,33 +78,6 @@ def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stam
         source = reader(name, Path(f"/dev/fd/{file}"))
         connection.execute(f"CREATE TABLE {identifier(name)} AS FROM {source}")
         return stamp(found)
-
-
-@contextmanager
-def opened(root: int, name: str) -> Iterator[int]:
-    """A descriptor of the regular file `name`, a path beneath the folder `root`, without following a link anywhere.
-
-    Raises OSError.
-    """
-    *folders, file = name.split("/")
-    if not {"", ".", ".."}.isdisjoint((*folders, file)):
-        raise OSError(errno.EINVAL, "it is no name of a file in a store")
-    place = os.dup(root)
-    try:
-        for part in folders:
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
-            os.close(place)
-            place = inner
-        # A pipe would wait for somebody who writes.
-        found = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place)
-    finally:
-        os.close(place)
-    try:
-        if not stat.S_ISREG(os.fstat(found).st_mode):
-            raise OSError(errno.EINVAL, "it is not a file")
-        yield found
-    finally:
-        os.close(found)
 
 
 def _reason(message: str, name: str) -> str:

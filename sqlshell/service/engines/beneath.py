@@ -1,0 +1,43 @@
+"""Files beneath a folder that is open, reached without following a link anywhere."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def folder_of(root: int, name: str) -> Iterator[tuple[int, str]]:
+    """A descriptor of the folder that `name`, a path beneath the folder `root`, is in, and the path's last part.
+
+    Raises OSError.
+    """
+    *folders, file = name.split("/")
+    if "\0" in name or not {"", ".", ".."}.isdisjoint((*folders, file)):
+        raise OSError(errno.EINVAL, "it is no name of a file in a store")
+    place = os.dup(root)
+    try:
+        for part in folders:
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
+            os.close(place)
+            place = inner
+        yield place, file
+    finally:
+        os.close(place)
+
+
+@contextmanager
+def opened(root: int, name: str, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """A descriptor of the regular file `name`, a path beneath the folder `root`. Raises OSError."""
+    with folder_of(root, name) as (place, file):
+        # A pipe would wait for somebody at its other end.
+        found = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=place)
+    try:
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise OSError(errno.EINVAL, "it is not a file")
+        yield found
+    finally:
+        os.close(found)
