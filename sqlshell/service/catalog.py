@@ -162,7 +162,9 @@ class Catalog:
 
     def holds_sealed(self) -> bool:
         """Whether any object of any organization has a value that is encrypted."""
-        asked = "SELECT 1 FROM objects WHERE kind IN ('secret', 'schema_registry') AND detail LIKE '%\"sealed\"%' LIMIT 1"
+        asked = (
+            "SELECT 1 FROM objects WHERE kind IN ('secret', 'schema_registry') AND detail LIKE '%\"sealed\"%' LIMIT 1"
+        )
         return bool(self._storage.read(asked))
 
     def change(self, organization: str, kind: str, name: str, detail: Mapping[str, Any]) -> None:

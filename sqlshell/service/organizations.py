@@ -24,10 +24,13 @@ from sqlshell.service.options import Options
 from sqlshell.service.pools import DEFAULT, Pool, Size, size_of
 from sqlshell.service.shares import Shares
 from sqlshell.service.streams import Streams
+from sqlshell.service.vault import FILE, Vault
 from sqlshell.service.workers import Workers
 
 DATABASE = "local"
 """The database that every organization begins with."""
+
+NOT_GRANTED = "the service does not grant its folder (see --store-root)"
 
 
 class Organization:
@@ -138,9 +141,10 @@ class Organizations:
         self._single = single
         self._open: dict[str, Organization] = {}
         self.broken: dict[str, str] = {}
+        """Organizations that could not be opened when that was last tried, and why."""
+        self.vault = Vault(self._data / FILE if self._data is not None else None, catalog.holds_sealed)
         self._results: dict[str, Path] = {}
         """Folders of results that were made."""
-        """Organizations that could not be opened when that was last tried, and why."""
         self._shares = Shares()
         self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}
@@ -262,8 +266,15 @@ class Organizations:
         own = (self._data or self._temporary or Path("/nowhere/at/all")).resolve()
         if folder == own or own in folder.parents or folder in own.parents:
             return False
-        roots = self._options.store_roots
-        return not roots or any(root == folder or root in folder.parents for root in roots)
+        return not self._options.store_roots or self._beneath_root(folder)
+
+    def grants_writing(self, folder: Path) -> bool:
+        """Whether the files of a store in this folder may be changed: those in a folder that the operator named; where
+        the service is embedded, any."""
+        return self.alone or (self.grants(folder) and self._beneath_root(folder))
+
+    def _beneath_root(self, folder: Path) -> bool:
+        return any(root == folder or root in folder.parents for root in self._options.store_roots)
 
     def close(self) -> None:
         for organization in self._open.values():
@@ -358,7 +369,7 @@ class Organizations:
                 if not found[item.name].exists():
                     reason = "its file is not there"
             if item.kind == "store" and not reason and not self.grants(Path(item.detail["uri"])):
-                reason = "the service does not grant its folder (see --store-root)"
+                reason = NOT_GRANTED
             if reason:
                 found.pop(item.name, None)
                 broken[item.kind, item.name] = reason

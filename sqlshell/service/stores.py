@@ -10,16 +10,20 @@ import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.copies import Waiting
 from sqlshell.service.dialect import READS, WRITES, targets, written
+from sqlshell.service.engines.beneath import folder_of
 from sqlshell.service.engines.conversion import stamp
 from sqlshell.service.engines.datafiles import ENDINGS
 from sqlshell.service.engines.engine import Connection, Failure
-from sqlshell.service.organizations import Organization, Organizations
+from sqlshell.service.organizations import NOT_GRANTED, Organization, Organizations
 
 MOST = 10_000
 """Entities of a store."""
@@ -31,33 +35,81 @@ DEEPEST = 32
 """Folders inside one another that are looked at."""
 
 
-def read_options(options: Mapping[str, str], organizations: Organizations) -> dict[str, str]:
-    """What a store keeps of its WITH options. Raises Failure for a place that no store may be."""
-    kind, uri = options.get("type", "files").lower(), options.get("uri", "")
+WRITABLE = (".json", ".jsonl", ".ndjson")
+"""How the names of files end to which records can be added. A name without a dot is one too, where it was made here."""
+
+_TRUTH = {"true": True, "false": False}
+
+
+class Place(Struct, frozen=True):
+    """A store's folder, and a descriptor of it. `made` are entities whose names tell no form: they were made by CREATE
+    ENTITY and hold a JSON record in each line."""
+
+    folder: Path
+    root: int
+    made: frozenset[str]
+
+    def entities(self) -> dict[str, os.stat_result]:
+        """The data files by their names, which are paths inside the folder."""
+        return _entities(self.root, self.made)
+
+
+def read_options(
+    options: Mapping[str, str], organizations: Organizations, before: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What a store keeps of its WITH options; `before` is what it has of them already.
+
+    Raises Failure for a place that no store may be.
+    """
+    kind = options.get("type", "files").lower()
     if kind != "files":
-        raise Failure(
-            sqlstate.UNSUPPORTED, f"a store of type {kind!r} is not something that this service has; 'files' is"
+        said = f"a store of type {kind.upper()!r} is not supported: this service reads files alone ('type' = 'files')"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    if unknown := set(options) - {"type", "uri", "uris", "writable", "access_region"}:
+        said = f"{min(unknown)!r} is not an option of a store of files: type, uri, writable"
+        raise Failure(sqlstate.INVALID_PARAMETER, said)
+    detail: dict[str, Any] = dict(before or {}) | {"type": kind}
+    if not before or "uri" in options or "uris" in options:
+        detail["uri"] = _folder(options.get("uri", options.get("uris", "")), organizations)
+    if "writable" in options:
+        writable = _TRUTH.get(options["writable"].lower())
+        if writable is None:
+            raise Failure("22023", f"'writable': {options['writable'][:40]!r} is neither TRUE nor FALSE")
+        detail["writable"] = writable
+    if detail.get("writable"):
+        check_writable_place(detail["uri"], organizations)
+    return detail
+
+
+def check_writable_place(uri: str, organizations: Organizations) -> None:
+    """Raises Failure for a folder in which the service does not grant that files are changed."""
+    if not organizations.grants_writing(Path(uri)):
+        said = (
+            f"the service does not grant that files in {uri!r} are changed: sqlshell serve --store-root names folders"
         )
-    if unknown := set(options) - {"type", "uri"}:
-        raise Failure(sqlstate.SYNTAX, f"{sorted(unknown)[0]!r} is not an option of a store: type, uri")
+        raise Failure(sqlstate.PRIVILEGE, f"'writable': {said} in which stores may be writable")
+
+
+def _folder(uri: str, organizations: Organizations) -> str:
     parts = urlsplit(uri)
     text = unquote(parts.path) if parts.scheme == "file" and parts.netloc in {"", "localhost"} else uri
-    if not text.startswith("/"):
+    if not text.startswith("/") or "\0" in text:
         raise Failure("22023", f"'uri': {uri!r} is not the absolute path of a folder")
     folder = Path(os.path.realpath(text))
     if not folder.is_dir():
         raise Failure("22023", f"'uri': there is no folder {uri!r}")
     if not organizations.grants(folder):
         raise Failure(sqlstate.PRIVILEGE, f"'uri': the service does not grant {uri!r} (see --store-root)")
-    return {"type": kind, "uri": str(folder)}
+    return str(folder)
 
 
 @contextlib.contextmanager
-def opened(organization: Organization, store: str) -> Iterator[tuple[Path, int]]:
-    """The folder of a store, and a descriptor of it. Raises Failure."""
+def opened(organization: Organization, store: str) -> Iterator[Place]:
+    """A store's folder while it is open. Raises Failure."""
     if reason := organization.broken.get(("store", store)):
         raise Failure(sqlstate.STORE_NOT_READY, f"store {store!r} cannot be read: {reason}")
-    folder = Path(organization.catalog.get(organization.id, "store", store).detail["uri"])
+    detail = organization.catalog.get(organization.id, "store", store).detail
+    folder = Path(detail["uri"])
     try:
         root = open_folder(folder)
     except OSError as error:
@@ -65,7 +117,7 @@ def opened(organization: Organization, store: str) -> Iterator[tuple[Path, int]]
         said = why.get(error.errno or 0, f"cannot be opened: {error.strerror}")
         raise Failure(sqlstate.STORE_NOT_READY, f"the folder of store {store!r} {said}") from None
     try:
-        yield folder, root
+        yield Place(folder, root, frozenset(detail.get("entities", ())))
     finally:
         os.close(root)
 
@@ -87,12 +139,17 @@ def open_folder(folder: Path) -> int:
 
 def entities(organization: Organization, store: str) -> dict[str, os.stat_result]:
     """The data files of a store by their names, which are paths inside it. Raises Failure."""
-    with opened(organization, store) as (_, root):
-        return _entities(root)
+    with opened(organization, store) as place:
+        return place.entities()
 
 
-def _entities(root: int) -> dict[str, os.stat_result]:
+def _entities(root: int, made: Collection[str]) -> dict[str, os.stat_result]:
     found: dict[str, os.stat_result] = {}
+    for name in sorted(made):
+        with contextlib.suppress(OSError), folder_of(root, name) as (inside, file):
+            state = os.stat(file, dir_fd=inside, follow_symlinks=False)
+            if stat.S_ISREG(state.st_mode):
+                found[name] = state
     seen = 0
     for place, folders, files, inside in os.fwalk(".", dir_fd=root, follow_symlinks=False):
         folders.sort()
@@ -116,12 +173,12 @@ def _entities(root: int) -> dict[str, os.stat_result]:
 
 def mount(organization: Organization, store: str, names: Sequence[str], waiting: Waiting | None = None) -> None:
     """Make entities readable as relations. Raises Failure for ones that do not exist or cannot be read."""
-    with opened(organization, store) as (folder, root):
-        known = _entities(root)
+    with opened(organization, store) as place:
+        known = place.entities()
         for name in names:
             if name not in known:
                 raise missing("entity", f"{store}.{name}")
-        for name, reason in _bring(organization, store, folder, root, known, names, waiting).items():
+        for name, reason in _bring(organization, store, place, known, names, waiting).items():
             raise unreadable(store, name, reason)
 
 
@@ -139,10 +196,10 @@ def mount_named(organization: Organization, sql: str, waiting: Waiting, database
     broken: dict[tuple[str, str], str] = {}
     for store in {*named_stores(organization, sql), *({database} & organization.store_names)}:
         try:
-            with opened(organization, store) as (folder, root):
-                known = _entities(root)
+            with opened(organization, store) as place:
+                known = place.entities()
                 named = [name for name in known if name.lower().replace('"', '""') in text]
-                refused = _bring(organization, store, folder, root, known, named, waiting)
+                refused = _bring(organization, store, place, known, named, waiting)
                 broken |= {(store, name): reason for name, reason in refused.items()}
         except Failure as failure:
             if failure.sql_state == sqlstate.CANCELLED:
@@ -161,8 +218,7 @@ def named_stores(organization: Organization, sql: str) -> list[str]:
 def _bring(
     organization: Organization,
     store: str,
-    folder: Path,
-    root: int,
+    place: Place,
     known: Mapping[str, os.stat_result],
     names: Collection[str],
     waiting: Waiting | None,
@@ -175,33 +231,69 @@ def _bring(
     names = [name for name in names if name not in alike]
     if organization.copies is not None:
         stamps = {name: stamp(found) for name, found in known.items() if folded[name.lower()] == 1}
-        return alike | organization.copies.bring(store, root, stamps, names, waiting)
+        return alike | organization.copies.bring(store, place.root, stamps, names, waiting)
     broken = alike
     organization.engine.view(store, {})
     for name in names:
         try:
-            organization.engine.view(store, {name: folder / name})
+            organization.engine.view(store, {name: place.folder / name})
         except Failure as failure:
             broken[name] = failure.message
     return broken
 
 
-def add(organization: Organization, store: str, detail: Mapping[str, str], waiting: Waiting) -> None:
+def add(organization: Organization, store: str, detail: Mapping[str, Any], waiting: Waiting) -> None:
     """Make a store: it is mounted first, so that a failure leaves nothing behind. Raises Failure."""
-    try:
-        root = open_folder(Path(detail["uri"]))
-    except OSError as error:
-        raise Failure("22023", f"'uri': {detail['uri']!r} cannot be opened: {error.strerror}") from None
-    try:
-        _bring(organization, store, Path(detail["uri"]), root, {}, [], waiting)
-    finally:
-        os.close(root)
+    _mount_empty(organization, store, detail, waiting)
     try:
         organization.catalog.add(organization.id, "store", store, detail)
     except BaseException:
         _unmount(organization, store)
         raise
     organization.store_names.add(store)
+
+
+def change(
+    organization: Organization, store: str, options: Mapping[str, str], organizations: Organizations, waiting: Waiting
+) -> None:
+    """Change a store's options, and mount it anew where its folder is another one. Raises Failure."""
+    with organization.changing:
+        before = organization.catalog.get(organization.id, "store", store).detail
+        after = read_options(options, organizations, before)
+        reason = organization.broken.get(("store", store))
+        if reason not in {None, NOT_GRANTED}:
+            raise Failure(sqlstate.STORE_NOT_READY, f"store {store!r} cannot be changed: {reason}")
+        if reason or after["uri"] != before["uri"]:
+            after.pop("entities", None)
+            if not reason:
+                _unmount(organization, store)
+            _mount_empty(organization, store, after, waiting)
+            organization.broken.pop(("store", store), None)
+        organization.catalog.change(organization.id, "store", store, after)
+
+
+def test(organization: Organization, store: str, organizations: Organizations) -> str:
+    """What can be done with a store, in words. Raises Failure where it cannot be read, or not be written as it says."""
+    with opened(organization, store) as place:
+        number = len(place.entities())
+        if organization.catalog.get(organization.id, "store", store).detail.get("writable"):
+            check_writable_place(str(place.folder), organizations)
+            if not os.access(".", os.W_OK | os.X_OK, dir_fd=place.root):
+                said = f"store {store!r} is writable, but the service may not write into its folder"
+                raise Failure(sqlstate.STORE_NOT_READY, said)
+    return f"store {store!r} can be read: it has {number} entities"
+
+
+def _mount_empty(organization: Organization, store: str, detail: Mapping[str, Any], waiting: Waiting) -> None:
+    folder = Path(detail["uri"])
+    try:
+        root = open_folder(folder)
+    except OSError as error:
+        raise Failure("22023", f"'uri': {detail['uri']!r} cannot be opened: {error.strerror}") from None
+    try:
+        _bring(organization, store, Place(folder, root, frozenset()), {}, [], waiting)
+    finally:
+        os.close(root)
 
 
 def drop(organization: Organization, store: str) -> None:
@@ -237,7 +329,11 @@ def check_read_only(organization: Organization, connection: Connection, sql: str
     for names in targets(sql, WRITES):
         store = connection.resolve(names)[0].lower()
         if store in {name.lower() for name in organization.store_names}:
-            raise Failure(sqlstate.UNSUPPORTED, f"store {store!r} is read only: its entities are files outside")
+            raise Failure(
+                sqlstate.UNSUPPORTED,
+                f"store {store!r} is read only for SQL: its entities are files outside, and INSERT INTO ENTITY adds "
+                "records to those of a writable store",
+            )
 
 
 def check_entities(

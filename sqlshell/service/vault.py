@@ -127,7 +127,7 @@ class Vault:
                 raise Failure(UNREADABLE, f"the key file {FILE} cannot be written: {error.strerror}") from None
 
     def _written(self, file: Path, key: bytes) -> bytes:
-        """Write the key, whole or not at all and never in the place of another one; the key that is in the file then."""
+        """Write the key, whole or not at all, and never in the place of another one. The key that the file has then."""
         with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{FILE}-") as made:
             os.fchmod(made.fileno(), 0o600)
             made.write(base64.b64encode(key) + b"\n")

@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 from sqlshell.service import stores
-from sqlshell.service.engines import converter
+from sqlshell.service.engines import beneath
 from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client
 
@@ -196,18 +196,18 @@ def test_a_file_that_is_swapped_for_a_link_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("secret")
     place = stores.open_folder(root)
     try:
-        with converter.opened(place, "in/x.csv") as file:
+        with beneath.opened(place, "in/x.csv") as file:
             assert os.read(file, 100) == b"n\n1\n"
         (root / "in" / "x.csv").unlink()
         (root / "in" / "x.csv").symlink_to(tmp_path / "x.csv")
-        with pytest.raises(OSError), converter.opened(place, "in/x.csv"):
+        with pytest.raises(OSError), beneath.opened(place, "in/x.csv"):
             pass
         shutil.rmtree(root / "in")
         (root / "in").symlink_to(tmp_path)
-        with pytest.raises(OSError), converter.opened(place, "in/x.csv"):
+        with pytest.raises(OSError), beneath.opened(place, "in/x.csv"):
             pass
         for name in ("../x.csv", "in/../../x.csv"):
-            with pytest.raises(OSError), converter.opened(place, name):
+            with pytest.raises(OSError), beneath.opened(place, name):
                 pass
     finally:
         os.close(place)

@@ -75,7 +75,7 @@ def main() -> int:
 def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stamp:
     with opened(root, name) as file:
         found = os.fstat(file)
-        source = reader(name, Path(f"/dev/fd/{file}"))
+        source = reader(name, Path(f"/dev/fd/{file}"), lines=True)
         connection.execute(f"CREATE TABLE {identifier(name)} AS FROM {source}")
         return stamp(found)
 

@@ -39,15 +39,19 @@ ENCODING = "it is not UTF-8"
 LONGEST_LINE = 120
 
 
-def reader(name: str, path: Path) -> str:
-    """SQL that reads the file at `path` and no other, in the form that the ending of `name` tells.
+def reader(name: str, path: Path, *, lines: bool = False) -> str:
+    """SQL that reads the file at `path` and no other, in the form that the ending of `name` tells; with `lines` a name
+    that tells none is that of a file with a JSON record in each line.
 
     DuckDB takes a path for a pattern, and NAME=VALUE in it for a column. Raises Failure.
     """
     low = name.lower()
     packed = next((ending for ending in COMPRESSED if low.endswith(ending)), "")
     kind = next((ending for ending in READERS if low.removesuffix(packed).endswith(ending)), "")
-    if not low.endswith(ENDINGS):
+    recorded = lines and not low.endswith(ENDINGS)
+    if recorded:
+        kind = ".ndjson"
+    elif not low.endswith(ENDINGS):
         raise Failure(sqlstate.UNSUPPORTED, f"{name} is not one of csv, tsv, json, jsonl, ndjson, parquet")
     text = str(path)
     if _PATTERN.search(text):
@@ -58,6 +62,9 @@ def reader(name: str, path: Path) -> str:
     options = "hive_partitioning = false"
     if kind != ".parquet":
         options += f", compression = {literal(COMPRESSED.get(packed, 'none'))}"
+    if recorded:
+        # Any record may be the first one with another type.
+        options += ", format = 'newline_delimited', sample_size = -1"
     return f"{READERS[kind]}({literal(text)}, {options})"
 
 

@@ -153,7 +153,7 @@ class DuckdbEngine:
                 stamp = (str(path), state.st_mtime_ns, state.st_size)
                 if self._viewed.get((store, name)) != stamp:
                     target = f"{identifier(store)}.main.{identifier(name)}"
-                    self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {reader(name, path)}")
+                    self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {reader(name, path, lines=True)}")
                     self._viewed[store, name] = stamp
 
     def listing(
