@@ -108,6 +108,12 @@ SERVE: tuple[Served, ...] = (
     ),
     ("--public-url", "URL", None, "where clients have the service, if that is behind a proxy"),
     ("--store-root", "DIR", (), "stores may only be in DIR; may be repeated. Without it anywhere but in --data"),
+    (
+        "--registry-host",
+        "HOST",
+        (),
+        "ask schema registries at HOST, or HOST:PORT, too; may be repeated. Without it at loopback alone",
+    ),
     ("--legacy", bool, False, "answer the legacy endpoints too, with the same tokens"),
     ("--legacy-anonymous", bool, False, "with --legacy: the legacy endpoints ask for no token"),
     ("--grace", click.FloatRange(0.0), 10.0, "seconds that running statements have to end at SIGTERM"),
@@ -240,6 +246,7 @@ def _run(asked: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics) 
         attachments=asked["attachments"],
         legacy=asked["legacy"],
         legacy_anonymous=asked["legacy_anonymous"],
+        registry_hosts=tuple(name.lower() for name in asked["registry_host"]),
         store_roots=tuple(Path(root).resolve() for root in asked["store_root"]),
         grace=asked["grace"],
         engine=Limits(asked["threads"], asked["memory"] or ""),
@@ -259,9 +266,10 @@ def _check(asked: Mapping[str, Any]) -> None:
     for root in asked["store_root"]:
         if not Path(root).is_dir():
             raise UsageError(f"--store-root {root}: there is no such folder")
-    for name in asked["allow_host"]:
-        if not re.fullmatch(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?", name):
-            raise UsageError(f"--allow-host {name!r} is not the name of a host", "such as sql.example.com")
+    for flag_name, names in (("--allow-host", asked["allow_host"]), ("--registry-host", asked["registry_host"])):
+        for name in names:
+            if not re.fullmatch(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?", name):
+                raise UsageError(f"{flag_name} {name!r} is not the name of a host", "such as sql.example.com")
     memory = asked["memory"]
     if memory is not None and not (is_size(memory) and len(memory) <= LONGEST_SIZE):
         raise UsageError(f"--memory {memory!r} is not a size", "such as 2GB, 512MiB or 50%")

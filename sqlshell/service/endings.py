@@ -153,9 +153,7 @@ class Endings:
             record.started = True
             record.outcome = Outcome(message=await self._terminate(session, asked.statement_id))
         elif isinstance(asked, DescribeQuery):
-            target = self._target(session, asked.statement_id)
-            if not self._may_read(session, target):
-                require(session, Rights.OBJECTS, "DESCRIBE QUERY of another token's statement")
+            target = self.readable(session, asked.statement_id, "DESCRIBE QUERY")
             record.outcome = queries.describe(target, asked.part, record.spool)
         elif asked.what == "sessions":
             running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
@@ -175,6 +173,13 @@ class Endings:
         target = self._ledger.find(statement_id.lower())
         if target is None or not session.caller.may_see(target.organization):
             raise Failure(sqlstate.NO_QUERY, f"there is no query {statement_id!r}")
+        return target
+
+    def readable(self, session: Session, statement_id: str, what: str) -> Record:
+        """A statement that the session's role lets it see. Raises Failure."""
+        target = self._target(session, statement_id)
+        if not self._may_read(session, target):
+            require(session, Rights.OBJECTS, f"{what} of another token's statement")
         return target
 
     @staticmethod

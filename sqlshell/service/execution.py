@@ -8,17 +8,25 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Parameters
-from sqlshell.service import listings, stores, system
+from sqlshell.service import functions, listings, stores, system
 from sqlshell.service.body import Form
+from sqlshell.service.changes import Changes
 from sqlshell.service.dialect import (
+    Alter,
     Application,
     Create,
+    CreateFunction,
     Describe,
     Drop,
+    DropFunction,
+    InsertEntity,
     List,
     Own,
     Print,
     StartPool,
+    Test,
+    Truncate,
+    Update,
     Use,
     bare,
     read,
@@ -58,7 +66,8 @@ class Execution:
         self._ledger = ledger
         self._organizations = organizations
         self._options = options
-        self._objects = Objects(organizations, sessions, options.bounds)
+        self._objects = Objects(organizations, sessions, options.bounds, options.quota)
+        self._changes = Changes(organizations, self._objects)
 
     def run(
         self, session: Session, asked: Own | None, record: Record, form: Form, parameters: Parameters | None
@@ -102,6 +111,8 @@ class Execution:
         try:
             if isinstance(error, Failure) and error.sql_state in NOT_FOUND:
                 check_named(session.organization, sql)
+            if isinstance(error, Failure):
+                functions.check_called(session.organization, sql, error)
         except Failure as reason:
             return reason
         return error
@@ -130,6 +141,8 @@ class Execution:
                 return self._objects.drop(asked, session)
             case StartPool():
                 return self._objects.start_pool(asked, session)
+            case Update() | Test() | InsertEntity() | Truncate() | Alter() | CreateFunction() | DropFunction():
+                return self._changes.run(asked, session, record, options)
             case List():
                 return listings.list_all(asked, session, options, record.spool, self._organizations)
             case Describe():
@@ -167,6 +180,7 @@ class Execution:
                 stores.check_entities(organization, session.connection, sql, broken)
             if failure.sql_state in NOT_FOUND:
                 check_named(organization, sql)
+            functions.check_called(organization, sql, failure)
             raise
         if organization.streams.known and re.match(MAY_DROP, bare(sql[:4000]), re.I):
             organization.check_streams()
@@ -213,7 +227,7 @@ class Execution:
 def _needs_database(asked: Own | None) -> bool:
     """Whether a statement works in the session's database."""
     if isinstance(asked, Create | Drop):
-        return asked.kind in {"stream", "relation"}
+        return asked.kind in {"stream", "changelog", "relation"}
     if isinstance(asked, Use):
         return asked.kind == "schema" and len(asked.names) == 1
-    return asked is None or isinstance(asked, Print | Application)
+    return asked is None or isinstance(asked, Print | Application | Truncate | Alter)

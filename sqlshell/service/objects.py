@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service import resources, stores
+from sqlshell.service import functions, registries, resources, secrets, stores
 from sqlshell.service.body import Attachment
 from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
 from sqlshell.service.copies import Waiting
 from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
 from sqlshell.service.engines.contents import HIDDEN
-from sqlshell.service.engines.engine import Engine, Failure, Options, Outcome, Rights
+from sqlshell.service.engines.engine import Engine, Failure, Options, Outcome, Relation, Rights
+from sqlshell.service.entities import Entities
 from sqlshell.service.names import Taken, check_open, naming
 from sqlshell.service.organizations import Organization, Organizations
 from sqlshell.service.pools import DEFAULT, Size, read_size
@@ -25,9 +26,10 @@ from sqlshell.service.sessions import Session, Sessions
 class Objects:
     """Runs the interface's own statements. In a thread; raises Failure."""
 
-    def __init__(self, organizations: Organizations, sessions: Sessions, bounds: Bounds) -> None:
+    def __init__(self, organizations: Organizations, sessions: Sessions, bounds: Bounds, quota: int) -> None:
         self._organizations = organizations
-        self._bounds = bounds
+        self.bounds = bounds
+        self.entities = Entities(organizations, bounds, quota)
         self._sessions = sessions
 
     def use(self, asked: Use, session: Session) -> Outcome:
@@ -67,6 +69,16 @@ class Objects:
                     detail = stores.read_options(asked.options, self._organizations)
                     with naming(organization, "store", name):
                         stores.add(organization, name, detail, record)
+                case "entity":
+                    store, entity = self.entity(asked.names, asked.store, session)
+                    self.entities.create(organization, store, entity, asked.options)
+                case "secret":
+                    vault = self._organizations.vault
+                    _keep(asked, organization, secrets.read_options(asked.options, organization.id, name, vault))
+                case "schema_registry":
+                    catalog, vault = organization.catalog, self._organizations.vault
+                    kept = registries.read_options(asked.options, organization.id, name, catalog, vault)
+                    _keep(asked, organization, kept)
                 case "compute_pool":
                     size = read_size(asked.options)
                     if name == DEFAULT and organization.catalog.find(organization.id, "compute_pool", name) is None:
@@ -74,7 +86,7 @@ class Objects:
                     organization.catalog.add(organization.id, "compute_pool", name, pool_detail(size))
                 case "function_source" | "descriptor_source":
                     resources.add(
-                        organization, asked.kind, name, dict(asked.options), attachments, self._bounds.resources_size
+                        organization, asked.kind, name, dict(asked.options), attachments, self.bounds.resources_size
                     )
                 case "organization":
                     self._only_operator(session)
@@ -99,11 +111,11 @@ class Objects:
             match asked.kind:
                 case "database":
                     self._drop_database(session, name)
-                case "stream" | "relation":
+                case "stream" | "changelog" | "relation":
                     _drop_relation(asked, session)
                 case "store":
                     catalog.get(organization.id, "store", name)
-                    self._check_unused(session, "store", name)
+                    self.check_unused(session, "store", name)
                     stores.drop(organization, name)
                     session.store = "" if session.store == name else session.store
                 case "compute_pool":
@@ -111,7 +123,22 @@ class Objects:
                         raise Failure(sqlstate.DEPENDENTS, f"compute pool {name!r} cannot be dropped")
                     catalog.drop(organization.id, "compute_pool", name)
                     session.compute_pool = DEFAULT if session.compute_pool == name else session.compute_pool
+                case "entity":
+                    store, entity = self.entity(asked.names, asked.store, session)
+                    self.entities.drop(organization, store, entity)
+                case "secret":
+                    if self._organizations.alone and catalog.find(organization.id, "secret", name) is None:
+                        # It may be one of the engine's own.
+                        exists = "IF EXISTS " if asked.if_exists else ""
+                        session.connection.run(f"DROP SECRET {exists}{quoted((name,))}", Options(), Discard())
+                    else:
+                        registries.check_unused(name, organization.id, catalog)
+                        catalog.drop(organization.id, "secret", name)
+                case "schema_registry":
+                    catalog.drop(organization.id, "schema_registry", name)
                 case "function_source" | "descriptor_source":
+                    if asked.kind == "function_source":
+                        functions.check_unused(name, organization)
                     resources.drop(organization, asked.kind, name)
                 case "organization":
                     self._only_operator(session)
@@ -135,25 +162,43 @@ class Objects:
 
     def _check(self, asked: Create, organization: Organization) -> None:
         """Raises Failure for a name or value that is too long, and where there are too many of this kind already."""
-        bounds = self._bounds
-        if any(len(name) > bounds.name for name in asked.names):
-            raise Failure("42622", f"the name is longer than {bounds.name} characters {met('name')}")
-        for name, value in asked.options.items():
+        if any(len(name) > self.bounds.name for name in asked.names):
+            raise Failure("42622", f"the name is longer than {self.bounds.name} characters {met('name')}")
+        self.check_options(asked.options)
+        self.check_number(organization, asked.kind)
+
+    def check_options(self, options: Mapping[str, str]) -> None:
+        """Raises Failure for an option that is too long."""
+        bounds = self.bounds
+        for name, value in options.items():
             if len(name) > bounds.name or len(value) > bounds.option:
                 said = f"the value of {name[:40]!r} is longer than {bounds.option} characters {met('option')}"
                 raise Failure(sqlstate.LIMIT, said)
+
+    def check_number(self, organization: Organization, kind: str) -> None:
+        """Raises Failure where there are too many objects of this kind."""
         catalog = organization.catalog
-        match asked.kind:
+        match kind:
             case "api_token":
                 number = len(catalog.tokens(organization.id))
             case "organization":
                 number = len(catalog.organizations())
             case _:
-                number = len(catalog.objects(organization.id, asked.kind))
-        if number >= bounds.objects:
-            where = "service" if asked.kind == "organization" else "organization"
-            kind = asked.kind.replace("_", " ")
+                number = len(catalog.objects(organization.id, kind))
+        if number >= self.bounds.objects:
+            where = "service" if kind == "organization" else "organization"
+            kind = kind.replace("_", " ")
             raise Failure(sqlstate.LIMIT, f"the {where} has {number} objects of kind {kind} already {met('objects')}")
+
+    @staticmethod
+    def entity(names: Names, store: str, session: Session) -> tuple[str, str]:
+        """Store and name of an entity that is to be changed. Raises Failure."""
+        if session.connection.in_transaction:
+            raise Failure("25001", "entities are not changed in a transaction: COMMIT or ROLLBACK it first")
+        organization = session.organization
+        found = stores.split_name(names, store or session.store, organization.store_names)
+        organization.catalog.get(organization.id, "store", found[0])
+        return found
 
     def start_pool(self, asked: StartPool, session: Session) -> Outcome:
         verb = "START" if asked.start else "STOP"
@@ -179,7 +224,7 @@ class Objects:
         if name == organization.engine.first_database:
             said = f"database {name!r} cannot be dropped: sessions begin in it"
             raise Failure(sqlstate.DEPENDENTS, said)
-        self._check_unused(session, "database", name)
+        self.check_unused(session, "database", name)
         with organization.changing:
             found = organization.catalog.find(organization.id, "database", name)
             if there:
@@ -192,7 +237,7 @@ class Objects:
                     file.unlink(missing_ok=True)
         organization.check_streams()
 
-    def _check_unused(self, session: Session, kind: str, name: str) -> None:
+    def check_unused(self, session: Session, kind: str, name: str) -> None:
         """Raises Failure for a database or store that a session is in."""
         if session.connection.database == name:
             said = f"{kind} {name!r} is in use by this session: USE DATABASE another first"
@@ -247,7 +292,14 @@ def databases(organization: Organization) -> list[tuple[str, ...]]:
 
 
 def pool_detail(size: Size) -> dict[str, object]:
-    return {"concurrency": size.concurrency, "queue": size.queue, "timeout": size.timeout, "running": True}
+    return {
+        "concurrency": size.concurrency,
+        "queue": size.queue,
+        "timeout": size.timeout,
+        "size": size.name,
+        "timeout_min": size.idle,
+        "running": True,
+    }
 
 
 def quoted(names: Names) -> str:
@@ -279,19 +331,34 @@ def _create_stream(asked: Create, session: Session) -> None:
     session.organization.add_stream(relation)
 
 
+def _keep(asked: Create, organization: Organization, detail: Mapping[str, object]) -> None:
+    """Add an object to the catalog, or with OR REPLACE put it in the place of another one."""
+    catalog, name = organization.catalog, asked.names[-1]
+    if asked.replace and catalog.find(organization.id, asked.kind, name) is not None:
+        catalog.change(organization.id, asked.kind, name, detail)
+    else:
+        catalog.add(organization.id, asked.kind, name, detail)
+
+
+def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
+    """A relation that is there, and whether it is a table, a view or a stream. Raises Failure."""
+    relation = session.connection.resolve(names)
+    engine, streams = session.organization.engine, session.organization.streams.known
+    listed = engine.read_listing(engine.listing("relations", relation[0], relation[1], streams, ()))
+    kinds = {row[0]: row[2] for row in listed}
+    # The engine ignores case.
+    named = next((name for name in kinds if name.lower() == relation[2].lower()), "")
+    if not named:
+        raise missing("relation", names[-1])
+    found = (*relation[:2], relation[2] if relation[2] in kinds else named)
+    return found, kinds[found[2]]
+
+
 def _drop_relation(asked: Drop, session: Session) -> None:
-    relation = session.connection.resolve(asked.names)
-    engine = session.organization.engine
-    is_stream = relation in session.organization.streams.known
-    if asked.kind == "stream" and not is_stream:
-        raise missing("stream", asked.names[-1])
-    kinds = {
-        row[0]: row[2]
-        for row in engine.read_listing(engine.listing("relations", relation[0], relation[1], (), ()))
-    }  # fmt: skip
-    if relation[2] not in kinds:
-        raise missing("relation", asked.names[-1])
-    kind = "VIEW" if kinds[relation[2]] == "view" else "TABLE"
-    session.connection.run(f"DROP {kind} {quoted(relation)}", Options(), Discard())
-    if is_stream:
+    relation, kind = relation_kind(asked.names, session)
+    if asked.kind not in {"relation", kind}:
+        raise missing(asked.kind, asked.names[-1])
+    what = "VIEW" if kind == "view" else "TABLE"
+    session.connection.run(f"DROP {what} {quoted(relation)}", Options(), Discard())
+    if kind == "stream":
         session.organization.check_streams()

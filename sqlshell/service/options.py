@@ -17,7 +17,8 @@ class Options(Struct, frozen=True):
     large or always, `stream_scheme` ws or http. `retention` is how long a finished statement stays findable, `quota`
     what the results of an organization may take, and `records` how many statements of it are kept; the oldest go first.
     `statement_limit` counts characters. `store_roots` are the folders that stores may be in, () for any that are not
-    the service's own.
+    the service's own. `registry_hosts` are the hosts, beside this machine's loopback, at which schema registries are
+    asked.
     """
 
     partition_rows: int = 10_000
@@ -34,6 +35,7 @@ class Options(Struct, frozen=True):
     legacy: bool = False
     legacy_anonymous: bool = False
     store_roots: tuple[Path, ...] = ()
+    registry_hosts: tuple[str, ...] = ()
     grace: float = 10.0
     engine: Limits = field(default_factory=Limits)
     bounds: Bounds = field(default_factory=Bounds)

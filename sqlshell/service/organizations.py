@@ -7,7 +7,7 @@ import json
 import shutil
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -267,6 +267,12 @@ class Organizations:
         if folder == own or own in folder.parents or folder in own.parents:
             return False
         return not self._options.store_roots or self._beneath_root(folder)
+
+    @property
+    def registry_hosts(self) -> Collection[str] | None:
+        """The hosts beside loopback at which schema registries are asked, None for any: who runs the embedded service
+        may ask them without it."""
+        return None if self.alone else self._options.registry_hosts
 
     def grants_writing(self, folder: Path) -> bool:
         """Whether the files of a store in this folder may be changed: those in a folder that the operator named; where

@@ -10,20 +10,28 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure
 
 DEFAULT = "default"
+SIZES: Mapping[str, int] = {"small": 4, "medium": 8, "large": 16}
+"""How many statements run at once in a pool of a size that clients name."""
+
+_SIZE, _IDLE = "compute_pool.size", "compute_pool.timeout_min"
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
 
 
 class Size(Struct, frozen=True):
-    """What a pool admits. `timeout` is seconds, 0 for none."""
+    """What a pool admits. `timeout` is seconds, 0 for none; `name` is that of its size, and `idle` the minutes that
+    clients wrote as its timeout, which end nothing here: a pool at rest takes nothing."""
 
     concurrency: int = 16
     queue: int = 1000
     timeout: float = 0.0
+    name: str = ""
+    idle: int = 0
 
 
 class Pool:
@@ -89,20 +97,29 @@ class Pool:
         self._free += 1
 
 
-def read_size(given: Mapping[str, str]) -> Size:
-    """The size that WITH options name. Raises Failure for what is no size."""
-    known = {"concurrency", "queue", "timeout"}
+def read_size(given: Mapping[str, str], before: Size | None = None) -> Size:
+    """The size that WITH options name; what they leave out is as `before`. Raises Failure for what is no size."""
+    known = {"concurrency", "queue", "timeout", _SIZE, _IDLE, "access_region"}
     for name in given:
         if name not in known:
             raise Failure(sqlstate.SYNTAX, f"{name!r} is not an option of a compute pool: {', '.join(sorted(known))}")
-    size = Size()
-    concurrency = _whole(given.get("concurrency", str(size.concurrency)), "concurrency", 1, 10_000)
+    size = before or Size()
+    if _SIZE in given:
+        named = given[_SIZE].lower()
+        if named not in SIZES:
+            raise Failure(sqlstate.SYNTAX, f"{_SIZE}: {named[:40]!r} is not one of {', '.join(SIZES)}")
+        size = replace(size, concurrency=SIZES[named], name=named)
+    if "concurrency" in given:
+        size = replace(size, concurrency=_whole(given["concurrency"], "concurrency", 1, 10_000), name="")
     queue = _whole(given.get("queue", str(size.queue)), "queue", 0, 1_000_000)
-    return Size(concurrency, queue, seconds(given.get("timeout", "0"), "timeout"))
+    idle = _whole(given.get(_IDLE, str(size.idle)), _IDLE, 0, 1_000_000)
+    timeout = seconds(given["timeout"], "timeout") if "timeout" in given else size.timeout
+    return replace(size, queue=queue, idle=idle, timeout=timeout)
 
 
 def size_of(detail: Mapping[str, Any]) -> Size:
-    return Size(int(detail["concurrency"]), int(detail["queue"]), float(detail["timeout"]))
+    rest = str(detail.get("size", "")), int(detail.get("timeout_min", 0))
+    return Size(int(detail["concurrency"]), int(detail["queue"]), float(detail["timeout"]), *rest)
 
 
 def seconds(text: str, name: str) -> float:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho, StatementRequest
+from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
 from sqlshell.service.batches import Batch, Batches
 from sqlshell.service.body import BadRequest, Form
 from sqlshell.service.bounds import TOGETHER, met
@@ -25,6 +25,7 @@ from sqlshell.service.dialect import (
     Drop,
     Own,
     Print,
+    Restart,
     is_about_organizations,
     read,
     takes_long,
@@ -33,9 +34,10 @@ from sqlshell.service.endings import SESSION_ENDED, Aside, Endings, is_aside
 from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome
 from sqlshell.service.execution import Begun, Execution
 from sqlshell.service.handover import Secret
+from sqlshell.service.listings import table
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations import Organizations
-from sqlshell.service.reading import Texts
+from sqlshell.service.reading import MAY_HOLD_SECRETS, Texts
 from sqlshell.service.records import Ledger, Record, Secretless, settle
 from sqlshell.service.results import Spool
 from sqlshell.service.sessions import Session, Sessions
@@ -401,6 +403,9 @@ class Statements:
             await self.endings.about(session, record, asked)  # type: ignore[arg-type]
             return
         self._settle_in(record, session, asked)
+        if isinstance(asked, Restart):
+            await self._restart(session, record, asked)
+            return
         async with contextlib.AsyncExitStack() as stack:
             watch: asyncio.TimerHandle | None = None
             workers = session.organization.workers
@@ -437,6 +442,35 @@ class Statements:
             await self.endings.end_dropped()
         if not session.connection.in_transaction:
             await session.organization.streams.changed()
+
+    async def _restart(self, session: Session, record: Record, asked: Restart) -> None:
+        """Run a statement again, as a new one of this caller: where it ran, in a session of its own, with the role that
+        this session has. Raises Failure."""
+        target = self.endings.readable(session, asked.statement_id, "RESTART QUERY")
+        if target.running:
+            raise Failure("55006", f"query {asked.statement_id} is still running: TERMINATE QUERY it first")
+        if MAY_HOLD_SECRETS.match(target.sql) and "***" in target.sql:
+            said = f"query {asked.statement_id} held a secret, which is not kept: send the statement itself"
+            raise Failure(sqlstate.UNSUPPORTED, said)
+        place = target.context
+        request = StatementRequest(
+            target.sql,
+            organization=target.organization or session.organization.id,
+            role=session.role,
+            database=place.database_name,
+            schema=place.schema_name,
+            store=place.store_name,
+            compute_pool=place.compute_pool_name,
+            parameters=Parameters(timezone=target.timezone or None),
+        )
+        try:
+            (begun,) = await self.submit(request, session.caller)
+        except BadRequest as refused:
+            raise Failure(sqlstate.LIMIT, str(refused)) from None
+        said = f"query {target.statement_id} runs again as {begun.statement_id}"
+        record.outcome = replace(table(record.spool, ("id",), [(begun.statement_id,)]), message=said)
+        record.spool.finish()
+        self.endings.finish(record, sqlstate.DONE, said, session)
 
     def _begun(self, session: Session, record: Record, begun: Begun) -> None:
         """An endless SELECT goes on from here."""
