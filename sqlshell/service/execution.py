@@ -166,7 +166,7 @@ class Execution:
         if named := [item for item in organization.streams.known if item[2].lower() in low]:
             feed = session.connection.feed(sql, named, options)
             if feed is not None:
-                return feed, organization.engine.head(feed.stream)
+                return feed, 0 if feed.from_earliest else organization.engine.head(feed.stream)
         try:
             try:
                 outcome = session.connection.run(sql, options, record.spool)

@@ -59,7 +59,7 @@ TABLE = [
     ("[1.5, 2]::double[2]", "ARRAY<DOUBLE>", "[1.5,2.0]"),
     ("['nan'::double]", "ARRAY<DOUBLE>", '["NaN"]'),
     ("[123456789012345678901234567890::hugeint]", "ARRAY<DECIMAL(39,0)>", '["123456789012345678901234567890"]'),
-    ("{'a': 1, 'b c': 'x'}", "STRUCT<a INTEGER, b c VARCHAR>", '{"a":1,"b c":"x"}'),
+    ("{'a': 1, 'b c': 'x'}", 'STRUCT<a INTEGER, "b c" VARCHAR>', '{"a":1,"b c":"x"}'),
     ("{'a': 'ab'::blob, 'n': null::int}", "STRUCT<a VARBINARY, n INTEGER>", '{"a":"YWI=","n":null}'),
     ("null::struct(a blob)", "STRUCT<a VARBINARY>", None),
     ("map {'k': [1]}", "MAP<VARCHAR, ARRAY<INTEGER>>", '{"k":[1]}'),

@@ -38,6 +38,8 @@ from sqlshell.service.engines.rights.walk import Known
 from sqlshell.service.engines.room import Growing, Room
 from sqlshell.service.engines.selected import selected, selected_constants
 from sqlshell.service.engines.simple import brief, one_row
+from sqlshell.service.engines.translation.errors import explained
+from sqlshell.service.engines.translation.statement import Translation, translated
 
 KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
 """Statement types after which database and schema are what they were."""
@@ -107,19 +109,34 @@ class DuckdbConnection:
             if trusted:
                 self._prepare(sql, options)
                 return selected(self._connection, sql, options, sink, self._reaches_files)
-            copied = copied_out(sql, paths=not self._strict)
-            if copied is None:
-                return self._run(sql, options, sink)
-            outcome = self._run(copied.sql, options, sink)
-            if copied.options and outcome.sql_state == sqlstate.DONE:
-                return replace(outcome, message=OPTIONS_UNUSED, sql_state=sqlstate.WARNING)
-            return outcome
+            translation = self._translation(sql, options)
+            if translation is None:
+                return self._copied_or_run(sql, options, sink)
+            with explained(translation):
+                return self._copied_or_run(translation.made.sql, options, sink)
         except (duckdb.Error, RuntimeError) as error:
             self._after_failure(error)
             raise failure(error) from error
         except Failure as error:
             self._after_failure(error.__cause__)
             raise
+
+    def _copied_or_run(self, sql: str, options: Options, sink: Growing) -> Outcome:
+        copied = copied_out(sql, paths=not self._strict)
+        if copied is None:
+            return self._run(sql, options, sink)
+        outcome = self._run(copied.sql, options, sink)
+        if copied.options and outcome.sql_state == sqlstate.DONE:
+            return replace(outcome, message=OPTIONS_UNUSED, sql_state=sqlstate.WARNING)
+        return outcome
+
+    def _translation(self, sql: str, options: Options) -> Translation | None:
+        """A statement in DuckDB's words, None where it is in them: the one place where it becomes that."""
+
+        def mismatch(text: str) -> int | None:
+            return self._judge.mismatch(text, options, in_transaction=self._open)
+
+        return translated(sql, self._judge.has_function, mismatch)
 
     def several(
         self,
@@ -157,7 +174,9 @@ class DuckdbConnection:
         if self.in_transaction:
             raise Failure("25001", "a transaction is open already: COMMIT or ROLLBACK comes first")
         for sql in statements:
-            kind = self._parsed(sql).kind
+            translation = self._translation(sql, options)
+            with explained(translation):
+                kind = self._parsed(translation.made.sql if translation is not None else sql).kind
             if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
                 said = f"{first_word(sql).upper()} … works on something else than the present database"
                 raise Failure(sqlstate.UNSUPPORTED, f"{said}, and cannot be part of an atomic application")
@@ -202,20 +221,28 @@ class DuckdbConnection:
 
     def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
         try:
-            if self._judges(options):
-                with self._reading(options):
-                    if self._parsed(sql).kind != "SELECT":
-                        return None
-                    # What it gives is read again and again, without a role.
-                    reading = replace(options, rights=Rights.READ, streams=())
-                    verdict = self._judge.judge(sql, reading, in_transaction=self._open)
-                    # The name of a stream may be that of a common table expression or a temporary table.
-                    reads = {tuple(part.lower() for part in path) for path in verdict.reads}
-                    read = [item for item in streams if tuple(part.lower() for part in item) in reads]
-                    return make_feed(self._connection, verdict.sql, read, self.resolve) if read else None
-            return make_feed(self._connection, sql, streams, self.resolve)
+            translation = self._translation(sql, options)
+            if translation is None:
+                return self._feed(sql, streams, options)
+            with explained(translation):
+                found = self._feed(translation.made.sql, streams, options)
+            return replace(found, from_earliest=translation.from_earliest) if found is not None else None
         except duckdb.Error as error:
             raise failure(error) from error
+
+    def _feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
+        if not self._judges(options):
+            return make_feed(self._connection, sql, streams, self.resolve)
+        with self._reading(options):
+            if self._parsed(sql).kind != "SELECT":
+                return None
+            # What it gives is read again and again, without a role.
+            reading = replace(options, rights=Rights.READ, streams=())
+            verdict = self._judge.judge(sql, reading, in_transaction=self._open)
+            # The name of a stream may be that of a common table expression or a temporary table.
+            reads = {tuple(part.lower() for part in path) for path in verdict.reads}
+            read = [item for item in streams if tuple(part.lower() for part in item) in reads]
+            return make_feed(self._connection, verdict.sql, read, self.resolve) if read else None
 
     def resolve(self, names: Sequence[str]) -> Relation:
         name = names[-1]

@@ -108,11 +108,13 @@ class Limits(Struct, frozen=True):
 
 
 class Feed(Struct, frozen=True):
-    """An endless SELECT over one stream: what the engine evaluates over new rows, and the columns that come of it."""
+    """An endless SELECT over one stream: what the engine evaluates over new rows, the columns that come of it, and
+    whether it begins with the stream's first row."""
 
     stream: Relation
     columns: list[ColumnInfo]
     sql: str
+    from_earliest: bool = False
 
 
 class Connection(Protocol):

@@ -57,6 +57,7 @@ NULL = '"\\N"'
 """Stands for NULL in rows that are not finished."""
 
 _MARK = "'\\N'"
+_WORD = re.compile(r"[^\W\d]\w*")
 _CONTROL = re.compile("[\x00-\x1f]")
 
 
@@ -79,8 +80,8 @@ def type_name(kind: Any) -> str:
 
 
 def _field(name: str) -> str:
-    """A field's name in a type; in quotes where it holds what separates fields."""
-    return identifier(name) if set(name) & set(',<>()"`') else name
+    """A field's name in a type; in quotes where it is not a word, so that the type can be read back."""
+    return name if _WORD.fullmatch(name) else identifier(name)
 
 
 def type_id(kind: Any) -> str:

@@ -78,6 +78,12 @@ _KEPT: Final = 64
 _SHORT: Final = 200
 """Verdicts that are remembered of each kind, and characters of a statement whose verdict is remembered."""
 
+_UNFIT: Final = frozenset({"NO_MATCHING_FUNCTION", "COLUMN_NOT_FOUND", "MISSING_ENTRY"})
+"""What is wrong with a statement that uses a function for other arguments than its own."""
+
+_MANY: Final = 9
+"""Arguments that no macro has, about."""
+
 LARGEST: Final = 64 << 20
 """Characters of a plan that are read."""
 
@@ -115,6 +121,8 @@ class Judge:
         """INSERTs of literals by what stands before these, with the version of the objects they were judged for."""
         self._verdicts: dict[tuple[Any, ...], tuple[int, Verdict]] = {}
         """Verdicts by the statement and all of its options that they rest on, with the same."""
+        self._functions: dict[str, tuple[int, bool]] = {}
+        """Whether there are functions of these names, with the same version."""
         self._lasting = True
         """Whether the verdict that is made rests on nothing but objects."""
 
@@ -140,6 +148,46 @@ class Judge:
         """The session is in another place, or has other settings."""
         self._inserts.clear()
         self._verdicts.clear()
+        self._functions.clear()
+
+    def has_function(self, name: str) -> bool:
+        """Whether there is a scalar function or macro of this name for the session."""
+        version, known = self._known.settled, self._functions.get(name)
+        if known is not None and known[0] == version and self._known.strict:
+            return known[1]
+        try:
+            # So many arguments match no macro: nothing of one is run.
+            plan = self._asked(_PLAN, f"SELECT {identifier(name)}({', '.join('1' * _MANY)})")
+        except duckdb.Error:
+            return True
+        found = bool(plan.get("error_subtype") != "MISSING_ENTRY")
+        if version is not None:
+            self._functions[name] = version, found
+        return found
+
+    def mismatch(self, sql: str, options: Options, *, in_transaction: bool) -> int | None:
+        """Where in a statement a function does not take its arguments: characters; None where all do, where something
+        else is wrong, and where only a statement that is judged may be bound. A transaction goes on afterwards.
+
+        Raises Failure for what is not allowed.
+        """
+        try:
+            found = self._connection.extract_statements(sql)
+            kind = str(found[0].type.name) if len(found) == 1 else ""
+        except (duckdb.Error, ValueError):
+            return None
+        if kind not in (_READ if options.rights is Rights.READ else PLANNED) - {"TRANSACTION"}:
+            return None
+        with self._reading(in_transaction), self._failing(sql, in_transaction):
+            tree = self._tree(self._showing(kind, sql))
+            if tree is not None:
+                self._walked(kind, tree, options)
+            elif self._known.strict and kind in _WRAPPED | {"SELECT"}:
+                return None
+            plan = self._asked(_PLAN, sql)
+        if plan.get("error_subtype") not in _UNFIT or "position" not in plan:
+            return None
+        return len(sql.encode()[: int(plan["position"])].decode(errors="ignore"))
 
     def judge(self, sql: str, options: Options, *, in_transaction: bool) -> Verdict:
         """What may run in place of `sql`. Raises Failure, and duckdb.Error for what DuckDB does not understand.
@@ -281,11 +329,7 @@ class Judge:
             if tree is None and text and kind in _SETS:
                 raise Failure(sqlstate.SYNTAX, "the value of SET is no expression")
             if tree is not None:
-                # The value of a setting is run while it is bound.
-                walk(tree, self._known, seen, "argument" if kind in _SETS else "")
-                _may(seen, options)
-                if self._known.strict:
-                    self._check_files(seen)
+                seen = self._walked(kind, tree, options)
                 seen.constant = kind == "SELECT" and is_constant(tree)
                 if seen.constant:
                     return seen
@@ -306,6 +350,16 @@ class Judge:
         _may(found, options)
         self._check_places(plan, found, options)
         return found
+
+    def _walked(self, kind: str, tree: Any, options: Options) -> Found:
+        """What a parsed tree does, which may be bound then. Raises Failure for what is not allowed."""
+        seen = Found(strict=self._known.strict)
+        # The value of a setting is run while it is bound.
+        walk(tree, self._known, seen, "argument" if kind in _SETS else "")
+        _may(seen, options)
+        if self._known.strict:
+            self._check_files(seen)
+        return seen
 
     @contextlib.contextmanager
     def _reading(self, in_transaction: bool) -> Iterator[None]:

@@ -1,0 +1,25 @@
+"""Errors about a statement in DuckDB's words, told about the statement as it was typed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import duckdb
+
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.engines.failures import failure
+from sqlshell.service.engines.translation.statement import Translation
+
+
+@contextlib.contextmanager
+def explained(translation: Translation | None) -> Iterator[None]:
+    """What fails within raises Failure with the place in what was typed."""
+    try:
+        yield
+    except (duckdb.Error, Failure) as error:
+        if translation is None:
+            raise
+        failed = error if isinstance(error, Failure) else failure(error)
+        cause = error.__cause__ if isinstance(error, Failure) else error
+        raise Failure(failed.sql_state, translation.made.explained(failed.message)) from cause

@@ -1,0 +1,83 @@
+"""`s->field` on a struct, where DuckDB's arrow is that of JSON and of lambdas."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlshell.service.engines.render import literal
+from sqlshell.service.engines.translation.text import Edits, Text
+
+_NOT_VALUES: Final = frozenset(
+    (
+        *("ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "FROM", "HAVING", "IN", "IS", "LIKE"),
+        *(
+            "LIMIT",
+            "NOT",
+            "ON",
+            "OR",
+            "RETURNING",
+            "SELECT",
+            "SET",
+            "THEN",
+            "UNION",
+            "USING",
+            "VALUES",
+            "WHEN",
+            "WHERE",
+        ),
+    )
+)
+"""Words that no value ends with."""
+
+_NOT_FIELDS: Final = frozenset(
+    (
+        *("ANY", "ARRAY", "CASE", "CAST", "DATE", "EXISTS", "FALSE", "INTERVAL", "LAMBDA", "MAP", "NOT", "NULL", "ROW"),
+        *("SELECT", "TIMESTAMP", "TRUE", "TRY_CAST"),
+    )
+)
+"""Words that begin an expression, which is what a lambda has behind its arrow."""
+
+
+def arrow(text: Text, at: int) -> tuple[int, int] | None:
+    """The value in front of an arrow at a place and the field behind it, each by its first token; None for an arrow
+    that is something else's, as far as its place tells."""
+    if not text.joined(at, "->") or text.joined(at, "->>") or not text.is_name(at + 2):
+        return None
+    if text.sign(at + 3) in {"(", "."} or text.word(at + 2) in _NOT_FIELDS:
+        return None
+    start = _value(text, at - 1)
+    return (start, at + 2) if start >= 0 else None
+
+
+def write(text: Text, start: int, field: int, edits: Edits) -> None:
+    """The field of the struct that begins at a token."""
+    edits.insert(start, "struct_extract(")
+    edits.drop(field - 2, field)
+    edits.replace(field, f", {literal(text.tokens[field].value)})")
+
+
+def _value(text: Text, last: int) -> int:
+    """The first token of the value that ends at a place: a column, a call, what stands in parentheses, each with
+    subscripts, fields and arrows behind it; -1 where there is none."""
+    at = last
+    while True:
+        if text.sign(at) in {")", "]"}:
+            opening = text.opening.get(at, -1)
+            if opening < 0:
+                return -1
+            before = opening - 1
+            is_call = text.sign(at) == ")" and text.is_name(before) and text.word(before) not in _NOT_VALUES
+            if text.sign(at) == "]" and (text.is_name(before) or text.sign(before) in {")", "]"}):
+                at = before
+                continue
+            at = before if is_call else opening
+            if not is_call:
+                return at
+        elif not text.is_name(at) or text.word(at) in _NOT_VALUES:
+            return -1
+        if text.sign(at - 1) == "." and (text.is_name(at - 2) or text.sign(at - 2) in {")", "]"}):
+            at -= 2
+        elif text.joined(at - 2, "->") and (text.is_name(at - 3) or text.sign(at - 3) in {")", "]"}):
+            at -= 3
+        else:
+            return at

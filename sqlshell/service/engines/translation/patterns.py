@@ -1,0 +1,38 @@
+"""Patterns of dates and times: Java's letters, as the dialect has them, in those of strftime()."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Failure
+
+SECONDS: Final = "%Y-%m-%d %H:%M:%S"
+"""yyyy-MM-dd HH:mm:ss."""
+
+_PART: Final = re.compile(r"([A-Za-z])\1*+|'((?:[^']|'')*+)'|(.)", re.S)
+_PARTS: Final = {
+    **{"y": "%Y", "yy": "%y", "yyy": "%Y", "yyyy": "%Y", "uuuu": "%Y"},
+    **{"M": "%-m", "MM": "%m", "MMM": "%b", "MMMM": "%B", "d": "%-d", "dd": "%d", "DDD": "%j"},
+    **{"H": "%-H", "HH": "%H", "h": "%-I", "hh": "%I", "m": "%-M", "mm": "%M", "s": "%-S", "ss": "%S"},
+    **{"SSS": "%g", "SSSSSS": "%f", "SSSSSSSSS": "%n", "a": "%p"},
+    **{"E": "%a", "EE": "%a", "EEE": "%a", "EEEE": "%A"},
+}
+
+
+def strftime(pattern: str) -> str:
+    """The format that says the same. Raises Failure (0A000) for a letter that DuckDB has nothing for."""
+    made = []
+    for found in _PART.finditer(pattern):
+        if found[1]:
+            part = _PARTS.get(found[0])
+        else:
+            quoted = found[2]
+            part = found[3] if quoted is None else quoted.replace("''", "'") or "'"
+            part = None if (part in {"'", "%"} and quoted is None) or "%" in (part or "") else part
+        if part is None:
+            said = f"{found[0]} is not supported in a pattern of dates: DuckDB has nothing that means the same"
+            raise Failure(sqlstate.UNSUPPORTED, said)
+        made.append(part)
+    return "".join(made)

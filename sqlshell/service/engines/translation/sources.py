@@ -1,0 +1,50 @@
+"""What the dialect has behind the relations of a FROM: options, windows and bounds of joins."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.engines.translation.text import Edits, Text
+
+WINDOWS: Final = frozenset({"TUMBLE", "HOP", "CUMULATE"})
+_POSITION: Final = "starting.position"
+_NOT_HERE: Final = "needs a streaming engine, and DuckDB is none"
+
+
+def options(text: Text, at: int, edits: Edits) -> dict[str, str]:
+    """The options of WITH ('key' = value, …) at a place, which is taken out; {} where something else stands there.
+
+    Raises Failure for a starting position that cannot be had.
+    """
+    if text.sign(at + 1) != "(" or text.sign(at + 3) != "=" or text.tokens[at + 2].kind not in {"string", "name"}:
+        return {}
+    found: dict[str, str] = {}
+    for start, behind in text.arguments(at + 1):
+        if behind != start + 3 or text.sign(start + 1) != "=":
+            return {}
+        found[text.tokens[start].value.lower()] = text.tokens[start + 2].value
+    position = found.get(_POSITION, "latest")
+    if position.lower() not in {"earliest", "latest"}:
+        raise Failure(sqlstate.UNSUPPORTED, f"'{_POSITION}' is 'earliest' or 'latest' here, not {position[:60]!r}")
+    edits.drop(at, text.closing[at + 1] + 1)
+    return found
+
+
+def from_earliest(found: dict[str, str]) -> bool:
+    return found.get(_POSITION, "").lower() == "earliest"
+
+
+def check_window(text: Text, at: int) -> None:
+    """Raises Failure (0A000) where a call in FROM is a window over a stream."""
+    end = text.closing.get(at + 1, at)
+    if any(text.word(place) in {"SIZE", "ADVANCE"} for place in range(at + 2, end)):
+        raise Failure(sqlstate.UNSUPPORTED, f"a {text.word(at)} window {_NOT_HERE}")
+
+
+def check_within(text: Text, at: int) -> None:
+    """Raises Failure (0A000) for a join of streams that is bounded in time: WITHIN 5 MINUTES ON."""
+    bounded = text.word(at + 2) and (text.word(at + 3) in {"ON", "USING"} or text.word(at + 2).startswith("MIN"))
+    if at + 1 < len(text) and text.tokens[at + 1].kind == "number" and bounded:
+        raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN {_NOT_HERE}")

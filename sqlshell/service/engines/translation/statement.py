@@ -1,0 +1,358 @@
+"""A statement in the dialect's words, in DuckDB's: one pass over its tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.engines.render import identifier
+from sqlshell.service.engines.translation import fields, functions, sources
+from sqlshell.service.engines.translation.text import Edits, Made, Text
+from sqlshell.service.engines.translation.types import read_type
+
+_FIRST: Final = ("(", "<", "->", "::", "alter", "type", "within")
+_STEMS: Final = (
+    *(
+        "<",
+        "->",
+        "time",
+        "bytes",
+        "binary",
+        "39",
+        "with",
+        "json_",
+        "array_",
+        "map_",
+        "_format",
+        "floor",
+        "ceil",
+        "date(",
+    ),
+    *("is_", "sha", "locate", "nvl", "rand", "regexp", "split_", "truncate", "element", "initcap", "e(", "e (", "elt"),
+    *("collect", "convert_", "parse_", "hop", "tumble", "cumulate", "str_", "current_", "to_date"),
+)
+"""What is in every statement that has any of the forms: the first look, at very long statements too."""
+
+_CALLS: Final = "|".join(sorted(functions.NAMES | {"floor", "ceil"}, key=lambda name: (-len(name), name)))
+_FORMS: Final = re.compile(
+    rf"(?:array|map|struct|row)\s*+<|->(?!>)|timestamp_l?tz|(?<!\w)time(?:stamp)?\s*+[(w]|(?<!\w)bytes|binary\s*+\(|"
+    rf"(?:decimal|numeric)\s*+\(\s*+39|with\s*+\(|json_value\s*+\(|within|(?:tumble|hop|cumulate)\s*+\(|(?<!\w)(?:{_CALLS})\s*+\("
+)
+"""The second look, in lower case; the tokens decide."""
+
+_BEFORE_KIND: Final = frozenset(
+    ("OR", "REPLACE", "TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "UNLOGGED", "PERSISTENT", "RECURSIVE", "UNIQUE")
+)
+_MACROS: Final = frozenset({"MACRO", "FUNCTION"})
+_NAMED: Final = _MACROS | {
+    *(
+        "TABLE",
+        "INTO",
+        "VIEW",
+        "EXISTS",
+        "STREAM",
+        "CHANGELOG",
+        "FROM",
+        "JOIN",
+        "TYPE",
+        "INDEX",
+        "REFERENCES",
+        "UPDATE",
+    ),
+}
+"""Words behind which a name with parentheses is no call."""
+
+_ENDS: Final = frozenset(
+    (
+        *("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "UNION", "INTERSECT", "EXCEPT", "WINDOW"),
+        *("QUALIFY", "ON", "VALUES"),
+    )
+)
+"""Words behind a list of columns."""
+
+_TRIES: Final = 24
+"""How often a statement is bound to find out what its values are."""
+
+
+class Translation(Struct, frozen=True):
+    """A statement in DuckDB's words; `from_earliest` where the stream that it reads is read from its first row."""
+
+    made: Made
+    from_earliest: bool = False
+
+
+class Site(Struct, frozen=True):
+    """A form whose meaning depends on a value's type: what may stand for it, in the order in which that is tried.
+
+    `start` is its first token; what has the same `about` has the same meaning.
+    """
+
+    start: int
+    about: str
+    variants: Sequence[Edits]
+
+
+class _Frame(Struct):
+    """Open parentheses: what they belong to, whether a FROM has begun in them, and where the present column of a SELECT
+    begins, -1 outside of its list."""
+
+    opening: int = -1
+    kind: str = ""
+    reads: bool = False
+    column: int = -1
+
+
+def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]) -> Translation | None:
+    """The statement in DuckDB's words, None where they are its own.
+
+    `is_own` says whether a function of a name is there without us; `mismatch` where in a statement a function does not
+    take its arguments, None where all do. Raises Failure for what DuckDB cannot do.
+    """
+    if not _may_have_forms(sql):
+        return None
+    reader = _Reader(sql, is_own)
+    reader.read()
+    if not reader.edits and not reader.sites:
+        return None
+    return Translation(_settled(reader, mismatch), reader.from_earliest)
+
+
+def _may_have_forms(sql: str) -> bool:
+    low = sql.lower()
+    if not any(sign in low for sign in _FIRST):
+        return False
+    for stem in _STEMS:
+        if stem in low:
+            return _FORMS.search(low) is not None
+    return False
+
+
+def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> Made:
+    """The statement with the first variant of each site for which it can be bound."""
+    text = reader.text
+    chosen = [0] * len(reader.sites)
+    for _ in range(_TRIES):
+        edits = Edits()
+        edits.add(reader.edits)
+        for site, number in zip(reader.sites, chosen, strict=True):
+            edits.add(site.variants[number])
+        made = edits.made(text)
+        left = [at for at, site in enumerate(reader.sites) if chosen[at] + 1 < len(site.variants)]
+        offset = mismatch(made.sql) if left else None
+        if offset is None:
+            return made
+        place = made.place(offset)
+        abouts = {reader.sites[at].about for at in left if text.tokens[reader.sites[at].start].start == place}
+        if not abouts:
+            return made
+        for at in left:
+            chosen[at] += reader.sites[at].about in abouts
+    return reader.edits.made(text)
+
+
+class _Reader:
+    """Goes over the tokens once, and notes what stands for them."""
+
+    def __init__(self, sql: str, is_own: Callable[[str], bool]) -> None:
+        self.text = Text(sql)
+        self.edits = Edits()
+        self.sites: list[Site] = []
+        self.from_earliest = False
+        self._is_own = is_own
+        self._own: dict[str, bool] = {}
+        self._frames = [_Frame()]
+        self._kind = ""
+        self._columns = -1
+        self._place = 0
+
+    def read(self) -> None:
+        text = self.text
+        at = self._head()
+        while at < len(text):
+            self._place = at + 1
+            token = text.tokens[at]
+            if token.kind == "word":
+                self._word(at, token.word)
+            elif token.kind == "sign":
+                self._sign(at, token.text)
+            at = self._place
+
+    def _head(self) -> int:
+        """The place from which a statement is read on: its first words say where types stand."""
+        text, at = self.text, 0
+        while text.word(at) in {"EXPLAIN", "ANALYZE"}:
+            at += 1
+        verb = text.word(at)
+        self._kind = verb
+        if verb != "CREATE":
+            return at
+        at += 1
+        while text.word(at) in _BEFORE_KIND:
+            at += 1
+        self._kind = text.word(at)
+        at += 1
+        if text.word(at) == "IF":
+            at += 3
+        if not text.is_name(at):
+            return at
+        at += 1
+        while text.sign(at) == "." and text.is_name(at + 1):
+            at += 2
+        if self._kind in _MACROS | {"TABLE", "STREAM", "CHANGELOG"} and text.sign(at) == "(":
+            self._columns = at
+        if self._kind == "TYPE" and text.word(at) == "AS":
+            self._type(at + 1)
+            return self._place
+        return at
+
+    def _type(self, at: int) -> None:
+        """A type stands at a place: go on behind it."""
+        self._place = max(at, read_type(self.text, at, self.edits))
+
+    def _column(self, at: int) -> None:
+        if self.text.is_name(at):
+            self._type(at + 1)
+
+    def _sign(self, at: int, sign: str) -> None:
+        text, frame = self.text, self._frames[-1]
+        if sign == "," and frame.column >= 0:
+            frame.column = at + 1
+        match sign:
+            case "(":
+                self._open(at)
+            case ")" if len(self._frames) > 1:
+                self._frames.pop()
+            case "," if frame.kind == "columns":
+                self._column(at + 1)
+            case "," if self._kind in _MACROS and len(self._frames) == 1 and text.sign(at + 1) == "(":
+                # One more form of the macro, with parameters of its own.
+                if text.word(text.closing.get(at + 1, at) + 1) == "AS":
+                    self._columns = at + 1
+            case ":" if text.joined(at, "::"):
+                self._type(at + 2)
+            case "-" if self._kind not in _MACROS and (found := fields.arrow(text, at)) is not None:
+                edits = Edits()
+                fields.write(text, *found, edits)
+                self._named(found[0], found[1], text.tokens[found[1]].value, edits)
+                self.sites.append(Site(found[0], text.written(found[0], at), (edits, Edits())))
+
+    def _open(self, at: int) -> None:
+        before = self.text.word(at - 1)
+        kind = ""
+        if at == self._columns:
+            kind = "columns"
+        elif before in {"CAST", "TRY_CAST"}:
+            kind = "cast"
+        elif before in {"JSON_VALUE", "JSON_QUERY", "FLOOR", "CEIL"}:
+            kind = before
+        self._frames.append(_Frame(at, kind))
+        if kind == "columns":
+            self._column(at + 1)
+
+    def _word(self, at: int, word: str) -> None:
+        text, frame = self.text, self._frames[-1]
+        if word in {"SELECT", "RETURNING"} or (word in {"DISTINCT", "ALL"} and frame.column == at):
+            frame.column = at + 1
+        elif word in _ENDS:
+            frame.column = -1
+        match word:
+            case "AS" if frame.kind == "cast":
+                self._type(at + 1)
+            case "RETURNING" if frame.kind.startswith("JSON_"):
+                self._returning(at, frame)
+            case "TO" if frame.kind in {"FLOOR", "CEIL"}:
+                self._rounded(at, frame)
+            case "FROM" | "JOIN":
+                frame.reads = True
+                if text.word(at + 1) in sources.WINDOWS and text.sign(at + 2) == "(":
+                    sources.check_window(text, at + 1)
+            case "WITH" if frame.reads and self._kind != "COPY":
+                found = sources.options(text, at, self.edits)
+                self.from_earliest = self.from_earliest or sources.from_earliest(found)
+                self._place = text.closing[at + 1] + 1 if found else self._place
+            case "WITHIN" if frame.reads:
+                sources.check_within(text, at)
+            case "ADD" if self._kind == "ALTER" and len(self._frames) == 1:
+                self._added(at + 1)
+            case "TYPE" if self._kind == "ALTER" and len(self._frames) == 1 and text.word(at - 1) != "ALTER":
+                self._type(at + 1)
+            case _ if text.sign(at + 1) == "(" and word.lower() in functions.NAMES:
+                self._call(at, word.lower())
+
+    def _added(self, at: int) -> None:
+        """ALTER TABLE … ADD [COLUMN] [IF NOT EXISTS] name, which may be a field's, and its type."""
+        text = self.text
+        at += text.word(at) == "COLUMN"
+        if text.word(at) == "IF":
+            at += 3
+        while text.sign(at + 1) == ".":
+            at += 2
+        self._column(at)
+
+    def _returning(self, at: int, frame: _Frame) -> None:
+        """JSON_VALUE(…, path RETURNING type); what cannot be had in this type is NULL."""
+        end = self.text.closing.get(frame.opening)
+        self._type(at + 1)
+        if end is None:
+            return
+        if self._place != end:
+            said = (
+                f"{frame.kind} … {self.text.written(self._place, end)[:60]} is not supported: NULL is what DuckDB gives"
+            )
+            raise Failure(sqlstate.UNSUPPORTED, said)
+        call, behind = ("(json_value", ") ->> '$')") if frame.kind == "JSON_VALUE" else ("json_extract", ")")
+        self.edits.replace(frame.opening - 1, f"TRY_CAST({call}")
+        self.edits.replace(at, f"{behind} AS")
+
+    def _rounded(self, at: int, frame: _Frame) -> None:
+        """FLOOR(time TO unit)."""
+        if self.text.closing.get(frame.opening) != at + 2:
+            return
+        if frame.kind == "CEIL":
+            raise Failure(sqlstate.UNSUPPORTED, "CEIL of a time is not supported: use FLOOR and add an interval")
+        unit = functions.unit(self.text, at + 1, at + 2)
+        self.edits.replace(frame.opening, f"({unit}, ")
+        self.edits.replace(frame.opening - 1, "date_trunc")
+        self.edits.drop(at, at + 2)
+
+    def _call(self, at: int, name: str) -> None:
+        text = self.text
+        before = text.word(at - 1)
+        end = text.closing.get(at + 1)
+        if end is None or text.sign(at - 1) == "." or before in _NAMED or (before == "ON" and self._kind == "INDEX"):
+            return
+        if text.word(end + 1) == "AS" and (text.sign(end + 2) == "(" or text.word(end + 2) in {"MATERIALIZED", "NOT"}):
+            # A common table expression with names for its columns.
+            return
+        if name == "json_query" and any(text.word(item) == "RETURNING" for item in range(max(at, end - 8), end)):
+            return
+        if name != "to_timestamp" and self._is_there(name):
+            return
+        arguments = text.arguments(at + 1)
+        variants = functions.variants(text, arguments, name)
+        written = [Edits() for _ in variants]
+        for edits, expression in zip(written, variants, strict=True):
+            if expression is not None:
+                functions.write(text, at, expression, edits)
+                self._named(at, end, text.written(at, end + 1), edits)
+        if len(written) == 1:
+            self.edits.add(written[0])
+        else:
+            self.sites.append(Site(at, text.written(at, end + 1), written))
+
+    def _named(self, start: int, last: int, name: str, edits: Edits) -> None:
+        """Keep the name of a column that is nothing but what stands between two tokens."""
+        behind, text = last + 1, self.text
+        ended = behind == len(text) or text.sign(behind) in {",", ")", ";"} or text.word(behind) in _ENDS
+        if self._frames[-1].column == start and ended:
+            edits.replace(last, f"{edits.instead[last]} AS {identifier(name)}")
+
+    def _is_there(self, name: str) -> bool:
+        if name not in self._own:
+            self._own[name] = self._is_own(name)
+        return self._own[name]

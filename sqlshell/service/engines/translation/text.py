@@ -1,0 +1,208 @@
+"""A statement as tokens that can be replaced, and the way back from what was made of it to what was typed."""
+
+from __future__ import annotations
+
+import bisect
+import re
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from sqlshell.sql.tokens import Token, tokens
+
+_SHOWN: Final = 60
+"""Characters of a line that a message shows before an error, and behind it."""
+
+_LONGEST: Final = 64 << 10
+"""Characters of a message in which a place is looked for."""
+
+_PLACE: Final = re.compile(r"^LINE (\d+): (.*)\n( *)(\^+)", re.M)
+_CUT: Final = "..."
+_OPENING: Final = {"(": ")", "[": "]", "{": "}"}
+_CLOSING: Final = frozenset(_OPENING.values())
+
+
+class Text:
+    """A statement's tokens; `closing` has the closing bracket of each opening one, `commas` those right inside it."""
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        self.tokens: list[Token] = list(tokens(sql))
+        self.opening: dict[int, int] = {}
+        self.closing: dict[int, int] = {}
+        self.commas: dict[int, list[int]] = {}
+        opened: list[int] = []
+        for at, token in enumerate(self.tokens):
+            if token.kind != "sign":
+                continue
+            if token.text in _OPENING:
+                opened.append(at)
+                self.commas[at] = []
+            elif token.text in _CLOSING and opened:
+                begun = opened.pop()
+                self.closing[begun], self.opening[at] = at, begun
+            elif token.text == "," and opened:
+                self.commas[opened[-1]].append(at)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def word(self, at: int) -> str:
+        """The bare word at a place in capitals, "" for anything else and outside of the statement."""
+        return self.tokens[at].word if 0 <= at < len(self.tokens) else ""
+
+    def sign(self, at: int) -> str:
+        """The sign at a place, "" for anything else."""
+        if not 0 <= at < len(self.tokens):
+            return ""
+        token = self.tokens[at]
+        return token.text if token.kind == "sign" else ""
+
+    def is_name(self, at: int) -> bool:
+        """Whether a bare word or a quoted name stands at a place."""
+        return 0 <= at < len(self.tokens) and self.tokens[at].kind in {"word", "name"}
+
+    def joined(self, at: int, signs: str) -> bool:
+        """Whether these signs stand at a place with nothing between them."""
+        return all(self.sign(at + number) == sign for number, sign in enumerate(signs)) and all(
+            self.tokens[left].end == self.tokens[right].start for left, right in pairwise(range(at, at + len(signs)))
+        )
+
+    def arguments(self, at: int) -> list[tuple[int, int]]:
+        """The first token of each argument in the parentheses at a place, and that behind its last one."""
+        end = self.closing.get(at)
+        if end is None:
+            return []
+        bounds = [at, *self.commas[at], end]
+        found = [(left + 1, right) for left, right in pairwise(bounds)]
+        return [] if found == [(at + 1, at + 1)] else found
+
+    def written(self, first: int, behind: int) -> str:
+        """What stands from one token to before another one."""
+        return self.sql[self.tokens[first].start : self.tokens[behind - 1].end] if first < behind else ""
+
+
+class Edits:
+    """What stands in the place of tokens, and in front of them."""
+
+    def __init__(self) -> None:
+        self.instead: dict[int, str] = {}
+        self.before: dict[int, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.instead or self.before)
+
+    def replace(self, at: int, text: str) -> None:
+        self.instead[at] = text
+
+    def drop(self, first: int, behind: int) -> None:
+        for at in range(first, behind):
+            self.instead[at] = ""
+
+    def insert(self, at: int, text: str) -> None:
+        """Put something in front of a token and of what was put there before."""
+        self.before[at] = text + self.before.get(at, "")
+
+    def add(self, others: Edits) -> None:
+        self.instead |= others.instead
+        for at, text in others.before.items():
+            self.insert(at, text)
+
+    def made(self, text: Text) -> Made:
+        """The statement with all of it. Lines stay what they are, for nothing between two tokens changes."""
+        sql, parts, places = text.sql, [], []
+        made = taken = 0
+        for at in sorted(self.instead.keys() | self.before.keys()):
+            token = text.tokens[at]
+            places.append((made, taken, True))
+            kept = sql[taken : token.start]
+            new = self.before.get(at, "")
+            made += len(kept)
+            places.append((made, token.start, False))
+            taken = token.start
+            if at in self.instead:
+                new += self.instead[at]
+                taken = token.end
+            made += len(new)
+            parts += [kept, new]
+        places.append((made, taken, True))
+        parts.append(sql[taken:])
+        return Made(sql, "".join(parts), places)
+
+
+class Made:
+    """What became of a statement. `places` are stretches of it by where they begin: there, in the statement as typed,
+    and whether they were taken from it as they are."""
+
+    def __init__(self, typed: str, sql: str, places: Sequence[tuple[int, int, bool]] = ((0, 0, True),)) -> None:
+        self.typed = typed
+        self.sql = sql
+        self._places = places
+        self._starts = [place[0] for place in places]
+
+    def place(self, offset: int) -> int:
+        """Where in the statement as typed a character of this one comes from."""
+        made, typed, kept = self._places[max(0, bisect.bisect_right(self._starts, offset) - 1)]
+        return min(len(self.typed), typed + (offset - made if kept else 0))
+
+    def explained(self, message: str) -> str:
+        """A message of DuckDB's about this statement as one about what was typed."""
+        if self.sql == self.typed:
+            return message
+        found = _PLACE.search(message, 0, _LONGEST)
+        span = self._span(found) if found else None
+        if found is None or span is None:
+            return message
+        start = self.place(span[0])
+        end = max(start + 1, self.place(span[1] - 1) + 1)
+        return message[: found.start()] + _excerpt(self.typed, start, end) + message[found.end() :]
+
+    def _span(self, found: re.Match[str]) -> tuple[int, int] | None:
+        """What a message points at: offsets in this statement."""
+        lines = self.sql.split("\n")
+        number = int(found[1])
+        if not 0 < number <= len(lines):
+            return None
+        line, shown = lines[number - 1], found[2]
+        lead = len(found[3]) - len(f"LINE {number}: ")
+        at = line.find(shown)
+        if at < 0:
+            inner = shown.removeprefix(_CUT)
+            lead -= len(_CUT) if inner != shown else 0
+            shown = inner
+            at = line.find(shown)
+            if at < 0:
+                shown = shown.removesuffix(_CUT)
+                at = line.find(shown)
+        if at < 0 or lead < 0:
+            return None
+        first = _characters(shown, lead)
+        start = sum(len(item) + 1 for item in lines[: number - 1]) + at + first
+        return start, start + max(1, _characters(shown[first:], len(found[4])))
+
+
+def _wide(sign: str) -> int:
+    return 0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+
+
+def _characters(text: str, cells: int) -> int:
+    """How many characters of a text are in its first cells."""
+    taken = 0
+    for number, sign in enumerate(text):
+        if taken >= cells:
+            return number
+        taken += _wide(sign)
+    return len(text)
+
+
+def _excerpt(sql: str, start: int, end: int) -> str:
+    """The line of a place with marks under it, as DuckDB writes it."""
+    line_start = sql.rfind("\n", 0, start) + 1
+    line_end = sql.find("\n", start)
+    line_end = len(sql) if line_end < 0 else line_end
+    first, last = max(line_start, start - _SHOWN), min(line_end, max(end, start + _SHOWN))
+    lead = f"LINE {sql.count(chr(10), 0, start) + 1}: " + _CUT * (first > line_start)
+    marks = "^" * max(1, sum(map(_wide, sql[start : min(end, last)])))
+    blanks = " " * (len(lead) + sum(map(_wide, sql[first:start])))
+    return f"{lead}{sql[first:last]}{_CUT * (last < line_end)}\n{blanks}{marks}"
