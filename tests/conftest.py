@@ -6,11 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests import checked
+
+CHECKED = Path(checked.__file__)
+"""The program that is `sqlshell`, and checks the answers of its service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,25 @@ def clean_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, st
 
 
 _STARTED: list[subprocess.Popen[str]] = []
+
+_WRONG = Path(tempfile.mkstemp(prefix="sqlshell-wrong-")[1])
+"""What services of this run answered that is not as their OpenAPI document says."""
+
+
+def pytest_configure() -> None:
+    os.environ[checked.WRONG] = str(_WRONG)
+    checked.install()
+
+
+def pytest_unconfigure() -> None:
+    _WRONG.unlink(missing_ok=True)
+
+
+def pytest_runtest_teardown() -> None:
+    if _WRONG.stat().st_size:
+        said = _WRONG.read_text()
+        _WRONG.write_text("")
+        pytest.fail(f"answers that are not as /openapi.json says:\n{said}", pytrace=False)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -69,8 +94,7 @@ def serve(
             [
                 sys.executable,
                 *python,
-                "-m",
-                "sqlshell",
+                str(CHECKED),
                 "serve",
                 "--port",
                 "0",
@@ -81,7 +105,7 @@ def serve(
             stdout=subprocess.PIPE,
             stderr=said,
             text=True,
-            env=clean_environment(folder),
+            env=clean_environment(folder, {checked.WRONG: str(_WRONG)}),
             cwd=folder,
         )
     _STARTED.append(process)

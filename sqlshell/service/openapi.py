@@ -125,6 +125,8 @@ def _schemas(options: Options) -> Json:
         **place,
     }
     column = {"name": TEXT, "type": TEXT, "nullable": {"type": "boolean"}, "display_hint": TEXT}
+    number = {"type": ["integer", "null"]}
+    framed = {**column, "length": number, "precision": number, "scale": number}
     context = {
         "organizationID": UUID,
         **dict.fromkeys(("roleName", "databaseName", "schemaName", "storeName", "computePoolName", "timezone"), TEXT),
@@ -149,15 +151,15 @@ def _schemas(options: Options) -> Json:
         "statementIDs": _list(UUID),
         "createdOn": {"type": "integer", "format": "int64"},
         "progress": {"type": "number", "minimum": 0, "maximum": 1},
-        "statements": _list({"anyOf": [_ref("ResultSet"), _ref("StatementStatus")]}),
+        "statements": _list({"anyOf": [_ref("BatchedResultSet"), _ref("StatementStatus")]}),
     }
+    whole = ["encoding", "partitionInfo", "columns"]
     result = {
-        **status,
-        "metadata": _object(metadata, ["encoding", "partitionInfo", "columns"]),
+        **{name: schema for name, schema in status.items() if name != "progress"},
+        "metadata": _object(metadata, [*whole, "context"]),
         "data": _list(_list(NULLABLE)),
-        "elapsed": {"type": "number", "minimum": 0},
     }
-    del result["progress"]
+    batched = {**result, "metadata": _object(metadata, whole), "elapsed": {"type": "number", "minimum": 0}}
     element = {"id": TEXT, "secret": TEXT, "data": _list({"type": "object"}), "action": TEXT, "target": TEXT}
     numbers = {name: {"type": "integer"} for name in ("major", "minor", "patch")}
     return {
@@ -165,13 +167,14 @@ def _schemas(options: Options) -> Json:
         "BatchRequest": {**_object(batch, ["statements"]), "not": {"required": ["statement"]}},
         "StatementStatus": _object(status, ["sqlState", "statementID", "createdOn"]),
         "ResultSet": _object(result, ["sqlState", "statementID", "createdOn", "metadata"]),
+        "BatchedResultSet": _object(batched, ["sqlState", "statementID", "createdOn", "metadata"]),
         "Version": _object(numbers, list(numbers)),
         "Error": _object({"message": TEXT, "traceID": TEXT}, ["message"]),
         "StreamFrame": _object(
             {
                 "type": {**TEXT, "enum": ["metadata", "data", "error"]},
                 "headers": {"type": "object"},
-                "columns": _list(_object(column, ["name", "type"])),
+                "columns": _list(_object(framed, ["name", "type", "nullable"])),
                 "data": _list(NULLABLE),
                 "message": TEXT,
                 "sqlCode": TEXT,

@@ -1,0 +1,84 @@
+"""The check that every answer of the suite's services goes through."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from starlette.responses import Response
+
+from sqlshell.service.openapi import document
+from sqlshell.service.options import Options
+from tests.checked import Checked, Json
+
+WHOLE = document(Options())
+ID = "00000000-0000-4000-8000-000000000001"
+STATUS = {"sqlState": "03000", "statementID": ID, "createdOn": 1}
+CONTEXT = {"context": {"databaseName": "d"}}
+EMPTY: Json = {"encoding": "json", "partitionInfo": [], "columns": [], **CONTEXT}
+DONE = {**STATUS, "sqlState": "00000", "metadata": EMPTY}
+COLUMN = {"name": "a", "type": "INTEGER", "nullable": True}
+PLANE = {"token": "t", "uri": "u", "requestType": "streaming", "statementID": ID}
+ROWS = [["x" * 1000]] * 100
+
+
+def plane(**members: Any) -> Json:
+    return {**DONE, "metadata": {**EMPTY, "dataplaneRequest": members}}
+
+
+def metadata(**members: Any) -> Json:
+    return {**DONE, "metadata": {**EMPTY, **members}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "body", "said"),
+    [
+        ("POST /v2/statements", 202, STATUS, ""),
+        ("POST /v2/statements", 202, {**STATUS, "metadata": CONTEXT}, "metadata"),
+        ("POST /v2/statements", 202, {**STATUS, "statementIDs": [ID]}, ""),
+        ("POST /v2/statements", 202, {**STATUS, "statements": [STATUS, {**DONE, "elapsed": 1}]}, ""),
+        ("POST /v2/statements", 202, {**STATUS, "statements": [{**STATUS, "metadata": CONTEXT}]}, "statements"),
+        ("POST /v2/statements", 200, DONE, ""),
+        ("POST /v2/statements", 200, STATUS, "metadata"),
+        ("POST /v2/statements", 200, {**DONE, "metadata": CONTEXT}, "encoding"),
+        ("POST /v2/statements", 200, {**DONE, "data": [[1]]}, "data.0.0"),
+        ("POST /v2/statements", 201, DONE, "no status"),
+        ("POST /v2/statements", 404, {"message": "m"}, "no status"),
+        (f"GET /v2/statements/{ID}", 404, {"message": "m"}, ""),
+        (f"GET /v2/statements/{ID}", 200, metadata(columns=None), "columns"),
+        (f"GET /v2/statements/{ID}", 200, metadata(columns=[{**COLUMN, "nullable": None}]), "nullable"),
+        (f"GET /v2/statements/{ID}", 200, metadata(columns=[COLUMN], partitionInfo=[{}]), "rowCount"),
+        (f"GET /v2/statements/{ID}", 200, plane(**PLANE), ""),
+        (f"GET /v2/statements/{ID}", 200, plane(token="t", uri="u", requestType="streaming"), "statementID"),
+        (f"GET /v2/statements/{ID}", 200, {**DONE, "data": ROWS}, ""),
+        (f"GET /v2/statements/{ID}", 200, {**STATUS, "data": ROWS}, "metadata"),
+        (f"GET /v2/statements/{ID}", 200, {**STATUS, "statements": [{**DONE, "data": ROWS}]}, "metadata"),
+        (f"HEAD /v2/statements/{ID}", 200, None, ""),
+        ("GET /v2/version", 200, {"major": 1, "minor": 2}, "patch"),
+        ("GET /nothing", 404, {"message": "m"}, ""),
+        ("GET /nothing", 404, {"detail": "m"}, "message"),
+        ("GET /nothing", 200, {}, "not in the document"),
+        (f"GET /v2/download/function_source/{ID}/a/b", 200, {}, "application/json in the place of"),
+    ],
+)
+def test_an_answer_is_held_against_the_document(asked: str, status: int, body: Json | None, said: str) -> None:
+    method, _, path = asked.partition(" ")
+    content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
+    answer = Response(content, status, media_type="application/json")
+    found: list[str] = []
+
+    async def send(message: Any) -> None:
+        pass
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    asyncio.run(
+        Checked(answer, lambda: WHOLE, found.append)(
+            {"type": "http", "method": method, "path": path, "headers": []}, receive, send
+        )
+    )
+    assert bool(found) == bool(said), found
+    assert said in "".join(found)
