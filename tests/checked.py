@@ -50,7 +50,7 @@ class Document:
 
     def wrong(self, method: str, path: str, status: int, kind: str, body: bytes) -> str:
         """What is wrong with an answer, "" where nothing is."""
-        known = next((item for template, item in self._paths if template.fullmatch(path)), {})
+        known: Json = next((item for template, item in self._paths if template.fullmatch(path)), {})
         operation = known.get("get" if method == "HEAD" else method.lower())
         if operation is not None:
             answers = operation["responses"].get(str(status))
@@ -183,7 +183,7 @@ def _check(module: ModuleType, say: Say) -> None:
 
         return Checked(made(statements, token, options, hosts), document, say)
 
-    module.make_app = make_app  # type: ignore[attr-defined]
+    vars(module)["make_app"] = make_app
 
 
 class _WhenImported:
@@ -192,7 +192,7 @@ class _WhenImported:
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         if name != "sqlshell.service.app":
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         assert spec is not None and spec.loader is not None
         run = spec.loader.exec_module
@@ -208,7 +208,7 @@ class _WhenImported:
 if __name__ == "__main__":
     # This folder's modules are not to be found by their last names.
     del sys.path[0]
-    sys.meta_path.insert(0, _WhenImported())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _WhenImported())
     from sqlshell.__main__ import main
 
     main()

@@ -40,7 +40,7 @@ Program = Callable[..., Done]
 
 def clean_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, str]:
     """An environment without anything of the person who runs the tests."""
-    kept = {key: os.environ[key] for key in ("PATH", "LANG", "SYSTEMROOT") if key in os.environ}
+    kept = {key: os.environ[key] for key in ("PATH", "LANG", "SYSTEMROOT", checked.WRONG) if key in os.environ}
     return kept | {"HOME": str(home), "TERM": "xterm-256color", "PYTHONWARNINGS": "default"} | dict(extra)
 
 
@@ -105,7 +105,7 @@ def serve(
             stdout=subprocess.PIPE,
             stderr=said,
             text=True,
-            env=clean_environment(folder, {checked.WRONG: str(_WRONG)}),
+            env=clean_environment(folder),
             cwd=folder,
         )
     _STARTED.append(process)

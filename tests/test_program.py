@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Program, Served, clean_environment
+from tests.conftest import CHECKED, Program, Served, clean_environment
 
 
 def remote(served: Served) -> dict[str, str]:
@@ -387,7 +387,7 @@ def test_a_token_never_shows(program: Program, served: Served, tmp_path: Path) -
 
 def test_serve_makes_a_token_and_says_so(tmp_path: Path, program: Program) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "serve", "--port", "0"],
+        [sys.executable, str(CHECKED), "serve", "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -412,7 +412,7 @@ def test_a_token_outlives_the_service(tmp_path: Path, program: Program) -> None:
     said, tokens = [], []
     for _ in range(2):
         process = subprocess.Popen(
-            [sys.executable, "-m", "sqlshell", "serve", "--port", "0", "--data", str(tmp_path / "data")],
+            [sys.executable, str(CHECKED), "serve", "--port", "0", "--data", str(tmp_path / "data")],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -440,7 +440,7 @@ def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:
     token_file.chmod(0o600)
     path = tmp_path / "a socket"
     process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "serve", "--uds", path.name, "--token-file", str(token_file)],
+        [sys.executable, str(CHECKED), "serve", "--uds", path.name, "--token-file", str(token_file)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.conftest import Served, clean_environment, serve, stop
+from tests.conftest import CHECKED, Served, clean_environment, serve, stop
 from tests.service.client import Client
 
 ENDLESS = "select count(*) from range(100000000000) a, range(1000) b"
@@ -83,7 +83,7 @@ def test_killed_at_random_moments_under_load(tmp_path: Path) -> None:
 
 def test_a_second_service_is_refused(tmp_path: Path) -> None:
     running = serve(tmp_path, "--data", "data")
-    argv = [sys.executable, "-m", "sqlshell", "serve", "--port", "0", "--token-file", "token", "--data", "data"]
+    argv = [sys.executable, str(CHECKED), "serve", "--port", "0", "--token-file", "token", "--data", "data"]
     done = subprocess.run(
         argv, cwd=tmp_path, env=clean_environment(tmp_path), capture_output=True, text=True, timeout=30, check=False
     )
@@ -193,7 +193,7 @@ def test_a_damaged_folder_is_told_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "data" / "service.sqlite").write_bytes(b"not a database at all" * 100)
     (tmp_path / "token").write_text("token-of-the-test")
     (tmp_path / "token").chmod(0o600)
-    argv = [sys.executable, "-m", "sqlshell", "serve", "--port", "0", "--token-file", "token", "--data", "data"]
+    argv = [sys.executable, str(CHECKED), "serve", "--port", "0", "--token-file", "token", "--data", "data"]
     done = subprocess.run(
         argv, cwd=tmp_path, env=clean_environment(tmp_path), capture_output=True, text=True, timeout=30, check=False
     )

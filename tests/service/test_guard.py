@@ -182,12 +182,12 @@ def test_a_client_that_leaves_in_mid_body_leaves_no_traceback(tmp_path: Path) ->
     import subprocess
     import sys
 
-    from tests.conftest import clean_environment
+    from tests.conftest import CHECKED, clean_environment
 
     (tmp_path / "token").write_text("test-token-0123456789")
     (tmp_path / "token").chmod(0o600)
     with (tmp_path / "err").open("w") as err:
-        argv = [sys.executable, "-m", "sqlshell", "serve", "--port", "0", "--token-file", "token"]
+        argv = [sys.executable, str(CHECKED), "serve", "--port", "0", "--token-file", "token"]
         process = subprocess.Popen(
             argv, cwd=tmp_path, env=clean_environment(tmp_path), stdout=subprocess.PIPE, stderr=err, text=True
         )
