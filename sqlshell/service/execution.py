@@ -46,6 +46,9 @@ DROPS = re.compile(r"\s*+drop\s", re.I)
 PLAIN = re.compile(
     r"\s*+(?:select|insert|update|delete|values|with|from|create|drop|begin|commit|rollback)(?!\w)", re.I
 )
+SCHEMA = "schema"
+"""Stands in what makes or drops one."""
+
 NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
 """What the engine says of a relation that is not there; one whose name looks like a file's is taken for a file."""
 
@@ -64,6 +67,7 @@ class Execution:
         self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: ServiceOptions
     ) -> None:
         self._ledger = ledger
+        self._sessions = sessions
         self._organizations = organizations
         self._options = options
         self._objects = Objects(organizations, sessions, options.bounds, options.quota)
@@ -81,14 +85,25 @@ class Execution:
             # Nothing is read or written in another database than the one that was meant.
             session.organization.check_first()
         before = session.parts()
-        if asked is None:
-            result = self._run_engine(session, record, options)
-        else:
-            result = self._run_own(session, asked, record, form, options)
+        try:
+            if asked is None:
+                result = self._run_engine(session, record, options)
+            else:
+                result = self._run_own(session, asked, record, form, options)
+        finally:
+            self._look_at_schemas(session, asked, record.sql)
         if session.parts() != before and (isinstance(asked, Drop) or DROPS.match(record.sql)):
             after = session.parts()
             session.dropped |= {part: name for part, name in before.items() if after[part] != name}
         return result
+
+    def _look_at_schemas(self, session: Session, asked: Own | None, sql: str) -> None:
+        """Once it is certain that a schema may be gone, sessions leave it."""
+        changed = isinstance(asked, Application) or SCHEMA in sql[:4000].lower()
+        session.changes_schemas = session.changes_schemas or changed
+        if session.changes_schemas and not session.connection.in_transaction:
+            session.changes_schemas = False
+            self._sessions.lose_schemas(session.organization)
 
     def options(self, session: Session, parameters: Parameters | None) -> Options:
         limit = parameters.row_limit if parameters and self._options.row_limits else None
@@ -129,6 +144,8 @@ class Execution:
             and session.connection.database not in organization.store_names
             and not any(name.lower() in low for name in organization.store_names)
             and not organization.streams.known
+            and SCHEMA not in low
+            and not session.changes_schemas
         )
 
     def _run_own(self, session: Session, asked: Own, record: Record, form: Form, options: Options) -> Outcome | Begun:

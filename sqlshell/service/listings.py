@@ -12,7 +12,7 @@ from sqlshell.service.catalog import ROLES, missing
 from sqlshell.service.dialect import Describe, List
 from sqlshell.service.engines.engine import Options, Outcome, Rights, Sink
 from sqlshell.service.names import check_open
-from sqlshell.service.objects import check_visible, databases, pool_detail, unsupported
+from sqlshell.service.objects import absent, check_visible, databases, pool_detail, unsupported
 from sqlshell.service.organizations import Organization, Organizations
 from sqlshell.service.pools import DEFAULT, Size
 from sqlshell.service.records import Record
@@ -93,7 +93,7 @@ def describe(asked: Describe, session: Session, options: Options, record: Record
             relation = session.connection.resolve(asked.names)
             streams = organization.streams.known
             if (asked.kind == "stream" and relation not in streams) or not organization.engine.exists(relation):
-                raise missing("stream" if asked.kind == "stream" else "relation", name)
+                raise absent(organization, "stream" if asked.kind == "stream" else "relation", relation)
             return session.connection.run(organization.engine.columns(relation), options, sink, trusted=True)
         case "entity":
             relation = session.connection.resolve(asked.names)

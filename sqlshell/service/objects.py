@@ -117,12 +117,12 @@ class Objects:
                     catalog.get(organization.id, "store", name)
                     self.check_unused(session, "store", name)
                     stores.drop(organization, name)
-                    session.store = "" if session.store == name else session.store
+                    self._sessions.lose(organization.id, "store", name)
                 case "compute_pool":
                     if name == DEFAULT:
                         raise Failure(sqlstate.DEPENDENTS, f"compute pool {name!r} cannot be dropped")
                     catalog.drop(organization.id, "compute_pool", name)
-                    session.compute_pool = DEFAULT if session.compute_pool == name else session.compute_pool
+                    self._sessions.lose(organization.id, "compute_pool", name)
                 case "entity":
                     store, entity = self.entity(asked.names, asked.store, session)
                     self.entities.drop(organization, store, entity)
@@ -286,6 +286,16 @@ def check_visible(database: str, organization: Organization) -> None:
         raise missing("database", database)
 
 
+def absent(organization: Organization, kind: str, relation: Relation) -> Failure:
+    """Why there is no such relation: it is not there itself, or its schema, or its database."""
+    database, schema, name = relation
+    listed = organization.engine.read_listing(organization.engine.listing("schemas", "", "", (), ()))
+    there = [row[0].lower() for row in listed if row[1].lower() == database.lower()]
+    if not there:
+        return missing("database", database)
+    return missing(kind, name) if schema.lower() in there else missing("schema", schema)
+
+
 def databases(organization: Organization) -> list[tuple[str, ...]]:
     engine: Engine = organization.engine
     return engine.read_listing(engine.listing("databases", "", "", (), set(organization.store_names)))
@@ -349,7 +359,7 @@ def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
     # The engine ignores case.
     named = next((name for name in kinds if name.lower() == relation[2].lower()), "")
     if not named:
-        raise missing("relation", names[-1])
+        raise absent(session.organization, "relation", relation)
     found = (*relation[:2], relation[2] if relation[2] in kinds else named)
     return found, kinds[found[2]]
 

@@ -18,6 +18,9 @@ from sqlshell.service.engines.engine import Connection, Failure, Rights
 from sqlshell.service.organizations import Organization, Organizations
 from sqlshell.service.pools import DEFAULT
 
+FIRST = "main"
+"""The schema that every database has."""
+
 IDLE_SECONDS = 1800.0
 """How long a session without statements lives."""
 
@@ -39,6 +42,10 @@ class Session(Struct, eq=False):
     ended: bool = False
     """Whether it was terminated: what waits in it does not run."""
     closed: bool = False
+    changes_schemas: bool = False
+    """Whether its transaction may have made or dropped a schema."""
+    adrift: bool = False
+    """Whether the schema that it is in is gone: before its next statement it goes to where sessions begin."""
     placed: bool = False
     """Whether somebody said which database it is in, rather than left it where sessions begin."""
     lost: dict[str, Failure] = field(default_factory=dict)
@@ -69,8 +76,9 @@ class Session(Struct, eq=False):
             organization_id=self.organization.id,
             role_name=self.role,
             database_name=None if elsewhere else self.connection.database,
-            schema_name=None if elsewhere or "schema" in lost else self.connection.schema,
-            store_name=None if "store" in lost else self.store or None,
+            schema_name=None if elsewhere or "schema" in lost else "" if self.adrift else self.connection.schema,
+            # Said where there is none too: what an echo leaves out stays in a client's context.
+            store_name=None if "store" in lost else self.store,
             compute_pool_name=None if "compute_pool" in lost else self.compute_pool,
             transaction=self.connection.transaction or None,
             timezone=self.connection.timezone or None,
@@ -87,11 +95,14 @@ class Session(Struct, eq=False):
             (request.store, has.store_name),
             (request.compute_pool, has.compute_pool_name),
         )
-        return any(name and name != old for name, old in named)
+        return self.adrift or any(name and name != old for name, old in named)
 
     def adopt(self, request: StatementRequest, organizations: Organizations) -> None:
         """Take what a request names. Raises Failure for an organization or a role; the other parts may be lost."""
         self.lost = {}
+        if self.adrift and self.connection.transaction != "failed":
+            self.connection.use(self.connection.database, "")
+            self.adrift = False
         if request.organization:
             self.use_organization(request.organization, organizations)
         if request.role and request.role != self.role:
@@ -131,6 +142,11 @@ class Session(Struct, eq=False):
         """Raises Failure for one that could not be opened."""
         if database and (reason := self.organization.broken.get(("database", database))):
             raise Failure("58030", f"database {database!r} cannot be opened: {reason}")
+
+    def lacks(self, state: str) -> bool:
+        """Whether a statement came to this state for what the context names and is gone: a batch is over behind it, so
+        that its sender may drop the name from the next request."""
+        return any(failure.sql_state == state for failure in self.lost.values())
 
     def parts(self) -> dict[str, str]:
         """What of its context a session may drop while it is in it."""
@@ -245,6 +261,25 @@ class Sessions:
         leaving = [item for item in list(self._leaving) if item.organization.id == organization_id]
         found = (*self.of(organization_id), *leaving)
         return next((item for item in found if item.connection.database == database), None)
+
+    def lose(self, organization_id: str, kind: str, name: str) -> None:
+        """A store or compute pool is gone: no session is in it any more."""
+        for session in list(self._opened):
+            if session.organization.id == organization_id and getattr(session, kind) == name:
+                setattr(session, kind, DEFAULT if kind == "compute_pool" else "")
+
+    def lose_schemas(self, organization: Organization) -> None:
+        """Schemas may be gone: no session is in one that is. Those in a transaction see what they saw before."""
+        found = [item for item in list(self._opened) if item.organization is organization and not item.closed]
+        placed = [item for item in found if item.connection.schema != FIRST and not item.connection.in_transaction]
+        if not placed:
+            return
+        hidden = set(organization.store_names)
+        known = organization.engine.read_listing(organization.engine.listing("schemas", "", "", (), hidden))
+        there = {(row[1], row[0]) for row in known}
+        for item in placed:
+            place = item.connection.database, item.connection.schema
+            item.adrift = place not in there and place[0] not in hidden
 
     def named(self, name: str, asking: Session) -> Session:
         """The session of this name, the asker's own before those of other tokens. Raises Failure."""

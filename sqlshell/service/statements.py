@@ -329,7 +329,12 @@ class Statements:
                 await self._guarded(records[0], session, self._adopt(session, request))
                 if not records[0].running:
                     return
-                while at < len(records) and not (at and batch.ends_with(records[at - 1], records[at - 1].state)):
+                while at < len(records) and not (
+                    at
+                    and (
+                        session.lacks(records[at - 1].state) or batch.ends_with(records[at - 1], records[at - 1].state)
+                    )
+                ):
                     record = records[at]
                     if session.ended:
                         self.endings.finish(record, sqlstate.CANCELLED, SESSION_ENDED)

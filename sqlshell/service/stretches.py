@@ -67,7 +67,8 @@ class Stretches:
             # What does not come to run is handed over again.
             most = min(TOGETHER, 2 * (at - before))
             waited = any(pool.waiting for pool in pools)
-            if batch.state == sqlstate.RUNNING or waited or batch.ends_with(batch.records[at - 1], batch.state):
+            over = session.lacks(batch.state) or batch.ends_with(batch.records[at - 1], batch.state)
+            if batch.state == sqlstate.RUNNING or waited or over:
                 break
         return at
 

@@ -61,5 +61,5 @@ async def told(asker: Asker, *statements: str) -> tuple[list[Column], Rows]:
     for sql in statements[:-1]:
         with contextlib.suppress(StatementError):
             return await told(asker, sql)
-    with asker.session.asking():
+    with asker.session.asking(statements[-1]):
         return await asked(asker.service.statements, statements[-1], asker.session.context, asker.session.adopt)

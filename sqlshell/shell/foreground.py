@@ -113,7 +113,7 @@ class Foreground:
 
         at_hand = sent is not None and sent.at_hand
         try:
-            with self._session.asking():
+            with self._session.asking(asked.sql):
                 await self._wait(results, asked.sql, context, show or self._outlet.show, quiet=quiet, at_hand=at_hand)
         except StatementError as error:
             self._session.transaction.ended(asked.sql, error)

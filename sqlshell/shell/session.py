@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
@@ -17,6 +18,8 @@ from sqlshell.output.formats import Role
 from sqlshell.result import Endless
 from sqlshell.shell.keeping import Keeping
 from sqlshell.shell.transaction import Transaction
+from sqlshell.sql.kinds import leaves
+from sqlshell.sql.tokens import tokens
 
 EMBEDDED_ROW_LIMIT = 10_000
 PROMPT_MAXWIDTH = 200
@@ -32,6 +35,12 @@ _NOT_THERE = {
     sqlstate.NO_COMPUTE_POOL: "compute_pool",
 }
 """The part of the context that a failure says is not there."""
+
+_WITHIN = {
+    "organization": ("organization", "database", "schema", "store", "compute_pool"),
+    "database": ("database", "schema"),
+}
+"""The parts that go with one that is gone, where it is more than itself."""
 
 
 def _ignore(*_: object) -> None:
@@ -115,6 +124,12 @@ class Session(Struct):
     """Where each part of the context came from: flag, environment, profile, DSN, machine, echo, or \\context set."""
     changed: set[str] = field(default_factory=set)
     """The parts of the context that the last statement's echo changed."""
+    echoed: ContextEcho | None = None
+    """The last echo, None where the statement that runs has had none."""
+    confirmed: ContextEcho = field(default_factory=ContextEcho)
+    """The echo of the last statement that did not fail: the service had what it names."""
+    moved: bool = False
+    """Whether the last statement failed for a part of the context that is gone, so that the next runs elsewhere."""
     ask_token: Callable[[str], Awaitable[str]] | None = None
     """Asks the person for another token for a service, where there is one; "" where none was given."""
     jobs: Callable[[], int] = _none
@@ -153,6 +168,7 @@ class Session(Struct):
 
     def adopt(self, echo: ContextEcho | None) -> None:
         """The service's echo is the truth; what it changed is known to come from it."""
+        self.echoed = echo
         self.transaction.hear(echo)
         adopted = self.context.adopt(echo)
         if adopted == self.context:
@@ -162,21 +178,52 @@ class Session(Struct):
         self.sources |= {name: "echo" for name, value in self.context.parts() if value != before[name]}
 
     @contextlib.contextmanager
-    def asking(self) -> Iterator[None]:
+    def asking(self, sql: str) -> Iterator[None]:
         """Around a statement: where it fails, the parts of the context that were set before it stay as they were.
 
-        The echo of a failure tells where the service's session is. A database that was asked for and is not there must
-        not become another one, in which the next statement would run.
+        The echo of a failure may tell where the service's session is. A database that was asked for and is not there
+        must not become another one, in which the next statement of a script would run; a person at a prompt sees it.
+        What the service had, and has no more, is dropped from the context.
         """
         before, sources = self.context, dict(self.sources)
+        self.echoed, self.moved = None, False
         try:
             yield
         except StatementError as error:
-            kept = {name: value for name, value in before.parts() if value}
-            self.context = replace(self.context, **kept)
-            self.sources |= {name: sources[name] for name in kept if name in sources}
-            self.changed -= kept.keys()
             part = _NOT_THERE.get(error.where.sql_state, "")
-            if kept.get(part) and f"'{kept[part]}'" in error.message and not error.hint:
-                error.hint = f"USE {part.upper()} NAME, or \\context set {part} NAME, chooses another"
+            name = str(getattr(before, part)) if part else ""
+            gone = bool(name) and part not in leaves(sql) and self._is_gone(part, name, sql, error)
+            self.moved = gone and (self.interactive or _part(self.confirmed, part) == name)
+            left = _WITHIN.get(part, (part,)) if self.moved else ()
+            kept = {key: value for key, value in before.parts() if value and key not in left}
+            self.context = replace(self.context, **kept, **self._instead(before, left))
+            self.sources |= {key: sources[key] for key in kept if key in sources}
+            self.changed -= kept.keys()
+            self.changed |= set(left)
+            if gone and not error.hint:
+                chooses = f"USE {part.upper()} NAME, or \\context set {part} NAME, chooses another"
+                now = getattr(self.context, part)
+                goes_on = f"in {now!r}" if now else "without one"
+                error.hint = (
+                    f"the context names it no more, and goes on {goes_on}; {chooses}" if self.moved else chooses
+                )
             raise
+        self.confirmed = self.echoed or self.confirmed
+
+    def _is_gone(self, part: str, name: str, sql: str, error: StatementError) -> bool:
+        """Whether a failure is about the context's own part, and not about what the statement names."""
+        told = _part(self.echoed, part) if self.echoed is not None else None
+        if told is not None:
+            return told != name
+        named = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", error.message)
+        return named is not None and all(token.value != name for token in tokens(sql))
+
+    def _instead(self, before: SessionContext, left: Iterable[str]) -> dict[str, str]:
+        """Where the service's session is in the place of the parts that are gone, as far as its echo told."""
+        return {key: now if (now := getattr(self.context, key)) != getattr(before, key) else "" for key in left}
+
+
+def _part(echo: ContextEcho, part: str) -> str | None:
+    """What an echo says of a part of the context."""
+    told: str | None = getattr(echo, f"{part}_id" if part == "organization" else f"{part}_name")
+    return told

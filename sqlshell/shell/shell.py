@@ -23,6 +23,7 @@ from sqlshell.errors import (
     Unreadable,
     UsageError,
 )
+from sqlshell.interface import sqlstate
 from sqlshell.origin import NOWHERE, Own
 from sqlshell.shell.background import Background
 from sqlshell.shell.buffer import Buffer
@@ -267,8 +268,13 @@ class Shell:
         return self.stops if self._stop is None else self._stop
 
     def ends(self, error: ShellError) -> bool:
-        """Whether an error ends what is being run now."""
-        return isinstance(error, ENDS) or self.stopping
+        """Whether an error ends what is being run now.
+
+        So does one behind which the rest would mean something else: a session that lost its temporary tables and
+        settings; at the prompt, where a paste is no script that was told to go on, a context that is gone.
+        """
+        lost = error.where.sql_state == sqlstate.SESSION_LOST or (self.session.interactive and self.session.moved)
+        return isinstance(error, ENDS) or self.stopping or lost
 
     def interrupt(self) -> bool:
         """Ctrl-C: first asks the service to end the statement, then leaves it. False if nothing is left to do."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Served, serve, stop
+from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client
 
 CONTEXTS: dict[str, dict[str, Any]] = {
@@ -112,3 +112,70 @@ def test_what_another_session_dropped_is_not_left_out(client: Client) -> None:
     client.rows_of_nothing("use schema elsewhere")
     assert client.state("drop schema elsewhere", parameters={"sessionID": "another"}) == "00000"
     assert client.state("create table astray (i int)", schema="elsewhere") == "3D003"
+
+
+def test_what_another_session_dropped_is_left(client: Client, own: Served, tmp_path: Path) -> None:
+    """The next statement that names it is told, and the one behind it runs."""
+    made = (
+        ("store", "store", f" with ('type' = 'files', 'uri' = '{tmp_path}')", "3D006"),
+        ("computePool", "compute_pool", "", "3D023"),
+        ("schema", "schema", "", "3D003"),
+    )
+    with Client(own) as other:
+        for part, kind, rest, state in made:
+            name = f"shared_{kind}"
+            client.rows_of_nothing(f"create {kind} {name}{rest}")
+            for user in (client, other):
+                user.rows_of_nothing(f"use {kind} {name}")
+            client.rows_of_nothing(f"drop {kind} {name};")
+            named: dict[str, Any] = {part: name}
+            told = other.run("select 1", **named)
+            assert (told["sqlState"], told["metadata"]["context"].get(f"{part}Name")) == (state, None)
+            assert other.rows("select 1") == [["1"]]
+            other.rows_of_nothing(f"create table left_{kind} (i int)")
+            assert client.rows(f"describe relation main.left_{kind}")
+
+
+def test_a_schema_that_is_rolled_back_is_left(client: Client) -> None:
+    for sql in ("begin", "create schema undone", "use schema undone", "rollback"):
+        answer = client.run(sql)
+    assert answer["metadata"]["context"]["schemaName"] == ""
+    made = client.run("create table behind_undone (i int)")
+    assert (made["sqlState"], made["metadata"]["context"]["schemaName"]) == ("00000", "main")
+    batch = ["create schema undone", "use undone", "drop schema undone", "select 1"]
+    found = client.http.post("/v2/statements", json={"statements": batch, "parameters": {"sessionID": client.session}})
+    assert found.json()["sqlState"] == "00000"
+    assert client.run("select 1")["metadata"]["context"]["schemaName"] == "main"
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        ("nope", "3D020"),
+        ("main.nope", "3D020"),
+        ("local.main.nope", "3D020"),
+        ('"local"."main"."nope"', "3D020"),
+        ("nowhere.nope", "3D003"),
+        ("local.nowhere.nope", "3D003"),
+        ("nothing.main.nope", "3D002"),
+        ('"nothing"."nowhere"."nope"', "3D002"),
+    ],
+)
+def test_what_a_relation_lacks_is_told(client: Client, name: str, state: str) -> None:
+    for sql in ("describe relation {}", "describe relation columns {}", "describe relation {} columns"):
+        assert client.state(sql.format(name)) == state, sql
+    assert client.state(f"drop relation {name}") == state
+    assert client.state(f"drop relation if exists {name}") == "00000"
+
+
+def test_the_shell_drops_what_is_gone(own: Served, program: Program, tmp_path: Path) -> None:
+    script = (
+        f"create store gone with ('type' = 'files', 'uri' = '{tmp_path}');\nuse store gone;\nselect 1 as a;\n"
+        "drop store gone;&\n\\wait\nselect 2 as b;\nselect 3 as c;\n\\context\n"
+    )
+    env = {"SQLSHELL_URL": own.url, "SQLSHELL_TOKEN": own.token}
+    found = program("--on-error", "continue", "--format", "csv", stdin=script, env=env)
+    assert (found.code, found.out) == (1, "a\n1\nc\n3\n"), found.err
+    assert found.err.count("3D006") == 1, found.err
+    assert "the context names it no more, and goes on without one; USE STORE NAME" in found.err
+    assert not [line for line in found.err.splitlines() if line.split()[:2] == ["store", "gone"]]

@@ -1,0 +1,59 @@
+"""The context of a shell after a failure: what was asked for stays, what is gone is dropped."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlshell.context import SessionContext
+from sqlshell.errors import StatementError, Where
+from sqlshell.interface.models import ContextEcho
+from sqlshell.shell.session import Session
+
+BEFORE = SessionContext(database="d", schema="s", store="st", compute_pool="p")
+HERE = ContextEcho(database_name="d", schema_name="s", store_name="st", compute_pool_name="p")
+
+
+def after(
+    state: str, message: str, sql: str, echo: ContextEcho | None, *, interactive: bool, confirmed: bool
+) -> tuple[SessionContext, str]:
+    session = Session(BEFORE, interactive=interactive)
+    if confirmed:
+        with session.asking("select 1"):
+            session.adopt(HERE)
+    with pytest.raises(StatementError) as raised, session.asking(sql):
+        session.adopt(echo)
+        raise StatementError(message, where=Where(state))
+    assert session.moved == (session.context != BEFORE)
+    return session.context, raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("state", "message", "sql", "echo", "context"),
+    [
+        ("3D006", "store 'st' does not exist", "select 1", ContextEcho(), {"store": ""}),
+        ("3D006", "store 'st' does not exist", "select 1", None, {"store": ""}),
+        ("3D006", "gone", "select 1", ContextEcho(store_name=""), {"store": ""}),
+        ("3D023", "gone", "select 1", ContextEcho(compute_pool_name="default"), {"compute_pool": "default"}),
+        ("3D003", "gone", "select 1", ContextEcho(database_name="d", schema_name="main"), {"schema": "main"}),
+        ("3D002", "database 'd' is not there", "select 1", None, {"database": "", "schema": ""}),
+        # What the statement itself names, and what the service is in, is not the context's.
+        ("3D006", "store 'st' does not exist", "describe store st", ContextEcho(), {}),
+        ("3D006", "store 'other' does not exist", "select 1", None, {}),
+        ("3D003", "schema 's' does not exist", "describe relation other.s.t", HERE, {}),
+        ("3D003", "schema 'x' does not exist", "describe relation x.t", HERE, {}),
+        ("3D002", "database 'x' does not exist", "use database x", ContextEcho(database_name="local"), {}),
+        ("42601", "store 'st' is no word", "select 1", None, {}),
+    ],
+)
+def test_what_the_service_had_and_has_no_more_is_dropped(
+    state: str, message: str, sql: str, echo: ContextEcho | None, context: dict[str, str]
+) -> None:
+    expected = SessionContext(**(dict(BEFORE.parts()) | context))
+    for interactive in (True, False):
+        found, hint = after(state, message, sql, echo, interactive=interactive, confirmed=True)
+        assert found == expected
+        assert ("names it no more" in hint) == bool(context)
+    # A script goes on nowhere else than it asked for; a person sees where.
+    assert after(state, message, sql, echo, interactive=True, confirmed=False)[0] == expected
+    kept, hint = after(state, message, sql, echo, interactive=False, confirmed=False)
+    assert (kept, hint.startswith("USE ")) == (BEFORE, bool(context))
