@@ -246,7 +246,7 @@ def _run(asked: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics) 
         attachments=asked["attachments"],
         legacy=asked["legacy"],
         legacy_anonymous=asked["legacy_anonymous"],
-        registry_hosts=tuple(name.lower() for name in asked["registry_host"]),
+        registry_hosts=tuple(_plain_host(name) for name in asked["registry_host"]),
         store_roots=tuple(Path(root).resolve() for root in asked["store_root"]),
         grace=asked["grace"],
         engine=Limits(asked["threads"], asked["memory"] or ""),
@@ -273,6 +273,11 @@ def _check(asked: Mapping[str, Any]) -> None:
     memory = asked["memory"]
     if memory is not None and not (is_size(memory) and len(memory) <= LONGEST_SIZE):
         raise UsageError(f"--memory {memory!r} is not a size", "such as 2GB, 512MiB or 50%")
+
+
+def _plain_host(name: str) -> str:
+    """A host as URLs are read: in small letters, an address of IPv6 without brackets where no port follows."""
+    return name.lower()[1:-1] if name.startswith("[") and name.endswith("]") else name.lower()
 
 
 def is_size(text: str) -> bool:

@@ -80,6 +80,9 @@ class Changes:
         require(session, Rights.DATA, "INSERT INTO ENTITY")
         check_options(asked.options)
         _check_alone(session, "INSERT INTO ENTITY")
+        if not asked.store and session.connection.resolve(asked.names) in session.organization.streams.known:
+            said = f"{asked.names[-1]!r} is a stream, and no entity of a store: INSERT INTO adds its rows"
+            raise Failure(sqlstate.UNSUPPORTED, said)
         store, entity = self._objects.entity(asked.names, asked.store, session)
         self._objects.entities.insert(session.organization, store, entity, asked.value)
         return Outcome(message="INSERT 1")

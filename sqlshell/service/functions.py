@@ -71,8 +71,7 @@ def check_called(organization: Organization, sql: str, failure: Failure) -> None
     for item in organization.catalog.objects(organization.id, KIND):
         name = str(item.detail["name"])
         if re.search(rf"(?<![\w$]){re.escape(name)}\"?\s*\(", sql, re.I):
-            language = item.detail["language"]
-            said = f"function {name!r} cannot be called: it is recorded here, and this service runs no {language}"
+            said = f"function {name!r} cannot be called: this service records functions of Java, and runs none"
             raise Failure(sqlstate.UNSUPPORTED, said)
 
 

@@ -196,6 +196,8 @@ class Objects:
         if session.connection.in_transaction:
             raise Failure("25001", "entities are not changed in a transaction: COMMIT or ROLLBACK it first")
         organization = session.organization
+        if len(names) == 1 and not (store or session.store):
+            raise Failure(sqlstate.NO_STORE, f"no store is named for entity {names[0]!r}: IN STORE name, or USE STORE")
         found = stores.split_name(names, store or session.store, organization.store_names)
         organization.catalog.get(organization.id, "store", found[0])
         return found
@@ -353,6 +355,9 @@ def _keep(asked: Create, organization: Organization, detail: Mapping[str, object
 def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
     """A relation that is there, and whether it is a table, a view or a stream. Raises Failure."""
     relation = session.connection.resolve(names)
+    if relation[0].lower() in {name.lower() for name in session.organization.store_names}:
+        said = f"{relation[0]!r} is a store, and its relations are its entities: UPDATE or DROP ENTITY changes these"
+        raise Failure(sqlstate.UNSUPPORTED, said)
     engine, streams = session.organization.engine, session.organization.streams.known
     listed = engine.read_listing(engine.listing("relations", relation[0], relation[1], streams, ()))
     kinds = {row[0]: row[2] for row in listed}

@@ -7,9 +7,11 @@ address that was judged. No proxy is used, no redirect followed, and what an ans
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import re
 import socket
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -19,8 +21,8 @@ from msgspec import Struct
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure
 
-SECONDS: Final = 10.0
-"""How long a request may take with all that belongs to it."""
+SECONDS: Final = 5.0
+"""How long a request may take with all that belongs to it: TERMINATE QUERY cannot shorten it."""
 
 MOST: Final = 1 << 20
 """Bytes of an answer that are read."""
@@ -112,9 +114,8 @@ async def _addresses(target: Target) -> Sequence[_Address]:
     literal = _literal(target.host)
     if literal is not None:
         return [literal]
-    loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+        found = await _looked_up(target)
     except (OSError, UnicodeError):
         raise Failure(sqlstate.REMOTE_UNAVAILABLE, f"there is no host {target.host!r}") from None
     known = list(dict.fromkeys(ipaddress.ip_address(str(item[4][0]).partition("%")[0]) for item in found))
@@ -122,6 +123,34 @@ async def _addresses(target: Target) -> Sequence[_Address]:
     if not fit:
         raise Failure(sqlstate.PRIVILEGE, f"the address of {target.host!r} is none that the service may ask")
     return fit[:ADDRESSES]
+
+
+async def _looked_up(target: Target) -> list[Any]:
+    """What the resolver says. In a thread that nobody waits for once the time is over: it may take far longer."""
+    loop = asyncio.get_running_loop()
+    looked: asyncio.Future[list[Any]] = loop.create_future()
+
+    def told(found: list[Any] | None, error: Exception | None) -> None:
+        if looked.done():
+            return
+        if error is not None:
+            looked.set_exception(error)
+        else:
+            looked.set_result(found or [])
+
+    def look() -> None:
+        found: list[Any] | None = None
+        failed: Exception | None = None
+        try:
+            found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            failed = error
+        with contextlib.suppress(RuntimeError):
+            # The loop may be closed by now.
+            loop.call_soon_threadsafe(told, found, failed)
+
+    threading.Thread(target=look, daemon=True, name="looking up").start()
+    return await looked
 
 
 async def _answer(target: Target, addresses: Sequence[_Address], headers: Mapping[str, str]) -> tuple[int, bytes]:
