@@ -14,6 +14,9 @@ from sqlshell.service.dialect.names import Names
 from sqlshell.service.engines.engine import Failure
 
 _ARGUMENT = re.compile(r"\s*(?:([A-Za-z_]\w*)\s+)?([A-Za-z].*?)\s*", re.S)
+ARGUMENTS = 4096
+"""Characters of a function's arguments with their types."""
+
 _IN_STORE = "[ IN STORE <store:one> ]"
 _WITH = "[ WITH <options:options> ]"
 _FLOWS = "RELATION|STREAM|CHANGELOG"
@@ -81,17 +84,18 @@ def normal_type(text: str) -> str:
 
 def _pieces(text: str) -> list[str]:
     """What stands between commas outside of brackets."""
-    pieces, depth = [""], 0
-    for sign in text:
+    pieces, depth, start = [], 0, 0
+    for position, sign in enumerate(text):
         depth += (sign in "<(") - (sign in ">)")
         if sign == "," and not depth:
-            pieces.append("")
-        else:
-            pieces[-1] += sign
-    return [piece for piece in pieces if piece.strip()]
+            pieces.append(text[start:position])
+            start = position + 1
+    return [piece for piece in (*pieces, text[start:]) if piece.strip()]
 
 
 def _arguments(text: str) -> tuple[tuple[str, str], ...]:
+    if len(text) > ARGUMENTS:
+        raise Failure(sqlstate.LIMIT, f"the arguments of the function have more than {ARGUMENTS} characters")
     made = []
     for piece in _pieces(text):
         found = _ARGUMENT.fullmatch(piece)
