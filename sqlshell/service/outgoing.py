@@ -61,8 +61,11 @@ class Target(Struct, frozen=True):
 
 def read_target(text: str) -> Target:
     """A URL as a target. Raises Failure; its message never repeats a password."""
+    text = text.strip()
+    if not text.isprintable():
+        raise _no_url("it has no control characters")
     try:
-        parts = urlsplit(text.strip())
+        parts = urlsplit(text)
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
         raise _no_url("it cannot be read") from None

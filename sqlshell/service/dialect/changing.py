@@ -131,8 +131,9 @@ Changing = Update | Test | InsertEntity | Truncate | Alter | Restart | CreateFun
 
 FORMS: Mapping[str, tuple[Form[Changing], ...]] = {
     "update": (
-        Form(f"UPDATE kind:ENTITY <names:path> {_IN_STORE} WITH ! <options:options>", Update),
-        Form("UPDATE kind:STORE|COMPUTE_POOL|SCHEMA_REGISTRY|SECRET <names:names> WITH ! <options:options>", Update),
+        # Clients leave out a WITH that would be empty.
+        Form(f"UPDATE kind:ENTITY <names:path> {_IN_STORE} {_WITH}", Update),
+        Form(f"UPDATE kind:STORE|COMPUTE_POOL|SCHEMA_REGISTRY|SECRET <names:names> {_WITH}", Update),
     ),
     "test": (Form("TEST kind:STORE|SCHEMA_REGISTRY ! <name:one>", Test),),
     "insert": (Form(f"INSERT INTO ENTITY <names:path> {_IN_STORE} VALUE|VALUES ! <value:texts> {_WITH}", _insert),),
