@@ -97,6 +97,8 @@ class Transport:
         self._headers = {
             "User-Agent": f"sqlshell/{__version__}",
             "Accept": "application/json",
+            # Each look-up tells how far a statement is, and pauses are made here.
+            "Prefer": "wait=0",
             "Accept-Encoding": "identity" if local else "gzip",
         }
         self._pool = Pool(target, self.network, dial=dial, admit=admit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import uuid
 from collections.abc import Collection
 from urllib.parse import quote
@@ -50,6 +51,13 @@ GRACE_SECONDS = 0.1
 
 BATCH_SECONDS = 0.2
 """The same of a batch: most are done by then, and each look-up takes time from the statements."""
+
+LOOK_SECONDS = 4.0
+"""How long a look-up that asks for a partition waits for its statement's end. Some clients ask again without a pause,
+and some can read one answer that it runs and no second one; others give up after five seconds without an answer."""
+
+PREFERRED = re.compile(r"\s*wait\s*=\s*([0-9]{1,9})\s*(?:;.*)?", re.I)
+"""In the header Prefer: how many seconds at most a client wants to wait (RFC 7240)."""
 
 JSON = "application/json"
 FORM = "multipart/form-data"
@@ -183,6 +191,8 @@ class Endpoints:
             if not (start.isascii() and start.isdecimal() and int(start[:10]) <= len(batch.records)):
                 raise BadRequest(f"batch: {start[:100]!r} is not the number of a statement in the batch")
             return await self._answers.batch(batch, int(start), timezone, request, caller)
+        if record.running and request.method == "GET" and "partitionID" in request.query_params:
+            await settle(record, min([LOOK_SECONDS, *_preferred(request)]))
         return await self._answers.one(record, partition, timezone, request, caller, by_plane=by_plane)
 
     async def stream(self, socket: WebSocket) -> None:
@@ -265,6 +275,12 @@ def _asked(request: Request) -> tuple[str, int, str]:
     if not (text.isascii() and text.isdecimal()) or len(text) > 10:
         raise BadRequest(f"partitionID: {text[:100]!r} is not a partition's number")
     return statement_id, int(text), timezone
+
+
+def _preferred(request: Request) -> list[int]:
+    """The seconds that a client wants to wait, if it says so."""
+    wishes = (PREFERRED.fullmatch(wish) for line in request.headers.getlist("prefer") for wish in line.split(","))
+    return [int(wish[1]) for wish in wishes if wish]
 
 
 async def _bad_request(request: Request, error: Exception) -> Response:

@@ -52,7 +52,10 @@ def document(options: Options) -> Json:
             "get": {
                 "operationId": "getStatementStatus",
                 "summary": "Look up a statement",
-                "description": "Its data plane's token, that of an answer's dataplaneRequest, is good here too.",
+                "description": (
+                    "With partitionID it waits some seconds for the statement's end, or as long as the header Prefer "
+                    "(wait=N) says. The data plane's token, that of an answer's dataplaneRequest, is good here too."
+                ),
                 "security": [{"token": []}, {"dataplane": []}],
                 "parameters": [_path("statementID", UUID), *_look_up(), _query("batch", {**COUNT, "maximum": BATCH})],
                 "responses": _statement("finished, failed, or an endless SELECT that goes on", ("404",)),

@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -288,3 +289,20 @@ def test_five_megabytes_of_sql(client: httpx.Client) -> None:
 def test_the_row_limit_is_not_for_others(client: httpx.Client) -> None:
     answer = done(client, post(client, "select range from range(20)", parameters={"rowLimit": 5}))
     assert len(answer["data"]) == 20
+
+
+def test_a_look_up_for_a_partition_waits_for_it(client: httpx.Client) -> None:
+    """Some clients ask again without a pause, and the one for TypeScript fails at a second 202."""
+    statement = post(client, LONG)["statementID"]
+    path = f"/v2/statements/{statement}"
+    for headers, query in (
+        ({"Prefer": "wait=0"}, "?partitionID=0"),
+        ({"Prefer": 'x="y", Wait = 0; z'}, "?partitionID=0"),
+        ({}, ""),
+    ):
+        answer = client.get(path + query, headers=headers)
+        assert (answer.status_code, answer.json()["sqlState"]) == (202, "03000")
+    with ThreadPoolExecutor() as beside:
+        asked = beside.submit(client.get, f"{path}?partitionID=0")
+        done(client, post(client, f"terminate query {statement}"))
+        assert (asked.result().status_code, asked.result().json()["sqlState"]) == (200, "57000")
