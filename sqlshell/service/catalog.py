@@ -32,6 +32,9 @@ DUPLICATES = {
     "stream": sqlstate.DUPLICATE_RELATION,
     "secret": sqlstate.DUPLICATE_SECRET,
     "function": sqlstate.DUPLICATE_FUNCTION,
+    "changelog": sqlstate.DUPLICATE_RELATION,
+    "table": sqlstate.DUPLICATE_RELATION,
+    "materialized_view": sqlstate.DUPLICATE_RELATION,
 }
 MISSING = {
     "organization": sqlstate.NO_ORGANIZATION,
@@ -43,6 +46,8 @@ MISSING = {
     "function_source": sqlstate.NO_FUNCTION_SOURCE,
     "descriptor_source": sqlstate.NO_DESCRIPTOR_SOURCE,
     "stream": sqlstate.NO_RELATION,
+    "changelog": sqlstate.NO_RELATION,
+    "materialized_view": sqlstate.NO_RELATION,
     "relation": sqlstate.NO_RELATION,
     "entity": sqlstate.NO_RELATION,
     "secret": sqlstate.NO_SECRET,

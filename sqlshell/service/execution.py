@@ -8,15 +8,17 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Parameters
-from sqlshell.service import functions, listings, stores, system
+from sqlshell.service import artifacts, describing, flows, functions, listings, stores, system
 from sqlshell.service.body import Form
 from sqlshell.service.changes import Changes
 from sqlshell.service.dialect import (
     Alter,
     Application,
     Create,
+    CreateAs,
     CreateFunction,
     Describe,
+    DescribeStatement,
     Drop,
     DropFunction,
     InsertEntity,
@@ -87,7 +89,7 @@ class Execution:
         before = session.parts()
         try:
             if asked is None:
-                result = self._run_engine(session, record, options)
+                result = self._run_engine(session, record, options, record.sql)
             else:
                 result = self._run_own(session, asked, record, form, options)
         finally:
@@ -152,6 +154,13 @@ class Execution:
         match asked:
             case Use():
                 return self._objects.use(asked, session)
+            case Create(kind="stream" | "changelog"):
+                outcome = self._objects.create(asked, session, form.attachments, record)
+                return artifacts.made(record, outcome, asked.kind, session.connection.resolve(asked.names))
+            case CreateAs():
+                return self._create_as(session, asked, record, options)
+            case DescribeStatement():
+                return describing.describe(asked.sql, session, options, record.spool)
             case Create():
                 return self._objects.create(asked, session, form.attachments, record)
             case Drop():
@@ -170,8 +179,15 @@ class Execution:
                 return self._application(session, asked, options)
         raise Failure(sqlstate.UNSUPPORTED, f"{record.sql.split(maxsplit=1)[0].upper()} of this form is not done here")
 
-    def _run_engine(self, session: Session, record: Record, options: Options) -> Outcome | Begun:
-        organization, sql = session.organization, record.sql
+    def _create_as(self, session: Session, asked: CreateAs, record: Record, options: Options) -> Outcome | Begun:
+        outcome = self._run_engine(session, record, options, flows.engines(asked))
+        if isinstance(outcome, tuple):
+            return outcome
+        outcome = replace(outcome, message=f"CREATE {asked.kind.replace('_', ' ').upper()}")
+        return artifacts.made(record, outcome, asked.kind, session.connection.resolve(asked.names))
+
+    def _run_engine(self, session: Session, record: Record, options: Options, sql: str) -> Outcome | Begun:
+        organization = session.organization
         low = sql.lower()
         if system.NAME in low:
             system.publish(organization, self._ledger.latest(organization.id, 1000))
@@ -188,7 +204,7 @@ class Execution:
             try:
                 outcome = session.connection.run(sql, options, record.spool)
             except Failure as failure:
-                if failure.sql_state not in UNBOUND or not self._mounted_behind(session, record, failure.message):
+                if failure.sql_state not in UNBOUND or not self._mounted_behind(session, record, sql, failure.message):
                     raise
                 outcome = session.connection.run(sql, options, record.spool)
         except Failure as failure:
@@ -201,14 +217,14 @@ class Execution:
             raise
         if organization.streams.known and re.match(MAY_DROP, bare(sql[:4000]), re.I):
             organization.check_streams()
-        return outcome
+        return artifacts.told(session, record, outcome, sql)
 
     @staticmethod
-    def _mounted_behind(session: Session, record: Record, message: str) -> bool:
+    def _mounted_behind(session: Session, record: Record, sql: str, message: str) -> bool:
         """Whether a store is readable now whose name a statement does not have, and the engine's message does: a view
         reads it, and no statement has named it since the service began."""
         organization = session.organization
-        behind = set(stores.named_stores(organization, message)) - set(stores.named_stores(organization, record.sql))
+        behind = set(stores.named_stores(organization, message)) - set(stores.named_stores(organization, sql))
         if not behind or session.connection.transaction == "failed":
             return False
         stores.mount_named(organization, message, record, "")
@@ -244,7 +260,8 @@ class Execution:
 def _needs_database(asked: Own | None) -> bool:
     """Whether a statement works in the session's database."""
     if isinstance(asked, Create | Drop):
-        return asked.kind in {"stream", "changelog", "relation"}
+        return asked.kind in {"stream", "changelog", "materialized_view", "relation"}
     if isinstance(asked, Use):
         return asked.kind == "schema" and len(asked.names) == 1
-    return asked is None or isinstance(asked, Print | Application | Truncate | Alter)
+    evaluated = isinstance(asked, Print | Application | CreateAs | DescribeStatement)
+    return asked is None or evaluated or isinstance(asked, Truncate | Alter)

@@ -6,7 +6,9 @@ from sqlshell.service.dialect import (
     Alter,
     Application,
     Create,
+    CreateAs,
     Describe,
+    DescribeStatement,
     Drop,
     InsertEntity,
     List,
@@ -28,7 +30,7 @@ def needed(asked: Own | None) -> tuple[str, ...]:
     Clients name in each request what their first statements are about to make.
     """
     match asked:
-        case None | Application():
+        case None | Application() | CreateAs() | DescribeStatement():
             return PARTS
         case Print(store=""):
             return PARTS

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service import functions, registries, resources, secrets, stores
+from sqlshell.service import flows, functions, registries, resources, secrets, stores
 from sqlshell.service.body import Attachment
 from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
@@ -63,8 +63,8 @@ class Objects:
                 case "database":
                     with naming(organization, "database", name):
                         _create_database(organization, name)
-                case "stream":
-                    _create_stream(asked, session)
+                case "stream" | "changelog":
+                    flows.create(asked, session)
                 case "store":
                     detail = stores.read_options(asked.options, self._organizations)
                     with naming(organization, "store", name):
@@ -111,7 +111,7 @@ class Objects:
             match asked.kind:
                 case "database":
                     self._drop_database(session, name)
-                case "stream" | "changelog" | "relation":
+                case "stream" | "changelog" | "materialized_view" | "relation":
                     _drop_relation(asked, session)
                 case "store":
                     catalog.get(organization.id, "store", name)
@@ -333,16 +333,6 @@ def _create_database(organization: Organization, name: str) -> None:
     organization.catalog.add(organization.id, "database", name, {"file": file})
 
 
-def _create_stream(asked: Create, session: Session) -> None:
-    if session.connection.in_transaction:
-        raise Failure("25001", "CREATE STREAM cannot be part of a transaction")
-    relation = session.connection.resolve(asked.names)
-    if session.organization.engine.exists(relation):
-        raise duplicate("stream", asked.names[-1])
-    session.connection.run(f"CREATE TABLE {quoted(relation)} {asked.columns}", Options(), Discard())
-    session.organization.add_stream(relation)
-
-
 def _keep(asked: Create, organization: Organization, detail: Mapping[str, object]) -> None:
     """Add an object to the catalog, or with OR REPLACE put it in the place of another one."""
     catalog, name = organization.catalog, asked.names[-1]
@@ -371,7 +361,8 @@ def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
 
 def _drop_relation(asked: Drop, session: Session) -> None:
     relation, kind = relation_kind(asked.names, session)
-    if asked.kind not in {"relation", kind}:
+    what = "view" if asked.kind == "materialized_view" else asked.kind
+    if what not in {"relation", flows.kind_of(session.organization, relation) or kind}:
         raise missing(asked.kind, asked.names[-1])
     what = "VIEW" if kind == "view" else "TABLE"
     session.connection.run(f"DROP {what} {quoted(relation)}", Options(), Discard())

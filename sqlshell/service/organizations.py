@@ -7,8 +7,9 @@ import json
 import shutil
 import threading
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -103,8 +104,8 @@ class Organization:
             found = self._pools[name] = Pool(name, size)
         return found
 
-    def add_stream(self, relation: Relation) -> None:
-        self.catalog.add(self.id, "stream", json.dumps(relation), {})
+    def add_stream(self, relation: Relation, detail: Mapping[str, Any]) -> None:
+        self.catalog.add(self.id, "stream", json.dumps(relation), detail)
         self._tables[relation] = self.engine.identity(relation)
         self.streams.known.add(relation)
 

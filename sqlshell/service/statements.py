@@ -22,6 +22,8 @@ from sqlshell.service.bounds import TOGETHER, met
 from sqlshell.service.catalog import Caller
 from sqlshell.service.dialect import (
     Application,
+    CreateAs,
+    DescribeStatement,
     Drop,
     Own,
     Print,
@@ -415,7 +417,7 @@ class Statements:
             watch: asyncio.TimerHandle | None = None
             workers = session.organization.workers
             thread = workers.other
-            if asked is None or isinstance(asked, Print | Application):
+            if asked is None or isinstance(asked, Print | Application | CreateAs | DescribeStatement):
                 pool = session.organization.pool(session.compute_pool)
                 await stack.enter_async_context(pool.admit(record.owner))
                 await stack.enter_async_context(workers.places.admit(record.owner))

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
+from sqlshell.service import artifacts
 from sqlshell.service.batches import Batch, Ended
 from sqlshell.service.body import Form
 from sqlshell.service.dialect import Own, read
@@ -93,6 +94,8 @@ class Stretches:
             told += 1
             if isinstance(result, Exception):
                 result = self._execution.explained(session, records[number].sql, result)
+            else:
+                result = artifacts.told(session, records[number], result)
             self._endings.release(records[number], records[told] if told < len(records) else None)
             self._tell(loop, session, batch, records[number], result, seconds)
 

@@ -254,7 +254,15 @@ def _making(found: Found, at: int) -> tuple[str, int]:
     return _rest(found, at) if found.tokens[at].upper in {"CREATE", "INSERT"} else ("", -1)
 
 
-def _options(found: Found, at: int) -> tuple[dict[str, str], int]:
+def _selection(found: Found, at: int) -> tuple[str, int]:
+    """A SELECT, which may be in parentheses."""
+    tokens, first = found.tokens, at
+    while tokens.is_sign(first, "("):
+        first += 1
+    return _rest(found, at) if tokens[first].upper in {"SELECT", "WITH", "FROM", "TABLE"} else ("", -1)
+
+
+def read_options(found: Found, at: int) -> tuple[dict[str, str], int]:
     """Options by their names in lower case; values as they are written, without quotes."""
     return _listed(found, at, flags=False)
 
@@ -326,13 +334,14 @@ KINDS: Mapping[str, tuple[Callable[[Found, int], tuple[Any, int]], str]] = {
     "one": (_one, "a name"),
     "id": (_id, "an id"),
     "word": (_word, "a word"),
-    "options": (_options, "a list of options, ('key' = value, …),"),
+    "options": (read_options, "a list of options, ('key' = value, …),"),
     "flags": (_flags, "a list of options, ('key' = value, …),"),
     "settings": (_settings, "key = value"),
     "texts": (_texts, "a list of strings, ('…'),"),
     "parentheses": (_parentheses, "a list in parentheses"),
     "type": (_type, "a type"),
     "making": (_making, "CREATE or INSERT"),
+    "selection": (_selection, "SELECT"),
     "rest": (_rest, "more"),
 }
 """Values: how each is read, and what a syntax error calls it.
@@ -348,5 +357,6 @@ texts        strings in parentheses, one after another: a tuple
 parentheses  a text in parentheses, with them
 type         the text up to the word LANGUAGE
 making       the text of a CREATE or INSERT, up to the end of the statement
+selection    the text of a SELECT up to the end of the statement
 rest         the text up to the end of the statement
 """

@@ -24,6 +24,7 @@ from sqlshell.service.engines.engine import (
     Kept,
     Options,
     Outcome,
+    Plan,
     Relation,
     Rights,
     Sink,
@@ -31,6 +32,7 @@ from sqlshell.service.engines.engine import (
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.feeds import make_feed
 from sqlshell.service.engines.looks import FILLERS, first_word, returns_rows, writes_inside
+from sqlshell.service.engines.planned import planned
 from sqlshell.service.engines.render import identifier, literal
 from sqlshell.service.engines.returned import gives_rows, kind_of, returned
 from sqlshell.service.engines.rights.judge import Judge, Verdict
@@ -243,6 +245,21 @@ class DuckdbConnection:
             reads = {tuple(part.lower() for part in path) for path in verdict.reads}
             read = [item for item in streams if tuple(part.lower() for part in item) in reads]
             return make_feed(self._connection, verdict.sql, read, self.resolve) if read else None
+
+    def plan(self, sql: str, options: Options) -> Plan:
+        try:
+            translation = self._translation(sql, options)
+            with explained(translation):
+                # A reader's is refused; what others' would run while it is bound is, too.
+                asked = translation.made.sql if translation is not None else sql
+                verdict = self._judge.judge(asked, options, in_transaction=self._open)
+                return planned(self._connection, verdict.sql, verdict.reads)
+        except duckdb.Error as error:
+            self._after_failure(error)
+            raise failure(error) from error
+        except Failure as error:
+            self._after_failure(error.__cause__)
+            raise
 
     def resolve(self, names: Sequence[str]) -> Relation:
         name = names[-1]

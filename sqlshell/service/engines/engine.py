@@ -14,6 +14,9 @@ from sqlshell.interface.models import ColumnInfo
 TOGETHER_SECONDS = 0.05
 """How long statements that were handed over together go on without asking."""
 
+CONTINUOUS = "continuous queries need an engine that is made for them, which DuckDB is not"
+"""Why what goes on over a stream is not done."""
+
 ENDED_EARLY = "the statement was ended before it began"
 
 
@@ -117,6 +120,15 @@ class Feed(Struct, frozen=True):
     from_earliest: bool = False
 
 
+class Plan(Struct, frozen=True):
+    """What a statement would do: the columns of what it makes (none for what makes no relation), the relations that it
+    reads, and the engine's own plan, JSON."""
+
+    columns: list[ColumnInfo]
+    reads: list[Relation]
+    tree: str
+
+
 class Connection(Protocol):
     """One session of the engine. Everything but interrupt() and progress() is called from one thread at a time."""
 
@@ -164,6 +176,9 @@ class Connection(Protocol):
 
     def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
         """The feed that a SELECT asks for, None for what reads no stream. Raises Failure where it cannot be one."""
+
+    def plan(self, sql: str, options: Options) -> Plan:
+        """What a CREATE or INSERT would do, which is judged as if it ran. Raises Failure."""
 
     def resolve(self, names: Sequence[str]) -> Relation:
         """A name as the statement wrote it, made whole by the present place."""

@@ -16,7 +16,7 @@ import duckdb
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.bounds import met
-from sqlshell.service.engines.engine import Failure, Feed, Relation
+from sqlshell.service.engines.engine import CONTINUOUS, Failure, Feed, Relation
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.fetch import fetched
 from sqlshell.service.engines.render import finished, identifier, row, type_name
@@ -27,7 +27,7 @@ MOST = 16 << 20
 AGAIN_SECONDS = 0.05
 """How often what takes too long is interrupted."""
 
-NOT_HERE = "over a stream, which never ends, only filters and projections are possible: this is not a streaming engine"
+NOT_HERE = f"over a stream, which never ends, only filters and projections are possible: {CONTINUOUS}"
 
 
 def make_feed(

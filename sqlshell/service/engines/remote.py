@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines import contents
-from sqlshell.service.engines.engine import Failure, Feed, Kept, Options, Outcome, Relation, Sink
+from sqlshell.service.engines.engine import Failure, Feed, Kept, Options, Outcome, Plan, Relation, Sink
 from sqlshell.service.engines.frames import (
     Answer,
     Ask,
@@ -256,6 +256,10 @@ class RemoteConnection:
 
     def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
         found: Feed | None = self._ask("feed", Feed | None, sql, list(streams), options)
+        return found
+
+    def plan(self, sql: str, options: Options) -> Plan:
+        found: Plan = self._ask("plan", Plan, sql, options)
         return found
 
     def resolve(self, names: Sequence[str]) -> Relation:

@@ -72,14 +72,14 @@ def type_name(kind: Any) -> str:
             parts = _children(kind)
             return f"MAP<{type_name(parts['key'])}, {type_name(parts['value'])}>"
         case "struct":
-            return f"STRUCT<{', '.join(f'{_field(name)} {type_name(part)}' for name, part in kind.children)}>"
+            return f"STRUCT<{', '.join(f'{field_name(name)} {type_name(part)}' for name, part in kind.children)}>"
         case "tuple":
             return f"STRUCT<{', '.join(type_name(part) for _, part in kind.children)}>"
         case other:
             return NAMES.get(other, "VARCHAR")
 
 
-def _field(name: str) -> str:
+def field_name(name: str) -> str:
     """A field's name in a type; in quotes where it is not a word, so that the type can be read back."""
     return name if _WORD.fullmatch(name) else identifier(name)
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Failure, Options, Rights
+from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Rights
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.render import identifier, literal
 from sqlshell.service.engines.returned import kind_of
@@ -88,7 +88,7 @@ LARGEST: Final = 64 << 20
 """Characters of a plan that are read."""
 
 _APPEND_ONLY: Final = "a stream is append-only: INSERT INTO is all that changes it"
-_ENDLESS: Final = "a statement that reads a stream would never end: this is not a streaming engine"
+_ENDLESS: Final = f"a statement that reads a stream would never end: {CONTINUOUS}"
 
 
 class Verdict(Struct, frozen=True):

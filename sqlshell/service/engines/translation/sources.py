@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.engines.engine import CONTINUOUS, Failure
 from sqlshell.service.engines.translation.text import Edits, Text
 
 WINDOWS: Final = frozenset({"TUMBLE", "HOP", "CUMULATE"})
 _POSITION: Final = "starting.position"
-_NOT_HERE: Final = "needs a streaming engine, and DuckDB is none"
 
 
 def options(text: Text, at: int, edits: Edits) -> dict[str, str]:
@@ -40,11 +39,11 @@ def check_window(text: Text, at: int) -> None:
     """Raises Failure (0A000) where a call in FROM is a window over a stream."""
     end = text.closing.get(at + 1, at)
     if any(text.word(place) in {"SIZE", "ADVANCE"} for place in range(at + 2, end)):
-        raise Failure(sqlstate.UNSUPPORTED, f"a {text.word(at)} window {_NOT_HERE}")
+        raise Failure(sqlstate.UNSUPPORTED, f"{text.word(at)} makes windows of a stream: {CONTINUOUS}")
 
 
 def check_within(text: Text, at: int) -> None:
     """Raises Failure (0A000) for a join of streams that is bounded in time: WITHIN 5 MINUTES ON."""
     bounded = text.word(at + 2) and (text.word(at + 3) in {"ON", "USING"} or text.word(at + 2).startswith("MIN"))
     if at + 1 < len(text) and text.tokens[at + 1].kind == "number" and bounded:
-        raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN {_NOT_HERE}")
+        raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN joins streams as they go on: {CONTINUOUS}")

@@ -1,0 +1,40 @@
+"""The columns of a stream, as they are written."""
+
+from __future__ import annotations
+
+from sqlshell.service.dialect.tokens import END, SIGN, Tokens
+
+
+def without_key(text: str) -> tuple[str, list[str]]:
+    """Columns in parentheses without their PRIMARY KEY, and the columns of that key."""
+    tokens = Tokens(text)
+    kept: list[str] = []
+    key: list[str] = []
+    for numbers in _pieces(tokens):
+        start, end = tokens[numbers[0]].start, tokens[numbers[-1]].end
+        primary = next((at for at in numbers if tokens[at].upper == "PRIMARY" and tokens[at + 1].upper == "KEY"), -1)
+        if primary < 0:
+            kept.append(text[start:end])
+        elif primary == numbers[0]:
+            key += [part for at in numbers[2:] for part in tokens.dotted(at, 1)[0]]
+        else:
+            key += tokens.dotted(numbers[0], 1)[0]
+            kept.append(text[start : tokens[primary].start] + text[tokens[primary + 1].end : end])
+    return (f"({', '.join(kept)})", key) if key else (text, [])
+
+
+def _pieces(tokens: Tokens) -> list[list[int]]:
+    """The numbers of the tokens of each column or constraint."""
+    pieces: list[list[int]] = [[]]
+    depth, at = 0, 1
+    while (token := tokens[at]).kind != END:
+        if token.kind == SIGN:
+            depth += (token.value in "(<") - (token.value in ")>")
+        if depth < 0:
+            return [piece for piece in pieces if piece]
+        if depth == 0 and token.kind == SIGN and token.value == ",":
+            pieces.append([])
+        else:
+            pieces[-1].append(at)
+        at += 1
+    return []

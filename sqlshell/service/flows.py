@@ -1,0 +1,68 @@
+"""Streams and changelogs, which are only added to; and what a CREATE … AS SELECT of the interface is to the engine.
+
+A changelog is a stream of changes: each of its rows is the latest of its key.
+"""
+
+from __future__ import annotations
+
+import json
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.catalog import duplicate
+from sqlshell.service.dialect import Create, CreateAs
+from sqlshell.service.dialect.columns import without_key
+from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Relation
+from sqlshell.service.engines.render import identifier
+from sqlshell.service.organizations import Organization
+from sqlshell.service.results import Discard
+from sqlshell.service.sessions import Session
+
+
+def create(asked: Create, session: Session) -> Relation:
+    """Make a stream or changelog. Its options and key are kept, and no option does anything here. Raises Failure."""
+    organization, connection = session.organization, session.connection
+    if connection.in_transaction:
+        raise Failure("25001", f"CREATE {asked.kind.upper()} cannot be part of a transaction")
+    relation = connection.resolve(asked.names)
+    verb = "CREATE"
+    if organization.engine.exists(relation):
+        if not asked.replace or relation not in organization.streams.known:
+            raise duplicate(asked.kind, asked.names[-1])
+        verb = "CREATE OR REPLACE"
+    columns, key = columns_of(asked)
+    connection.run(f"{verb} TABLE {written(relation)} {columns}", Options(), Discard())
+    organization.check_streams()
+    organization.add_stream(relation, {"kind": asked.kind, "options": dict(asked.options), "primary_key": key})
+    return relation
+
+
+def columns_of(asked: Create) -> tuple[str, list[str]]:
+    """The columns of what is made, in parentheses, and its key: a stream has one row of each, a changelog many."""
+    columns, key = without_key(asked.columns)
+    return asked.columns if asked.kind == "stream" else columns, key
+
+
+def engines(asked: CreateAs) -> str:
+    """A CREATE TABLE or CREATE MATERIALIZED VIEW as the engine's own. Raises Failure for what would go on for ever."""
+    if asked.kind in {"stream", "changelog"}:
+        said = f"CREATE {asked.kind.upper()} … AS SELECT would run for ever: {CONTINUOUS}"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    verb = "CREATE OR REPLACE" if asked.replace else "CREATE"
+    # A view shows what its sources hold when it is read, which a table that was made once would not.
+    kind = "VIEW" if asked.kind == "materialized_view" else "TABLE"
+    there = " IF NOT EXISTS" if asked.if_not_exists else ""
+    name = ".".join(identifier(part) for part in asked.names)
+    select = f" AS\n{asked.select}" if asked.select else ""
+    return f"{verb} {kind}{there} {name} {asked.columns}{select}"
+
+
+def kind_of(organization: Organization, relation: Relation) -> str:
+    """ "stream" or "changelog", "" for neither."""
+    if relation not in organization.streams.known:
+        return ""
+    found = organization.catalog.find(organization.id, "stream", json.dumps(relation))
+    return str(found.detail.get("kind", "stream")) if found is not None else "stream"
+
+
+def written(relation: Relation) -> str:
+    return ".".join(identifier(part) for part in relation)
