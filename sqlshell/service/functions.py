@@ -70,7 +70,7 @@ def check_called(organization: Organization, sql: str, failure: Failure) -> None
         return
     for item in organization.catalog.objects(organization.id, KIND):
         name = str(item.detail["name"])
-        if re.search(rf"(?<![\w$]){re.escape(name)}\"?\s*\(", sql, re.I):
+        if re.search(rf"(?<![\w$]){re.escape(name)}[\"`]?\s*\(", sql, re.I):
             said = f"function {name!r} cannot be called: this service records functions of Java, and runs none"
             raise Failure(sqlstate.UNSUPPORTED, said)
 

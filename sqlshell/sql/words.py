@@ -175,8 +175,29 @@ CONSTANTS: Final = ("FALSE", "NULL", "TRUE")
 
 FUNCTIONS: Final = (
     *("abs", "array_agg", "array_contains", "array_length", "avg", "ceil", "char_length", "coalesce", "concat"),
-    *("concat_ws", "convert_timezone", "count", "current_database", "current_schema", "date_diff", "date_part"),
-    *("date_trunc", "dense_rank", "element_at", "exp", "first_value", "floor", "greatest", "if", "ifnull"),
+    *(
+        "concat_ws",
+        "convert_timezone",
+        "convert_tz",
+        "count",
+        "current_database",
+        "current_schema",
+        "date_diff",
+        "date_part",
+    ),
+    *(
+        "date_format",
+        "date_trunc",
+        "dense_rank",
+        "element_at",
+        "exp",
+        "first_value",
+        "floor",
+        "from_unixtime",
+        "greatest",
+        "if",
+        "ifnull",
+    ),
     *("json_exists", "json_query", "json_value", "lag", "last_value", "lead", "least", "length", "ln", "lower", "lpad"),
     *(
         "ltrim",
@@ -193,8 +214,20 @@ FUNCTIONS: Final = (
         "regexp_extract",
     ),
     *("regexp_matches", "regexp_replace", "replace", "round", "row_number", "rpad", "rtrim", "sha256", "split_part"),
-    *("sqrt", "starts_with", "stddev", "string_agg", "strftime", "strptime", "substr", "substring", "sum", "to_char"),
-    *("to_date", "to_timestamp", "to_timestamp_ltz", "trim", "trunc", "unnest", "upper", "uuid", "variance"),
+    *("sqrt", "starts_with", "stddev", "string_agg", "strftime", "strptime", "substr", "substring", "sum"),
+    *("timestampadd", "timestampdiff", "to_char"),
+    *(
+        "to_date",
+        "to_timestamp",
+        "to_timestamp_ltz",
+        "trim",
+        "trunc",
+        "unix_timestamp",
+        "unnest",
+        "upper",
+        "uuid",
+        "variance",
+    ),
 )
 
 SYSTEM_TABLES: Final = tuple(

@@ -7,7 +7,7 @@ import re
 Names = tuple[str, ...]
 """The parts of a dotted name: unquoted ones folded to lower case."""
 
-NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_][\w$-]*)'
+NAME = r'(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`|[A-Za-z_][\w$-]*)'
 DOTTED = rf"{NAME}(?:\s*\.\s*{NAME}){{0,2}}"
 KINDS = (
     "DATABASE|STORE|COMPUTE_POOL|FUNCTION_SOURCE|DESCRIPTOR_SOURCE|ORGANIZATION|ROLE|API_TOKEN|STREAM|RELATION|"
@@ -23,7 +23,9 @@ READS = r"from|join|using|table|describe|desc|summarize|pivot|unpivot"
 """Verbs for targets(): what is behind one is changed, or read. They explain what failed, and no right rests on them."""
 
 COMMENT = r"--[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"
-_PARTS = re.compile(rf"""('[^']*+(?:'|\Z)|"[^"]*+(?:"|\Z))|({COMMENT}|\s++)|[^\s'"/-]{{1,4096}}+|[/-]""")
+_PARTS = re.compile(
+    rf"""('[^']*+(?:'|\Z)|"[^"]*+(?:"|\Z)|`[^`]*+(?:`|\Z))|({COMMENT}|\s++)|[^\s'"`/-]{{1,4096}}+|[/-]"""
+)
 """What a statement is made of: strings and quoted names, what is as good as a blank, and the rest in bounded pieces.
 
 No pattern here goes back over text, and none looks at much of it at once: other threads wait for a match to end.
@@ -42,7 +44,7 @@ _OVERLAP = 4096
 def names_of(text: str) -> Names:
     """The parts of a dotted name."""
     found = re.findall(NAME, text)
-    return tuple(part[1:-1].replace('""', '"') if part.startswith('"') else part.lower() for part in found)
+    return tuple(part[1:-1].replace(part[0] * 2, part[0]) if part[0] in {'"', "`"} else part.lower() for part in found)
 
 
 def written(names: Names) -> str:

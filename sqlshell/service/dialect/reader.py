@@ -30,7 +30,7 @@ _FORMS = {
 
 _FIRST = re.compile(
     # Most of what begins with these words is the engine's.
-    r"insert(?!\s+into\s+(?!entity\b)[\w\"])\b|update(?!\s+[\w\"]+\s+set\b)\b|"
+    r"insert(?!\s+into\s+(?!entity\b)[\w\"`])\b|update(?!\s+[\w\"`]+\s+set\b)\b|"
     + "|".join(rf"{word}\b" for word in sorted({"begin", *_FORMS} - {"insert", "update"})),
     re.I,
 )

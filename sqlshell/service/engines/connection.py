@@ -462,7 +462,7 @@ class DuckdbConnection:
         }
         others = names - {self.database, "system", "temp", "deltastream"}
         return any(
-            re.search(rf"(?<![\w.\"])\"?{re.escape(name)}\"?\s*\.\s*[\w\"]", sql, re.I) for name in others
+            re.search(rf"(?<![\w.\"`])[\"`]?{re.escape(name)}[\"`]?\s*\.\s*[\w\"`]", sql, re.I) for name in others
         ) or first_word(sql) in {"use", "attach", "detach"}
 
     def _after(self, setting: Setting | None) -> None:

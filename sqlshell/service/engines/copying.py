@@ -34,7 +34,7 @@ _SETTING: Final = frozenset({"set", "pragma", "call"})
 _PROFILING: Final = frozenset({"enable_profiling", "enable_profile", "profiling_mode"})
 _READER: Final = re.compile(r"read_\w+|parquet_\w+|sniff_csv|\w+_scan", re.I)
 _LOOK: Final = re.compile(
-    rf"""(?<!\w)(?:(?:{"|".join(sorted(_RELATION))})(?:\(|{_BLANK})*+(?:['"$]|e'|std(?:in|out|err)(?!\w))"""
+    rf"""(?<!\w)(?:(?:{"|".join(sorted(_RELATION))})(?:\(|{_BLANK})*+(?:['"`$]|e'|std(?:in|out|err)(?!\w))"""
     rf"|(?:{_READER.pattern})\s*\()|^\s*(?:{'|'.join(sorted(_FILES))})(?!\w)",
     re.I | re.S,
 )
@@ -169,8 +169,8 @@ def _number(token: _Token) -> int | None:
 def _name(token: _Token) -> str | None:
     """The path that a string or a quoted name is, as the engine takes it."""
     text = token.text
-    if text.startswith('"'):
-        text = text[1:-1].replace('""', '"')
+    if text.startswith(('"', "`")):
+        text = text[1:-1].replace(text[0] * 2, text[0])
     elif text.startswith("'"):
         text = text[1:-1].replace("''", "'")
     elif text[:2] in {"e'", "E'"}:
@@ -204,4 +204,4 @@ def _tokens(sql: str) -> Iterator[_Token]:
         if kind.name in {"string_const", "string_constant"}:
             yield _Token(text, "'", start)
         else:
-            yield _Token(text, text.lower() if not text.startswith('"') else '"', start)
+            yield _Token(text, text.lower() if not text.startswith(('"', "`")) else '"', start)

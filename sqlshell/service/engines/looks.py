@@ -49,7 +49,7 @@ def _tokens(sql: str) -> Iterator[tuple[str, bool]]:
         if kind.name in {"comment", "string_const", "string_constant"}:
             continue
         text = encoded[start : starts[number + 1]].decode("utf-8", "replace").strip()
-        if text.startswith('"'):
-            yield text.strip('"').replace('""', '"').lower(), True
+        if text.startswith(('"', "`")):
+            yield text.strip(text[0]).replace(text[0] * 2, text[0]).lower(), True
         else:
             yield text.lower(), False

@@ -19,7 +19,7 @@ SMALL = 1_000
 """Rows, by DuckDB's estimate, up to which a result is small."""
 
 _SELECT = re.compile(r"\s*select(?!\w)", re.I)
-_MORE = re.compile(r"""(?<!\w)(?:from|union|values|except|intersect)(?!\w)|[\w"]\s*\(|--|/\*""", re.I)
+_MORE = re.compile(r"""(?<!\w)(?:from|union|values|except|intersect)(?!\w)|[\w"`]\s*\(|--|/\*""", re.I)
 _INSERT = re.compile(r"\s*(?:insert|select)(?!\w)", re.I)
 _READS = re.compile(r"(?<!\w)(?:from|table|unnest|using|recursive|range|generate_series)(?!\w)", re.I)
 

@@ -7,6 +7,7 @@ from typing import Final
 from sqlshell.service.engines.render import literal
 from sqlshell.service.engines.translation.text import Edits, Text
 
+_CLOSING: Final = frozenset(")]}")
 _NOT_VALUES: Final = frozenset(
     (
         *("ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "FROM", "HAVING", "IN", "IS", "LIKE"),
@@ -61,13 +62,13 @@ def _value(text: Text, last: int) -> int:
     subscripts, fields and arrows behind it; -1 where there is none."""
     at = last
     while True:
-        if text.sign(at) in {")", "]"}:
+        if text.sign(at) in _CLOSING:
             opening = text.opening.get(at, -1)
             if opening < 0:
                 return -1
             before = opening - 1
             is_call = text.sign(at) == ")" and text.is_name(before) and text.word(before) not in _NOT_VALUES
-            if text.sign(at) == "]" and (text.is_name(before) or text.sign(before) in {")", "]"}):
+            if text.sign(at) == "]" and (text.is_name(before) or text.sign(before) in _CLOSING):
                 at = before
                 continue
             at = before if is_call else opening
@@ -75,9 +76,9 @@ def _value(text: Text, last: int) -> int:
                 return at
         elif not text.is_name(at) or text.word(at) in _NOT_VALUES:
             return -1
-        if text.sign(at - 1) == "." and (text.is_name(at - 2) or text.sign(at - 2) in {")", "]"}):
+        if text.sign(at - 1) == "." and (text.is_name(at - 2) or text.sign(at - 2) in _CLOSING):
             at -= 2
-        elif text.joined(at - 2, "->") and (text.is_name(at - 3) or text.sign(at - 3) in {")", "]"}):
+        elif text.joined(at - 2, "->") and (text.is_name(at - 3) or text.sign(at - 3) in _CLOSING):
             at -= 3
         else:
             return at

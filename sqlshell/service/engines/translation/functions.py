@@ -142,7 +142,8 @@ def variants(text: Text, arguments: Sequence[tuple[int, int]], name: str) -> lis
             return [made, of_text]
         return [of_text if _is_string(text, *arguments[-1]) else made]
     if made is None and of_text is None:
-        numbers = " or ".join(map(str, sorted(MADE[name].keys() | MADE_OF_TEXT.get(name, {}).keys())))
+        *less, most = map(str, sorted(MADE[name].keys() | MADE_OF_TEXT.get(name, {}).keys()))
+        numbers = f"{', '.join(less)} or {most}" if less else most
         raise Failure("42883", f"{name.upper()} takes {numbers} arguments, not {count}")
     return [made or of_text]
 
