@@ -7,6 +7,7 @@ import contextlib
 import re
 import uuid
 from collections.abc import Collection
+from functools import partial
 from urllib.parse import quote
 
 import msgspec
@@ -30,12 +31,13 @@ from sqlshell.service.body import (
     check_encoding,
     check_timezone,
     kind_of,
+    pieces,
     read_form,
-    read_json,
     read_request,
 )
-from sqlshell.service.catalog import ROLES, Caller
+from sqlshell.service.catalog import OPERATOR, ROLES, Caller
 from sqlshell.service.dataplane import STATEMENTS, STREAMS, DataPlane, stream
+from sqlshell.service.decoding import Elsewhere
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.guard import Guard
 from sqlshell.service.options import Options
@@ -147,15 +149,19 @@ class Endpoints:
 
     async def _read(self, request: Request, lease: Lease) -> tuple[StatementRequest, Form]:
         check_encoding(request.headers.get("content-encoding", ""))
-        content_type = request.headers.get("content-type", "")
-        if kind_of(content_type, (FORM, JSON)) == JSON:
-            return read_request(await read_json(request.stream(), self.limits, lease), self.limits), Form()
+        kind, caller = kind_of(request.headers.get("content-type", ""), (FORM, JSON)), caller_of(request)
+        size = request.headers.get("content-length", "0")
+        elsewhere: Elsewhere = partial(self._statements.texts.run, caller.organization or OPERATOR)
+        # A refusal costs less than the work that it refuses.
+        self._statements.check_room(caller, int(size) if size.isdecimal() else 0)
+        if kind == JSON:
+            return await read_request(request.stream(), self.limits, elsewhere, lease), Form()
         form = await self.form(request, ("request",), "attachments", lease)
         try:
             if "request" not in form.fields:
                 raise BadRequest("the part 'request' is missing")
-            return read_request(form.fields.pop("request"), self.limits), form
-        except BadRequest:
+            return await read_request(pieces(form.fields.pop("request")), self.limits, elsewhere), form
+        except BaseException:
             form.close()
             raise
 

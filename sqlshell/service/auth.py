@@ -11,12 +11,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sqlshell.service.answers import message
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest
 from sqlshell.service.dataplane import STATEMENTS, STREAMS, DataPlane
-from sqlshell.service.wire.connections import refusal
+from sqlshell.service.wire.connections import peer, refusal
 from sqlshell.service.wire.turns import Turns
 
 OPEN = frozenset({"/openapi.json"})
 BY_PLANE = "sqlshell.by_plane"
 """In the scope of a request that carries a data plane's token."""
+
+STRANGERS = "strangers"
+"""In the place of an organization in the turns of requests without a token."""
 
 LEGACY = ("/run-statement", "/copy/", "/version")
 
@@ -48,10 +51,13 @@ class BearerAuth:
         self._anonymous = anonymous
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] in OPEN:
+            await self._turns.take(STRANGERS, peer(scope.get("client")))
         if scope["type"] in {"http", "websocket"} and not self._open(scope):
             given = Headers(scope=scope).getlist("authorization")
             caller = self._caller(given) or self._by_plane(scope, given)
             if caller is None:
+                await self._turns.take(STRANGERS, peer(scope.get("client")))
                 said = "unknown token" if any(given) else "a bearer token is missing"
                 if len(given) > 1:
                     said = "there is more than one Authorization header"

@@ -16,6 +16,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.bounds import WITHOUT, met
+from sqlshell.service.decoding import Elsewhere, TooMuch, decoded
 from sqlshell.service.wire.budget import Lease
 
 ESCAPED = 6
@@ -25,7 +26,7 @@ BODY_PART = 8
 """One body takes no more than this part of the memory for all: decoding it holds up everybody else."""
 
 MEMBERS = 4000
-"""Texts of a JSON body beside those of its statements: names of members, and their values."""
+"""Strings of a request beside its statements: names of members, and their values."""
 
 PARTS = 100
 """Parts of a form beside its attachments."""
@@ -41,8 +42,6 @@ HEADERS = 16 << 10
 
 BATCH = 1000
 """Statements of one batch."""
-
-_REQUEST = msgspec.json.Decoder(StatementRequest)
 
 
 class BadRequest(Exception):
@@ -136,16 +135,6 @@ async def read_form(
     return parts.form
 
 
-async def read_json(stream: AsyncIterator[bytes], limits: Limits, lease: Lease | None = None) -> bytearray:
-    body = bytearray()
-    async for chunk in stream:
-        _grow(lease, len(chunk))
-        body += chunk
-        if len(body) > limits.text:
-            raise BadRequest(f"the body is larger than {limits.text} bytes {met('bodies_size')}", 413)
-    return body
-
-
 def _grow(lease: Lease | None, size: int, bound: str = "bodies_size") -> None:
     if lease is not None and not lease.grow(size):
         raise BadRequest(f"too much is being sent at once {met(bound)}: send this request again", 503)
@@ -157,17 +146,40 @@ def check_encoding(encoding: str) -> None:
         raise BadRequest(f"Content-Encoding: {encoding[:40]!r} is not supported; send the body as it is", 415)
 
 
-def read_request(text: bytes | bytearray, limits: Limits) -> StatementRequest:
-    """The statement request. Raises BadRequest that names the field."""
-    # Each text begins with a quote that no backslash escapes.
-    if text.count(b'"') - text.count(b'\\"') > 2 * (BATCH + MEMBERS):
-        raise BadRequest(f"request: there are more than {BATCH + MEMBERS} texts in it", 413)
+async def read_request(
+    stream: AsyncIterator[bytes], limits: Limits, elsewhere: Elsewhere, lease: Lease | None = None
+) -> StatementRequest:
+    """The statement request of a body; what takes long is done `elsewhere`. Raises BadRequest that names the field."""
     try:
-        request = _REQUEST.decode(text)
+        request = await decoded(_bounded(stream, limits, lease), BATCH + MEMBERS, elsewhere)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequest(f"request: {error}") from None
     except RecursionError:
         raise BadRequest("request: it is nested too deeply") from None
+    except TooMuch as error:
+        raise BadRequest(f"request: {error}", 413) from None
+    _check_request(request, limits)
+    return request
+
+
+async def _bounded(stream: AsyncIterator[bytes], limits: Limits, lease: Lease | None) -> AsyncIterator[bytes]:
+    size = 0
+    async for chunk in stream:
+        _grow(lease, len(chunk))
+        size += len(chunk)
+        if size > limits.text:
+            raise BadRequest(f"the body is larger than {limits.text} bytes {met('bodies_size')}", 413)
+        yield chunk
+
+
+async def pieces(text: bytes) -> AsyncIterator[bytes]:
+    """A field of a form as if it came in chunks."""
+    for start in range(0, len(text), PIECE):
+        yield text[start : start + PIECE]
+
+
+def _check_request(request: StatementRequest, limits: Limits) -> None:
+    """Raises BadRequest that names the field."""
     if request.statements is None:
         check_statement(request.statement, "request.statement", limits)
     else:
@@ -177,7 +189,6 @@ def read_request(text: bytes | bytearray, limits: Limits) -> StatementRequest:
         check_timezone(request.parameters.timezone, "request.parameters.timezone")
         if request.parameters.row_limit is not None and request.parameters.row_limit < 0:
             raise BadRequest("request.parameters.rowLimit is negative")
-    return request
 
 
 def _check_batch(request: StatementRequest, limits: Limits) -> None:
@@ -188,9 +199,11 @@ def _check_batch(request: StatementRequest, limits: Limits) -> None:
     if not 0 < len(statements) <= most:
         said = f"request.statements holds {len(statements)} statements; 1 to {most} are allowed"
         raise BadRequest(f"{said} {met('statements')}" if statements and most < BATCH else said)
-    for number, text in enumerate(statements):
-        check_statement(text, f"request.statements[{number}]", limits)
-    check_statement("".join(statements), "request.statements", limits)
+    if not all(map(str.strip, statements)):
+        number = next(number for number, text in enumerate(statements) if not text.strip())
+        raise BadRequest(f"request.statements[{number}] is empty")
+    if sum(map(len, statements)) > limits.statement:
+        raise BadRequest(f"request.statements is longer than {limits.statement} characters", 413)
     if request.on_error not in {None, "stop", "continue"}:
         raise BadRequest(f"request.onError is stop or continue, not {request.on_error[:40]!r}")
 

@@ -63,7 +63,7 @@ class Texts:
             if len(text) <= SHORT:
                 found += scanner.items(piece)
             else:
-                found += await self._run(owner, partial(_items, scanner, piece))
+                found += await self.run(owner, partial(_items, scanner, piece))
             self._check(found)
         found += scanner.items(None)
         self._check(found)
@@ -71,7 +71,7 @@ class Texts:
 
     async def read(self, sql: str, owner: str) -> Own | None:
         """What a statement of the dialect asks for, as dialect.read() has it. Raises Failure."""
-        return await self._run(owner, partial(read, sql)) if takes_long(sql) else read(sql)
+        return await self.run(owner, partial(read, sql)) if takes_long(sql) else read(sql)
 
     async def is_engines(self, sql: str, owner: str) -> bool:
         """Whether a statement is the engine's to run, and not one about the service's own objects."""
@@ -88,7 +88,7 @@ class Texts:
 
         if len(sql) <= SHORT and not may_hold(sql):
             return None
-        return await self._run(owner, partial(_secretless, sql if len(sql) <= READ_LENGTH else sql[:HEAD]))
+        return await self.run(owner, partial(_secretless, sql if len(sql) <= READ_LENGTH else sql[:HEAD]))
 
     async def rest(self) -> None:
         """Give back what large texts took, if there were any since the last time."""
@@ -99,7 +99,8 @@ class Texts:
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, owner: str, work: Callable[[], T]) -> T:
+    async def run(self, owner: str, work: Callable[[], T]) -> T:
+        """Do a piece of work in the thread, when it is its owner's turn."""
         async with self._turns.admit(owner):
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 

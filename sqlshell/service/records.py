@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -250,6 +250,23 @@ class Ledger:
         """What has not ended of the token or organization with this id."""
         return self._loads.get(key) or Load()
 
+    @contextlib.contextmanager
+    def reserved(self, keys: Sequence[str], number: int, size: int) -> Iterator[None]:
+        """Count statements that have not begun yet as a load of these tokens and organizations."""
+        for key in keys:
+            self._count(key, number, size)
+        try:
+            yield
+        finally:
+            for key in keys:
+                self._count(key, -number, -size)
+
+    def _count(self, key: str, number: int, size: int) -> None:
+        load = self._loads.setdefault(key, Load())
+        load.add(number, size)
+        if not load.number:
+            del self._loads[key]
+
     def _write_fresh(self) -> None:
         """Write the records that run and are not written yet."""
         rows = [
@@ -356,10 +373,7 @@ class Ledger:
 
     def _weigh(self, record: Record, number: int) -> None:
         for key in (record.owner, record.organization):
-            load = self._loads.setdefault(key, Load())
-            load.add(number, number * len(record.sql))
-            if not load.number:
-                del self._loads[key]
+            self._count(key, number, number * len(record.sql))
 
     def _keep(self, record: Record) -> None:
         if record.secretless is not None:

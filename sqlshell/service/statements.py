@@ -54,6 +54,13 @@ CLOSING_SECONDS = 5.0
 TICK_SECONDS = 0.5
 SWEEP_SECONDS = 5.0
 POOL_TIME = "the compute pool's time for a statement ran out"
+
+ASIDE = 4 << 10
+"""Bytes of a request that may be about statements, which is taken when others are not."""
+
+AT_ONCE = 100
+"""Records that are made before it is somebody else's turn."""
+
 NOT_RUN = "not run: a statement before it in the same submission failed"
 
 
@@ -80,7 +87,7 @@ class Statements:
         self._ticking: asyncio.Task[None] | None = None
         self.endings = Endings(organizations, self._sessions, ledger, options)
         self.batches = Batches()
-        self._texts = Texts(options.bounds.statements)
+        self.texts = Texts(options.bounds.statements)
         self._stretches = Stretches(self.endings, self._execution, self._work, self._begun, self._start)
 
     def start(self) -> None:
@@ -98,7 +105,7 @@ class Statements:
         try:
             if self.draining:
                 raise BadRequest("the service is stopping", 503)
-            items = await self._texts.split(request.statement, caller.token_id)
+            items = await self.texts.split(request.statement, caller.token_id)
             given = [(item.text, item.ending) for item in items if isinstance(item, Statement)]
             if not items:
                 raise BadRequest("request.statement: there is no statement")
@@ -108,16 +115,10 @@ class Statements:
             commands = any(not isinstance(item, Statement) for item in items)
             aside = self._aside(texts[0]) if len(texts) == 1 and not commands else None
             # What is about statements has a measure of its own: with it the others are ended.
-            self._check_load(caller, texts, 1 if aside is None else 2)
-            sent = await self._sent(given, caller)
             try:
-                session, own = await self._session(request, caller)
+                session, own, records = await self._admitted(request, caller, given, 1 if aside is None else 2)
             except Failure as failure:
-                return self._refused(sent, caller, failure)
-            self.start()
-            records = [self._record(item, caller, session, request) for item in sent]
-            self._check_token(caller, session if own else None)
-            self.ledger.begin(records)
+                return self._refused(await self._sent(given, caller), caller, failure)
             if commands:
                 self.endings.finish(records[0], sqlstate.SYNTAX, 'syntax error at or near "\\"')
                 self._cancel(records[1:])
@@ -143,20 +144,17 @@ class Statements:
             raise BadRequest("a batch has no attachments: submit the statement that needs them alone")
         if self.draining:
             raise BadRequest("the service is stopping", 503)
-        self._check_load(caller, request.statements or (), 1)
-        sent = await self._sent([_apart(text) for text in request.statements or ()], caller)
+        texts = request.statements or []
+        self._check_load(caller, len(texts), sum(map(len, texts)), 1)
+        given = [_apart(text) for text in texts]
         try:
-            session, own = await self._session(request, caller)
+            session, _, records = await self._admitted(request, caller, given, 1)
         except Failure as failure:
-            batch = Batch(self._refused(sent[:1], caller, failure), True)
+            batch = Batch(self._refused(await self._sent(given[:1], caller), caller, failure), True)
             batch.over.set()
             self.batches.keep(batch)
             return batch
-        self.start()
-        records = [self._record(item, caller, session, request) for item in sent]
-        self._check_token(caller, session if own else None)
-        self.ledger.begin(records)
-        batch = Batch(records, request.on_error != "continue", text=sum(map(len, request.statements or ())))
+        batch = Batch(records, request.on_error != "continue", text=sum(map(len, texts)))
         self.batches.keep(batch)
         session.waiting += 1
         self._start(self._run_batch(session, request, batch))
@@ -202,7 +200,7 @@ class Statements:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._texts.close()
+        self.texts.close()
         self._sessions.close()
         self.organizations.close()
 
@@ -212,7 +210,7 @@ class Statements:
         task.add_done_callback(self._tasks.discard)
 
     async def _sent(self, given: Sequence[tuple[str, str]], caller: Caller) -> list[Sent]:
-        return [Sent(sql, closing, await self._texts.secretless(sql, caller.token_id)) for sql, closing in given]
+        return [Sent(sql, closing, await self.texts.secretless(sql, caller.token_id)) for sql, closing in given]
 
     def _refused(self, sent: Sequence[Sent], caller: Caller, failure: Failure) -> list[Record]:
         """The records of statements for which there is no session, such as those of an organization that is broken."""
@@ -267,15 +265,40 @@ class Statements:
             found = self._sessions.keep(name, made) if name else made
         return found, not name
 
-    def _check_load(self, caller: Caller, texts: Sequence[str], times: int) -> None:
+    async def _admitted(
+        self, request: StatementRequest, caller: Caller, given: Sequence[tuple[str, str]], times: int
+    ) -> tuple[Session, bool, list[Record]]:
+        """The session of a request, whether it is for this request alone, and the records of its statements, begun.
+
+        Raises BadRequest, and Failure where there is no session.
+        """
+        size = sum(len(text) for text, _ in given)
+        self._check_load(caller, len(given), size, times)
+        with self.ledger.reserved((caller.token_id, caller.organization), len(given), size):
+            sent = await self._sent(given, caller)
+            session, own = await self._session(request, caller)
+            self.start()
+            records: list[Record] = []
+            for item in sent:
+                records.append(self._record(item, caller, session, request))
+                if not len(records) % AT_ONCE:
+                    await asyncio.sleep(0)
+        self._check_token(caller, session if own else None)
+        self.ledger.begin(records)
+        return session, own, records
+
+    def check_room(self, caller: Caller, size: int) -> None:
+        """Raises BadRequest where a request with a body of so many bytes would be refused, whatever it asks for."""
+        self._check_load(caller, 1, 0, 2 if size <= ASIDE else 1)
+
+    def _check_load(self, caller: Caller, number: int, size: int, times: int) -> None:
         """Raises BadRequest where more of a token's or organization's statements have not ended than may be."""
         bounds = self._options.bounds
-        size = sum(map(len, texts))
         both = (caller.token_id, times, "token"), (caller.organization, times * TOGETHER, "organization")
         for key, factor, who in both:
             load = self.ledger.load(key)
             said = ""
-            if load.number + len(texts) > bounds.waiting * factor:
+            if load.number + number > bounds.waiting * factor:
                 said = f"{load.number} statements of this {who} have not ended {met('waiting')}"
             elif load.number and load.size + size > bounds.waiting_size * factor:
                 said = f"statements of this {who} with {load.size} characters have not ended {met('waiting_size')}"
@@ -344,9 +367,9 @@ class Statements:
                         continue
                     pool = session.organization.pool(session.compute_pool)
                     plain = record.running and not record.ending and not pool.size.timeout
-                    if plain and await self._texts.is_engines(record.sql, record.owner):
+                    if plain and await self.texts.is_engines(record.sql, record.owner):
                         for item in records[at:] if record.organization != session.organization.id else ():
-                            if not await self._texts.is_engines(item.sql, item.owner):
+                            if not await self.texts.is_engines(item.sql, item.owner):
                                 break
                             self._settle_in(item, session, None)
                         workers = session.organization.workers
@@ -403,7 +426,7 @@ class Statements:
             self.endings.finish(record, state, message, session)
 
     async def _one(self, session: Session, first: bool, request: StatementRequest, record: Record, form: Form) -> None:
-        asked = await self._texts.read(record.sql, record.owner)
+        asked = await self.texts.read(record.sql, record.owner)
         if first:
             await self._adopt(session, request)
         if is_aside(asked):
@@ -521,7 +544,7 @@ class Statements:
             if time.monotonic() < sweep:
                 continue
             sweep = time.monotonic() + SWEEP_SECONDS
-            await self._texts.rest()
+            await self.texts.rest()
             self._sessions.expire()
             await self.endings.end_dropped()
             for _ in iter(self.endings.sweep, False):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import duckdb
 import pytest
@@ -120,6 +123,36 @@ def test_statements_that_wait(client: Client) -> None:
     finally:
         ended = client.http.post("/v2/statements", json={"statement": f"terminate query '{running['statementID']}'"})
         assert client.wait(ended.json())["sqlState"] == "00000"
+    assert client.state("select 1") == "00000"
+
+
+def test_requests_that_come_together_keep_the_bound(client: Client) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        request = {"statements": [ENDLESS] + ["select 1"] * 5}
+        answers = list(pool.map(lambda _: client.http.post("/v2/statements", json=request), range(6)))
+    taken = [answer.json()["statementID"] for answer in answers if answer.status_code == 202]
+    for statement_id in taken:
+        end(client, statement_id)
+    assert sorted(answer.status_code for answer in answers) == [202] + [429] * 5
+    assert client.state("select 1") == "00000"
+
+
+def end(client: Client, statement_id: str) -> None:
+    answer = client.http.post("/v2/statements", json={"statement": f"terminate query '{statement_id}'"})
+    assert client.wait(answer.json())["sqlState"] == "00000"
+
+
+def test_a_large_request_is_refused_before_its_body_is_sent(client: Client) -> None:
+    running = client.http.post("/v2/statements", json={"statements": [ENDLESS] + ["select 1"] * 9})
+    try:
+        url = urlsplit(str(client.http.base_url))
+        with socket.create_connection((url.hostname or "", url.port or 0), timeout=10) as wire:
+            head = f"Host: {url.netloc}\r\nAuthorization: {client.http.headers['authorization']}\r\n"
+            kind = "Content-Type: application/json\r\nContent-Length: 1000000\r\n"
+            wire.sendall(f"POST /v2/statements HTTP/1.1\r\n{head}{kind}\r\n".encode())
+            assert wire.recv(100).split()[1] == b"429"
+    finally:
+        end(client, running.json()["statementID"])
     assert client.state("select 1") == "00000"
 
 

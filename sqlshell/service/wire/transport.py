@@ -95,9 +95,14 @@ class Lingering(asyncio.Transport):
         if not self._drain_most or not self._transport.can_write_eof():
             self._transport.close()
             return
+        try:
+            self._transport.write_eof()
+        except OSError:
+            # The peer has reset the connection.
+            self._transport.close()
+            return
         self.lingering = True
         self._drain_until = self._loop.time() + DRAIN_SECONDS
-        self._transport.write_eof()
         self._transport.resume_reading()
         self._drain = self._loop.call_later(DRAIN_IDLE_SECONDS, self._transport.close)
 

@@ -62,6 +62,19 @@ async def sessions(target: Target) -> None:
             pass
 
 
+async def batches(target: Target, number: int = 1000, sql: str = "select {}") -> None:
+    """Batches as large as they may be, most of which are refused: what was sent before has not ended."""
+    request = {"statements": [sql.format(one) for one in range(number)]}
+    async with target.client() as wire:
+
+        async def work() -> None:
+            answer = await wire.post("/v2/statements", json=request)
+            target.count(str(answer.status_code))
+
+        async with target.together(work, 8):
+            pass
+
+
 async def contexts(target: Target) -> None:
     async with target.client() as wire:
 
@@ -136,6 +149,8 @@ SQL: dict[str, Attack] = {
     "heavy sorts": statements("select * from (select random() as a from range(100000000)) order by a"),
     "results without end": statements("select md5(range::varchar) || repeat('x', 500) from range(1000000000)"),
     "deep expressions": statements(f"select {'(' * 900}1{')' * 900}", f"select {'1+' * 20_000}1"),
+    "refused batches": batches,
+    "batches that fail": partial(batches, sql="select x{}"),
     "many sessions": sessions,
     "large contexts": contexts,
     "a flood of statements": flood,

@@ -138,6 +138,23 @@ async def _post_json(target: Target, body: bytes) -> None:
         pass
 
 
+async def malformed_json(target: Target) -> None:
+    """16 MiB of text that end in the middle of a string."""
+    await _post_json(target, b'{"statement":"' + b"x" * (16 << 20))
+
+
+async def strangers(target: Target) -> None:
+    """Large bodies with a token that nobody knows."""
+    body = json.dumps({"statements": [f"select {number}" for number in range(1000)], "x": "y" * (1 << 20)}).encode()
+    head = target.head("POST /v2/statements HTTP/1.1", "Content-Type: application/json", f"Content-Length: {len(body)}")
+
+    async def send() -> None:
+        await _exchange(target, head.replace(target.token.encode(), b"unknown"), body)
+
+    async with target.together(send, 8):
+        pass
+
+
 async def long_headers(target: Target) -> None:
     """A header without end, before any token."""
     piece = b"a" * (1 << 20)
@@ -249,6 +266,8 @@ WIRE: dict[str, Attack] = {
     "multipart, long headers": long_part_headers,
     "deep JSON": deep_json,
     "JSON of a million keys": many_keys,
+    "malformed JSON": malformed_json,
+    "unknown tokens": strangers,
     "headers without end": long_headers,
     "pipelined requests": pipelined,
     "200 clients that ask at once": requests,
