@@ -347,9 +347,9 @@ def test_local_times_follow_the_session(client: Client) -> None:
         ("SELECT UNIX_TIMESTAMP(1, 2, 3)", "42883", "UNIX_TIMESTAMP takes 0, 1 or 2 arguments, not 3"),
         ("SELECT JSON_VALUE(j, '$.a' RETURNING INT DEFAULT 1 ON EMPTY) FROM t", "0A000", "default 1 on empty"),
         ("SELECT CEIL(ts TO DAY) FROM t", "0A000", "CEIL of a time"),
-        ("SELECT * FROM TUMBLE(t, SIZE 30 MINUTES)", "0A000", "a TUMBLE window needs a streaming engine"),
-        ("SELECT * FROM HOP(t, SIZE 5 MINUTES, ADVANCE BY 1 MINUTE)", "0A000", "a HOP window needs a streaming engine"),
-        ("SELECT * FROM t a JOIN t b WITHIN 5 MINUTES ON a.id = b.id", "0A000", "WITHIN needs a streaming engine"),
+        ("SELECT * FROM TUMBLE(t, SIZE 30 MINUTES)", "0A000", "TUMBLE makes windows of a stream"),
+        ("SELECT * FROM HOP(t, SIZE 5 MINUTES, ADVANCE BY 1 MINUTE)", "0A000", "HOP makes windows of a stream"),
+        ("SELECT * FROM t a JOIN t b WITHIN 5 MINUTES ON a.id = b.id", "0A000", "WITHIN joins streams as they go on"),
         ("SELECT * FROM t WITH ('starting.position' = 'yesterday')", "0A000", "'earliest' or 'latest'"),
     ],
 )

@@ -44,6 +44,5 @@ def check_window(text: Text, at: int) -> None:
 
 def check_within(text: Text, at: int) -> None:
     """Raises Failure (0A000) for a join of streams that is bounded in time: WITHIN 5 MINUTES ON."""
-    bounded = text.word(at + 2) and (text.word(at + 3) in {"ON", "USING"} or text.word(at + 2).startswith("MIN"))
-    if at + 1 < len(text) and text.tokens[at + 1].kind == "number" and bounded:
+    if at + 2 < len(text) and text.tokens[at + 1].kind == "number" and text.word(at + 2):
         raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN joins streams as they go on: {CONTINUOUS}")
