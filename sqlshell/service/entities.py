@@ -23,7 +23,7 @@ from sqlshell.service.engines.datafiles import ENDINGS
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.organizations import Organization, Organizations
 
-RECORD: Final = 1 << 20
+RECORD: Final = 1_000_000
 """Bytes of a record."""
 
 DEEPEST: Final = 100

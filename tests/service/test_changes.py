@@ -8,14 +8,25 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from tests.conftest import Program, Served, serve, stop
+from sqlshell.embedded import start
+from sqlshell.service import secrets
+from sqlshell.service.catalog import Catalog
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.options import Options
+from sqlshell.service.organizations import Organizations
+from sqlshell.service.storage import Storage
+from sqlshell.service.stores import read_options
+from sqlshell.service.vault import FILE, Vault
+from tests.conftest import Served, serve, stop
 from tests.service.client import Client
+from tests.service.test_embedded import ask
 
 VALUE = "a value that nobody is shown"
 ENDLESS = "select count(*) from range(100000000000) a, range(1000) b"
@@ -24,7 +35,8 @@ ENDLESS = "select count(*) from range(100000000000) a, range(1000) b"
 class Registry(BaseHTTPRequestHandler):
     """A schema registry that says what the path asks for, and notes who came."""
 
-    seen: list[tuple[str, str, str]]
+    seen: ClassVar[list[tuple[str, str, str]]] = []
+    base = ""
 
     def do_GET(self) -> None:
         path = self.path.removesuffix("/subjects")
@@ -35,7 +47,7 @@ class Registry(BaseHTTPRequestHandler):
         if path == "/moved":
             status = 302
         self.send_response(status)
-        self.send_header("Location", f"http://127.0.0.1:{self.server.server_address[1]}/ok/subjects")
+        self.send_header("Location", f"{self.base}/ok/subjects")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body.encode())
@@ -46,11 +58,11 @@ class Registry(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[str]:
-    Registry.seen = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
-    thread = threading.Thread(target=server.serve_forever)
+    Registry.base = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
+    yield Registry.base
     server.shutdown()
     server.server_close()
     thread.join()
@@ -68,7 +80,8 @@ def own(home: Path) -> Iterator[Served]:
     for name in ("w", "r"):
         (root / name / "in").mkdir(parents=True)
         (root / name / "x.csv").write_text("i\n1\n")
-    running = serve(home, "--data", "data", "--store-root", str(root), "--threads", "1", "--max-option", "5000")
+    options = ["--store-root", str(root), "--threads", "1", "--max-objects", "12", "--quota", "0.0007"]
+    running = serve(home, "--data", "data", *options)
     with Client(running) as made:
         made.rows(f"create store w with ('uri' = '{root}/w', 'writable' = TRUE)")
         made.rows(f"create store r with ('uri' = '{root}/r')")
@@ -303,55 +316,61 @@ def test_a_store_is_changed_and_tested(client: Client, home: Path) -> None:
     client.rows("use database local")
 
 
-def test_files_of_a_store_have_a_bound(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    running = serve(tmp_path, "--store-root", str(tmp_path / "in"), "--quota", "0.00001", "--max-objects", "3")
-    try:
-        with Client(running) as client:
-            client.rows(f"create store s with ('uri' = '{tmp_path}/in', 'writable' = TRUE)")
-            for name in "abc":
-                client.rows(f"create entity {name} in store s")
-            assert client.state("create entity d in store s") == "53000"
-            record = json.dumps({"a": "x" * 4000})
-            assert client.state(f"insert into entity a in store s value('{record}')") == "00000"
-            client.rows(f"insert into entity b in store s value('{record}')")
-            assert client.state(f"insert into entity c in store s value('{record}')") == "53000"
-            assert (tmp_path / "in" / "c").read_text() == ""
-    finally:
-        stop(running)
-
-
-def test_writing_needs_a_root_that_was_named(tmp_path: Path) -> None:
+def test_writing_needs_a_root_that_was_named(storage: Storage, tmp_path: Path) -> None:
     """Without --store-root a store may be anywhere to be read, and nowhere to be changed."""
     (tmp_path / "in").mkdir()
-    running = serve(tmp_path)
-    try:
-        with Client(running) as client:
-            sql = f"create store s with ('uri' = '{tmp_path}/in'"
-            assert client.state(f"{sql}, 'writable' = TRUE)") == "42501"
-            client.rows(f"{sql})")
-            assert client.state("update store s with ('writable' = TRUE)") == "42501"
-    finally:
-        stop(running)
+    asked = {"uri": str(tmp_path / "in")}
+    for roots, refused in (((), True), ((tmp_path / "other",), True), ((tmp_path,), False)):
+        organizations = Organizations(Catalog(storage), Options(store_roots=roots), tmp_path / "data")
+        assert organizations.grants_writing(tmp_path / "in") != refused
+        if refused:
+            with pytest.raises(Failure) as caught:
+                read_options({**asked, "writable": "TRUE"}, organizations)
+            assert caught.value.sql_state == "42501"
+    # What was granted once is asked again at each change.
+    assert not Organizations(Catalog(storage), Options(store_roots=(tmp_path,)), tmp_path).grants_writing(tmp_path)
 
 
-def test_where_the_service_is_embedded(program: Program, tmp_path: Path) -> None:
+def test_where_the_service_is_embedded(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    sql = f"""
-        create store s with ('uri' = '{tmp_path}/in', 'writable' = TRUE);
-        create entity e in store s;
-        insert into entity e in store s value('{{"a": 1}}');
-        insert into entity e in store s value('{{"a": 2}}');
-        create secret kept with ('type' = generic_string, 'secret_string' = '{VALUE}');
-        drop secret kept;
-        create secret engines (type http, bearer_token 'x');
-        drop secret engines;
-        drop secret if exists engines;
-        select sum(a) as total from s.e;
-    """
-    done = program("--format", "jsonl", "-c", sql)
-    assert [line for line in done.out.splitlines() if line] == ['{"total":3}'], done.err
-    assert VALUE not in done.out + done.err
+    service = start()
+    try:
+        for sql in (
+            f"create store s with ('uri' = '{tmp_path}/in', 'writable' = TRUE)",
+            "create entity e in store s",
+            """insert into entity e in store s value('{"a": 1}')""",
+            """insert into entity e in store s value('{"a": 2}')""",
+            f"create secret kept with ('type' = generic_string, 'secret_string' = '{VALUE}')",
+            "drop secret kept",
+            # The engine's own.
+            "create secret engines (type http, bearer_token 'x')",
+            "drop secret engines",
+            "drop secret if exists engines",
+            "select sum(a)::varchar from s.e",
+        ):
+            answer = json.loads(ask(service, "POST", "/v2/statements", json.dumps({"statement": sql}).encode())[1])
+            while answer["sqlState"] == "03000":
+                answer = json.loads(ask(service, "GET", f"/v2/statements/{answer['statementID']}")[1])
+            assert answer["sqlState"] == "00000", (sql, answer)
+        assert answer["data"] == [["3"]]
+    finally:
+        service.close()
+
+
+def test_files_of_a_store_have_bounds(client: Client, home: Path) -> None:
+    (home / "root" / "full").mkdir()
+    client.rows(f"create store filled with ('uri' = '{home}/root/full', 'writable' = TRUE)")
+    for number in range(12):
+        client.rows(f"create entity e{number} in store filled")
+    assert client.state("create entity more in store filled") == "53000"
+    client.rows('create entity "more.json" in store filled')
+    record = json.dumps({"a": "x" * 500_000})
+    client.rows(f"insert into entity e1 in store filled value('{record}')")
+    assert client.state(f"insert into entity e2 in store filled value('{record}')") == "53000"
+    assert (home / "root" / "full" / "e2").read_text() == ""
+    longer = json.dumps({"a": "x" * 1_000_000})
+    assert client.state(f"insert into entity e2 in store filled value('{longer}')") == "53000"
+    client.rows("drop store filled")
 
 
 # Pools, relations, queries and functions
@@ -503,46 +522,83 @@ def test_what_a_secret_needs(client: Client) -> None:
     )
 
 
-def test_a_lost_key_is_told_and_never_replaced(tmp_path: Path, registry: str) -> None:
-    sql = "with ('type' = generic_string, 'secret_string' = 'user-password')"
-    key = tmp_path / "data" / "secrets.key"
-    running = serve(tmp_path, "--data", "data", "--threads", "1")
-    try:
-        with Client(running) as client:
-            client.rows(f"create secret one {sql}")
-            client.rows(
-                f"create schema_registry sr with ('type' = CONFLUENT, 'uris' = '{registry}/ok', 'secret' = 'one')"
-            )
-            assert client.state("test schema_registry sr") == "00000"
-            whole = key.read_bytes()
-            key.unlink()
-            for states_before in ("not there", "another key", "holds no key", "others may read", "cannot be opened"):
-                answer = client.run("test schema_registry sr")
-                assert answer["sqlState"] == "58030"
-                assert states_before in answer["message"]
-                assert "backup" in answer["message"] or "chmod" in answer["message"]
-                assert client.state(f"create secret two {sql}") in {"58030", "00000"}
-                match states_before:
-                    case "not there":
-                        assert not key.exists()
-                        key.write_bytes(base64.b64encode(bytes(32)))
-                        key.chmod(0o600)
-                    case "another key":
-                        key.write_text("nonsense")
-                    case "holds no key":
-                        key.write_bytes(whole)
-                        key.chmod(0o644)
-                    case "others may read":
-                        key.unlink()
-                        key.symlink_to(tmp_path / "elsewhere")
-            key.unlink()
-            key.write_bytes(whole)
-            key.chmod(0o600)
-            assert client.state("test schema_registry sr") == "00000"
-            assert client.state("drop schema_registry sr") == "00000"
-            assert client.state("drop secret one") == "00000"
-    finally:
-        stop(running)
+def test_a_lost_key_is_told_and_never_replaced(storage: Storage, tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    catalog = Catalog(storage)
+    vault = Vault(file, catalog.holds_sealed)
+    sealed = vault.seal("o", "secret", "x", {"secret_string": VALUE})
+    catalog.add("o", "secret", "x", {"sealed": sealed})
+    whole = file.read_bytes()
+
+    def text(content: bytes, mode: int = 0o600) -> None:
+        file.unlink(missing_ok=True)
+        file.write_bytes(content)
+        file.chmod(mode)
+
+    def link() -> None:
+        file.unlink()
+        file.symlink_to(tmp_path / "elsewhere")
+
+    cases: list[tuple[str, Callable[[], None]]] = [
+        ("not there", file.unlink),
+        ("another key", lambda: text(base64.b64encode(bytes(32)))),
+        ("holds no key", lambda: text(b"nonsense")),
+        ("holds no key", lambda: text(whole[:20])),
+        ("others may read", lambda: text(whole, 0o644)),
+        ("cannot be opened", link),
+    ]
+    for said, happens in cases:
+        happens()
+        assert secrets.status({"sealed": sealed}, vault).startswith("broken: "), said
+        with pytest.raises(Failure) as caught:
+            vault.opened("o", "secret", "x", sealed)
+        assert caught.value.sql_state == "58030"
+        assert said in caught.value.message
+        assert "back from a backup" in caught.value.message
+        if said != "another key":
+            with pytest.raises(Failure):
+                vault.seal("o", "secret", "y", {"secret_string": "z"})
+    assert not (tmp_path / "elsewhere").exists()
+    file.unlink()
+    text(whole)
+    assert vault.opened("o", "secret", "x", sealed) == {"secret_string": VALUE}
+    catalog.drop("o", "secret", "x")
+    file.unlink()
+    # Nothing is lost with a key that nothing needs.
+    vault.seal("o", "secret", "y", {"secret_string": "z"})
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+
+
+def test_one_key_is_made_however_many_ask(tmp_path: Path) -> None:
+    vaults = [Vault(tmp_path / FILE, lambda: False) for _ in range(4)]
+    made: list[tuple[int, dict[str, str]]] = []
+
+    def work(number: int) -> None:
+        made.append((number, vaults[number % 4].seal("o", "secret", str(number), {"a": str(number)})))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({sealed["key"] for _, sealed in made}) == 1
+    for number, sealed in made:
+        assert vaults[0].opened("o", "secret", str(number), sealed) == {"a": str(number)}
+    assert len({sealed["text"] for _, sealed in made}) == 12
+
+
+def test_a_value_opens_where_it_was_sealed_alone() -> None:
+    vault = Vault(None, lambda: False)
+    sealed = vault.seal("o", "secret", "x", {"a": "b"})
+    for whose in (("p", "secret", "x"), ("o", "schema_registry", "x"), ("o", "secret", "X")):
+        with pytest.raises(Failure, match="belongs to something else"):
+            vault.opened(*whose, sealed)
+    raw = bytearray(base64.b64decode(sealed["text"]))
+    raw[-1] ^= 1
+    for text in (base64.b64encode(raw).decode(), "", "x", "AAAA", sealed["text"][:24]):
+        with pytest.raises(Failure, match="damaged"):
+            vault.opened("o", "secret", "x", {**sealed, "text": text})
 
 
 def test_a_value_opens_for_its_own_object_alone(client: Client, home: Path, registry: str) -> None:
