@@ -13,7 +13,6 @@ from typing import TypeVar
 from sqlshell.service.body import BadRequest
 from sqlshell.service.bounds import met
 from sqlshell.service.dialect import Own, read, takes_long
-from sqlshell.service.dialect.reader import READ_LENGTH
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.pools import Pool, Size
 from sqlshell.service.records import Secretless
@@ -29,6 +28,9 @@ MAY_HOLD_SECRETS = re.compile(
     re.I,
 )
 """How statements begin that give the service something to keep; what the others hold is data."""
+
+LOOKED_THROUGH = 64 << 10
+"""Characters of a statement that are looked through for secrets: other threads wait for each pattern."""
 
 HEAD = 4 << 10
 """Characters that are kept of a statement that is too long to be looked through and has secrets in them."""
@@ -88,7 +90,7 @@ class Texts:
 
         if len(sql) <= SHORT and not may_hold(sql):
             return None
-        return await self.run(owner, partial(_secretless, sql if len(sql) <= READ_LENGTH else sql[:HEAD]))
+        return await self.run(owner, partial(_secretless, sql if len(sql) <= LOOKED_THROUGH else sql[:HEAD]))
 
     async def rest(self) -> None:
         """Give back what large texts took, if there were any since the last time."""
