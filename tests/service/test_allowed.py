@@ -252,10 +252,21 @@ def test_a_database_opens_again_behind_a_changed_type(tmp_path: Path) -> None:
         "alter table kept alter i type varchar using plus(i)",
         "alter table kept alter i type varchar using main.plus(i)",
         "alter table kept alter i type bigint using nextval('sq')",
+        "alter table kept alter i type double using i::double + random()",
+        "alter table kept alter i type timestamp using current_timestamp",
+        "alter table kept add column if not exists m double default random()",
+        "alter table kept add column if not exists m timestamp default current_timestamp",
+        "alter table kept add if not exists m varchar default upper(current_database())",
+        "alter table kept add column if not exists m bigint default nextval('sq')",
+        "alter table kept add column if not exists m int default e.main.plus(1)",
         "alter table kept alter i type bigint using 1 + nextval('e.main.sq')",
     ):
         assert run(owner, sql).startswith("0A000"), sql
     for sql in (
+        "alter table kept add column m double default random()",
+        "alter table kept add column if not exists n int[] default [abs(1), 2]",
+        "alter table kept drop m",
+        "alter table kept drop n",
         "alter table kept alter i type en",
         "alter table kept alter j type e.main.en using j::e.main.en",
         "alter table kept alter k type int using e.main.plus(k)::int + 1",

@@ -102,6 +102,9 @@ SESSION: Final = names("""
     """)
 """Scalar functions and macros that read the clock, the session, its random numbers or the catalog."""
 
+CLOCKS: Final = frozenset({"current_time", "current_timestamp", "localtime", "localtimestamp"})
+"""Words without parentheses that stand for functions that read the clock, besides those of SESSION."""
+
 SEQUENCES: Final = frozenset({"nextval", "setval"})
 """Scalar functions that change a sequence."""
 

@@ -104,6 +104,8 @@ class Verdict(Struct, frozen=True):
     """Temporary types that were made for a PIVOT."""
     leaves: bool = False
     """Whether it may leave what only its session has: temporary objects, settings, variables, a seed."""
+    again: str = ""
+    """What the DEFAULT of ADD COLUMN calls, and has another value when it is evaluated again after a crash."""
     reads: frozenset[Path] = frozenset()
     """The relations that a SELECT reads, as DuckDB bound their names."""
 
@@ -202,6 +204,9 @@ class Judge:
             return seen[1]
         self._lasting = self._known.strict and len(sql) <= _SHORT
         verdict = self._judged(sql, options, in_transaction)
+        if verdict.again and self._known.strict:
+            said = f"DEFAULT {verdict.again} is not supported with IF NOT EXISTS: leave out IF NOT EXISTS"
+            raise Failure(sqlstate.UNSUPPORTED, said)
         if self._lasting and version is not None and verdict.kind in _LASTING and version == self._known.settled:
             _keep(self._verdicts, key, (version, verdict))
         return verdict
@@ -247,7 +252,9 @@ class Judge:
             return Verdict(kind, text, statement, Rights.DATA)
         seen = self._seen(kind, text, options, in_transaction)
         reads = frozenset(seen.reads)
-        verdict = Verdict(kind, text, statement, seen.least, seen.transaction, leaves=seen.leaves, reads=reads)
+        verdict = Verdict(
+            kind, text, statement, seen.least, seen.transaction, leaves=seen.leaves, reads=reads, again=seen.again
+        )
         if seen.constant and len(sql) <= _SHORT:
             _keep(self._constants, sql, replace(verdict, parsed=text))
         return verdict
@@ -285,7 +292,7 @@ class Judge:
             raise Failure(sqlstate.UNSUPPORTED, said) from error
         if verdict.kind != "ALTER":
             raise refused("this form of ALTER")
-        return replace(verdict, sql=sql, parsed=statement)
+        return replace(verdict, sql=sql, parsed=statement, again="")
 
     def _pivoted(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
         """A PIVOT whose columns come of its data, with types for them, as DuckDB itself does it."""

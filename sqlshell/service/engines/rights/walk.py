@@ -16,9 +16,11 @@ from sqlshell.service.engines.engine import Failure, Rights
 from sqlshell.service.engines.rights.functions import (
     AGGREGATES,
     BY_NAME,
+    CLOCKS,
     IMPLIED,
     SEEDS,
     SEQUENCES,
+    SESSION,
     UNSEEN,
     WINDOWS,
     is_scalar,
@@ -176,6 +178,8 @@ class Found:
         """BEGIN_TRANSACTION, COMMIT or ROLLBACK."""
         self.leaves = False
         """Whether it may leave what only its session has."""
+        self.again = ""
+        """What the DEFAULT of a column that is added calls, and has another value when it is evaluated again."""
 
     def needs(self, least: Rights, because: str) -> None:
         if least > self.least:
@@ -337,6 +341,10 @@ def _operator(kind: str, node: dict[str, Any], known: Known, found: Found) -> No
         _own(kind, path, node["info"], known, found)
         if kind == "LOGICAL_ALTER" and known.strict and node["info"].get("alter_table_type") == "ALTER_COLUMN_TYPE":
             _check_using(node["info"].get("expression"), known)
+            if name := _not_lasting(node["info"].get("expression")):
+                raise Failure(sqlstate.UNSUPPORTED, f"{name} is not supported in USING: use UPDATE")
+        if kind == "LOGICAL_ALTER" and node["info"].get("alter_table_type") == "ADD_COLUMN":
+            found.again = _not_lasting(node["info"]["new_column"]["expression"], known.functions)
         if str(node["info"].get("type", "")).startswith("SET_"):
             spoken = "COMMENT"
         found.needs(Rights.DATA if path[:1] == ("temp",) else Rights.OBJECTS, spoken)
@@ -389,6 +397,25 @@ def _check_using(expression: Any, known: Known) -> None:
             raise Failure(sqlstate.UNSUPPORTED, f"{name} is not supported in USING: use UPDATE")
         said = f"{name} has to be written with its database and schema in USING, such as local.main.{path[-1]}"
         raise Failure(sqlstate.UNSUPPORTED, said)
+
+
+def _not_lasting(expression: Any, functions: Collection[str] = ()) -> str:
+    """The first function of an expression that has another value when DuckDB reads its log after a crash and evaluates
+    the expression again, "" for none. Where `functions` are given, whatever is none of these has: a macro."""
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        if not isinstance(node, dict):
+            continue
+        waiting += node.values()
+        path = _path(node) if node.get("class") == "FUNCTION" else tuple(node.get("column_names") or ())
+        name = path[-1].lower() if path else ""
+        macro = bool(functions) and name not in functions
+        if path and (name in SESSION or name in SEQUENCES or name in CLOCKS or macro):
+            return ".".join(path)
+    return ""
 
 
 def _get(node: dict[str, Any], found: Found) -> None:
