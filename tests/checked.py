@@ -101,16 +101,18 @@ class Checked:
         self._known: Document | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await self._app(scope, receive, self._frames(scope, send))
+        if scope["type"] not in {"http", "websocket"}:
+            await self._app(scope, receive, send)
             return
+        if scope["type"] == "websocket":
+            send = self._frames(scope, send)
         started: list[Message] = []
         body = bytearray()
 
         async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            if message["type"].endswith("http.response.start"):
                 started.append(message)
-            elif len(body) <= LOOKED_AT:
+            elif message["type"].endswith("http.response.body") and len(body) <= LOOKED_AT:
                 body.extend(message.get("body", b""))
             await send(message)
 
@@ -118,10 +120,10 @@ class Checked:
         if started:
             headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in started[0]["headers"]}
             kind = headers.get("content-type", "").partition(";")[0]
-            said = self._whole().wrong(scope["method"], scope["path"], started[0]["status"], kind, bytes(body))
+            method = scope.get("method", "GET")
+            said = self._whole().wrong(method, scope["path"], started[0]["status"], kind, bytes(body))
             if said:
-                asked = f"{scope['method']} {scope['path']}"
-                self._say(f"{asked}: {started[0]['status']}: {said}\n  {bytes(body[:500])!r}")
+                self._say(f"{method} {scope['path']}: {started[0]['status']}: {said}\n  {bytes(body[:500])!r}")
 
     def _frames(self, scope: Scope, send: Send) -> Send:
         sent = 0

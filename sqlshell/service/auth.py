@@ -61,9 +61,6 @@ class BearerAuth:
                 said = "unknown token" if any(given) else "a bearer token is missing"
                 if len(given) > 1:
                     said = "there is more than one Authorization header"
-                if scope["type"] == "websocket":
-                    await send({"type": "websocket.close", "code": 4401, "reason": said})
-                    return
                 headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
                 await message(said, 401, headers)(scope, receive, send)
                 return
@@ -73,10 +70,7 @@ class BearerAuth:
                 return
             said = refusal(scope, caller.token_id)
             if said:
-                if scope["type"] == "websocket":
-                    await send({"type": "websocket.close", "code": 1013, "reason": said})
-                else:
-                    await message(said, 429, {"Connection": "close"})(scope, receive, send)
+                await message(said, 429, {"Connection": "close"})(scope, receive, send)
                 return
             await self._turns.take(caller.organization, caller.token_id)
             scope["caller"] = caller

@@ -29,10 +29,7 @@ class Guard:
             elif any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
                 refusal, status = "requests from other origins are refused", 403
             if refusal:
-                if scope["type"] == "websocket":
-                    await send({"type": "websocket.close", "code": 1008, "reason": refusal})
-                else:
-                    await message(refusal, status, {"Connection": "close"})(scope, receive, send)
+                await message(refusal, status, {"Connection": "close"})(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

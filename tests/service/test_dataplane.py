@@ -258,7 +258,7 @@ def test_what_needs_state_is_refused(client: Client, sql: str) -> None:
         client.rows("create stream if not exists refused (i int)")
     answer = client.run(sql)
     assert answer["sqlState"] == "0A000", answer
-    assert "stream" in answer["message"]
+    assert "stream" in answer["message"].lower()
 
 
 def test_who_may_read(client: Client) -> None:
@@ -276,8 +276,16 @@ def test_who_may_read(client: Client) -> None:
         wrong = await reader(query, token=other["metadata"]["dataplaneRequest"]["token"])
         with pytest.raises(ConnectionClosed):
             await wrong.recv()
-        with pytest.raises(InvalidStatus):
-            await connect(uri, proxy=None, origin="http://evil.example")  # type: ignore[arg-type]
+        headers = {"Authorization": "Bearer wrong"}
+        for said, asked, more in (
+            ((403, ["message"]), uri, {"origin": "http://evil.example"}),
+            ((421, ["message"]), uri, {"additional_headers": {"Host": "evil.example"}}),
+            ((401, ["message"]), uri.replace("/v2/streams", "/v2/other"), {"additional_headers": headers}),
+        ):
+            with pytest.raises(InvalidStatus) as refused:
+                await connect(asked, proxy=None, **more)
+            found = refused.value.response
+            assert (found.status_code, list(json.loads(found.body or b"{}"))) == said
 
     asyncio.run(check())
 
