@@ -161,6 +161,8 @@ class Execution:
                 return self._create_as(session, asked, record, options)
             case DescribeStatement():
                 return describing.describe(asked.sql, session, options, record.spool)
+            case Create(kind="schema") | Drop(kind="schema"):
+                return self._run_engine(session, record, options, flows.schema(asked))
             case Create():
                 return self._objects.create(asked, session, form.attachments, record)
             case Drop():

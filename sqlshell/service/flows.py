@@ -9,7 +9,7 @@ import json
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import duplicate
-from sqlshell.service.dialect import Create, CreateAs
+from sqlshell.service.dialect import Create, CreateAs, Drop
 from sqlshell.service.dialect.columns import without_key
 from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Relation
 from sqlshell.service.engines.render import identifier
@@ -54,6 +54,16 @@ def engines(asked: CreateAs) -> str:
     name = ".".join(identifier(part) for part in asked.names)
     select = f" AS\n{asked.select}" if asked.select else ""
     return f"{verb} {kind}{there} {name} {asked.columns}{select}"
+
+
+def schema(asked: Create | Drop) -> str:
+    """CREATE or DROP SCHEMA … IN DATABASE as the engine's own."""
+    name = ".".join(identifier(part) for part in asked.names)
+    if isinstance(asked, Drop):
+        there, cascade = " IF EXISTS" if asked.if_exists else "", " CASCADE" if asked.cascade else ""
+        return f"DROP SCHEMA{there} {name}{cascade}"
+    verb = "CREATE OR REPLACE" if asked.replace else "CREATE"
+    return f"{verb} SCHEMA{' IF NOT EXISTS' if asked.if_not_exists else ''} {name}"
 
 
 def kind_of(organization: Organization, relation: Relation) -> str:

@@ -280,7 +280,7 @@ def require(session: Session, rights: Rights, what: str) -> None:
 
 
 def unsupported(verb: str, kind: str) -> Failure:
-    return Failure(sqlstate.UNSUPPORTED, f"{verb} {kind.upper()} is not something that this service has")
+    return Failure(sqlstate.UNSUPPORTED, f"{verb} {kind.upper()} is not supported by this service")
 
 
 def check_visible(database: str, organization: Organization) -> None:

@@ -9,28 +9,29 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.engines.engine import Failure
 
-_ROLES = (
-    "the roles owner, writer and reader are fixed, and a token has its roles from CREATE API_TOKEN … WITH ('roles' = …)"
-)
-_USERS = "this service has no users or invitations: who has an API token may use it, and CREATE API_TOKEN makes one"
-_SOURCES = "a source's file is downloaded with GET /v2/download/KIND/ORGANIZATION/NAME, and COPY writes no files here"
-_INTEGRATIONS = "this service reports to no other system, so that there is nothing to integrate"
+_ROLES = "the roles owner, writer and reader are fixed, and CREATE API_TOKEN gives a token its roles"
+_USERS = "there are no users here, but API tokens, which CREATE API_TOKEN makes"
+_SOURCES = "GET /v2/download/KIND/ORGANIZATION/NAME gives the file of a source"
+_INTEGRATIONS = "this service reports to no other system"
 
-_DEFAULT = (
-    "defaults are not kept for a user here: a client sends its context with each request, and USE changes a session's"
-)
-_GENERATE = "columns are not guessed from records here: SELECT * FROM store.entity reads the columns of its files"
-_RESUME = "a query that has ended keeps no state from which it could go on: RESTART QUERY runs its statement again"
-_SANDBOX = "this service has no sandboxes: CREATE DATABASE makes a place to try things in, and DROP DATABASE removes it"
+_DEFAULT = "a client sends its context with each request, and USE changes that of a session"
+_GENERATE = "SELECT * FROM store.entity finds the columns of an entity by itself"
+_RESUME = "a query that has ended keeps nothing from which it could go on, and RESTART QUERY begins it again"
+_SANDBOX = "CREATE DATABASE makes a place to try things in, and DROP DATABASE removes it"
 
 _REFUSED: Mapping[str, str] = {
-    "GRANT": f"privileges are not granted one by one: {_ROLES}",
-    "REVOKE": f"privileges are not revoked one by one: {_ROLES}",
+    "GRANT": _ROLES,
+    "REVOKE": _ROLES,
     "SET DEFAULT": _DEFAULT,
     "GENERATE": _GENERATE,
     "INVITE": _USERS,
     "ACCEPT": _USERS,
     "REJECT": _USERS,
+    "CREATE USER": _USERS,
+    "DROP USER": _USERS,
+    "UPDATE USER": _USERS,
+    "DESCRIBE USER": _USERS,
+    "LIST DESCRIPTORS": "a descriptor source is kept as it is, and what is in it is not read here",
     "RESUME QUERY": _RESUME,
     "START SANDBOX": _SANDBOX,
     "STOP SANDBOX": _SANDBOX,
@@ -45,7 +46,7 @@ _REFUSED: Mapping[str, str] = {
         for kind in ("METRICS", "SECURITY")
     },
 }
-"""By the first words of a statement: the sentence that says what the service cannot do and why."""
+"""By the first words of a statement: why the service does not do it."""
 
 
 def _refuse(sentence: str, **_: object) -> NoReturn:
@@ -54,11 +55,12 @@ def _refuse(sentence: str, **_: object) -> NoReturn:
 
 def _forms() -> Mapping[str, tuple[Form[NoReturn], ...]]:
     forms: dict[str, tuple[Form[NoReturn], ...]] = {}
-    for words, sentence in _REFUSED.items():
+    for words, why in _REFUSED.items():
         first = words.split()[0].lower()
-        # COPY of a table of this name is the engine's.
-        rest = "<name:one>" if first == "copy" else "[ <rest:rest> ]"
-        forms[first] = (*forms.get(first, ()), Form(f"{words} {rest}", _refuse, sentence=sentence))
+        # COPY of a table of this name, and DESCRIBE of it, are the engine's.
+        rest = "<name:one>" if first in {"copy", "describe"} else "[ <rest:rest> ]"
+        said = f"{' '.join(part for part in words.split() if part.isupper())} is not supported: {why}"
+        forms[first] = (*forms.get(first, ()), Form(f"{words} {rest}", _refuse, sentence=said.replace("_INT", " INT")))
     return forms
 
 

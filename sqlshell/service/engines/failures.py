@@ -52,6 +52,7 @@ WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"Schema with name .* does not exist"), sqlstate.NO_SCHEMA),
     (re.compile(r"Schema with name .* already exists"), sqlstate.DUPLICATE_SCHEMA),
     (re.compile(r"(?:Catalog|Database)(?: with name)? \S+ does not exist|Failed to detach"), sqlstate.NO_DATABASE),
+    (re.compile(r"is not a catalog or schema"), sqlstate.NO_DATABASE),
     (re.compile(r"database with name .* already exists|already attached", re.I), sqlstate.DUPLICATE_DATABASE),
     (re.compile(r"No catalog \+ schema named"), sqlstate.NO_SCHEMA),
     (re.compile(r"Function with name .* does not exist|No function matches"), "42883"),
