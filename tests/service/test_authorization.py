@@ -38,8 +38,9 @@ class World:
     """A service with statements in every state, and callers of every kind. `sender` is who sent the statements,
     the writer of that name but for those of `secret` (an owner), `elsewhere` and `nowhere` (the operator)."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, root: Path) -> None:
         self.served = served
+        self.root = root
         self.operator = Client(served)
         self.http = httpx.Client(base_url=served.url, timeout=60, trust_env=False)
         parts = urlsplit(served.url)
@@ -127,9 +128,13 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("matrix")
+    root = folder / "root"
+    root.mkdir()
     running = serve(
         folder,
         "--legacy",
+        "--store-root",
+        str(root),
         "--data",
         "data",
         "--data-plane",
@@ -141,7 +146,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         "--grace",
         "0",
     )
-    made = World(running)
+    made = World(running, root)
     try:
         yield made
     finally:
@@ -220,6 +225,50 @@ TERMINATE = table("""
     nowhere     3D019  3D019
 """)
 """TERMINATE QUERY of those who may not end other tokens' statements, by SQL: its sqlState."""
+
+CHANGE = table("""
+    statement       reader writer foreign owner
+    store-test       00000  00000   3D006 00000
+    store-update     42501  42501   3D006 00000
+    entity-create    42501  42501   3D006 00000
+    entity-insert    42501  00000   3D006 00000
+    entity-update    42501  42501   3D006 00000
+    entity-drop      42501  42501   3D006 00000
+    pool-update      42501  42501   3D023 00000
+    truncate         42501  00000   3D020 00000
+    alter            42501  42501   3D020 00000
+    restart          42501  42501   3D019 00000
+    function-create  42501  42501   3D018 00000
+    function-drop    42501  42501   3D017 00000
+    secret-create    42501  42501   00000 42P014
+    secret-drop      42501  42501   00000 2BP01
+    registry-create  42501  42501   3D016 42710
+    registry-test    42501  42501   3D009 57015
+    registry-drop    42501  42501   3D009 00000
+""")
+"""Statements that change and test objects of the first organization, one caller after another: their sqlStates."""
+
+CHANGES = {
+    "store-test": "test store {m}_store",
+    "store-update": "update store {m}_store with ('writable' = TRUE)",
+    "entity-create": "create entity {m}_new in store {m}_store",
+    "entity-insert": """insert into entity {m}_entity in store {m}_store value('{{"a": 1}}')""",
+    "entity-update": "update entity {m}_entity in store {m}_store",
+    "entity-drop": "drop entity {m}_entity in store {m}_store",
+    "pool-update": "update compute_pool {m}_pool with ('compute_pool.size' = 'small')",
+    "truncate": "truncate relation local.main.{m}_table",
+    "alter": "alter relation local.main.{m}_table set description = 'x'",
+    "restart": "restart query '{finished}'",
+    "function-create": "create function {m}_f (x BIGINT) returns BIGINT language JAVA "
+    "with ('source.name' = 'kept', 'class.name' = 'x')",
+    "function-drop": "drop function {m}_f (x BIGINT)",
+    "secret-create": "create secret {m}_secret with ('type' = generic_string, 'secret_string' = 'x')",
+    "secret-drop": "drop secret {m}_secret",
+    "registry-create": "create schema_registry {m}_registry with "
+    "('type' = CONFLUENT, 'uris' = 'http://127.0.0.1:1', 'secret' = '{m}_secret')",
+    "registry-test": "test schema_registry {m}_registry",
+    "registry-drop": "drop schema_registry {m}_registry",
+}
 
 PLAIN = table("""
     endpoint           none wrong dropped twice plane stray foreign reader writer sender owner operator
@@ -466,6 +515,29 @@ def test_headers_stand_for_nobody_else(world: World) -> None:
         status, seen = world.ask("GET", found, headers)
         assert status == expected, headers
         assert expected == 200 or MARK not in seen, headers
+
+
+def test_statements_that_change_objects(world: World) -> None:
+    maker = world.clients["maker"]
+    for sql in (
+        f"create store {MARK}_store with ('uri' = '{world.root}', 'writable' = TRUE)",
+        f"create entity {MARK}_entity in store {MARK}_store",
+        f"create compute_pool {MARK}_pool",
+        f"create table {MARK}_table as select 1 as i",
+        CHANGES["secret-create"].format(m=MARK),
+        CHANGES["registry-create"].format(m=MARK),
+    ):
+        maker.rows_of_nothing(sql)
+    wrong = []
+    for name, sql in CHANGES.items():
+        for who in ("reader", "writer", "foreign", "owner"):
+            answer = world.clients[who].run(sql.format(m=MARK, finished=world.ids["finished"]), parameters={})
+            if answer["sqlState"] != CHANGE[name, who]:
+                wrong.append((name, who, answer["sqlState"], CHANGE[name, who], answer.get("message")))
+    assert not wrong
+    # What another organization named alike was another thing.
+    dropped = f"drop secret {MARK}_secret"
+    assert [world.clients["foreign"].state(dropped), maker.state(dropped)] == ["3D016", "00000"]
 
 
 def test_ids_tell_nothing_of_each_other(world: World) -> None:
