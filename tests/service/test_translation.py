@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -22,7 +24,7 @@ from tests.conftest import Served
 from tests.service.client import Client
 from tests.service.test_types import TABLE
 
-LIKE_DUCKDB = "2020-01-02 03:04:05"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -319,8 +321,10 @@ def test_functions_of_the_dialect(client: Client) -> None:
     assert dict(zip([call for call, _ in CALLS], found, strict=True)) == dict(CALLS)
 
 
-def test_every_function_that_is_made_is_in_the_table() -> None:
+def test_every_function_is_tried_and_told_and_known_to_the_shell() -> None:
     tried = "\n".join(call.lower() for call, _ in CALLS)
+    told = (ROOT / "docs" / "service.md").read_text()
+    assert [name for name in [*MADE, *REFUSED] if not re.search(rf"`{name.upper()}\b", told)] == []
     assert [name for name in MADE.keys() | MADE_OF_TEXT.keys() if f"{name}(" not in tried] == []
     assert [name for name in [*MADE, *REFUSED] if not known(name)] == []
 

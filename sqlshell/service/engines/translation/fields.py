@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sqlshell.service.engines.render import literal
-from sqlshell.service.engines.translation.text import Edits, Text
+from sqlshell.service.engines.translation.text import Edits, Typed
 
 _CLOSING: Final = frozenset(")]}")
 _NOT_VALUES: Final = frozenset(
@@ -39,7 +39,7 @@ _NOT_FIELDS: Final = frozenset(
 """Words that begin an expression, which is what a lambda has behind its arrow."""
 
 
-def arrow(text: Text, at: int) -> tuple[int, int] | None:
+def arrow(text: Typed, at: int) -> tuple[int, int] | None:
     """The value in front of an arrow at a place and the field behind it, each by its first token; None for an arrow
     that is something else's, as far as its place tells."""
     if not text.joined(at, "->") or text.joined(at, "->>") or not text.is_name(at + 2):
@@ -50,14 +50,14 @@ def arrow(text: Text, at: int) -> tuple[int, int] | None:
     return (start, at + 2) if start >= 0 else None
 
 
-def write(text: Text, start: int, field: int, edits: Edits) -> None:
+def write(text: Typed, start: int, field: int, edits: Edits) -> None:
     """The field of the struct that begins at a token."""
     edits.insert(start, "struct_extract(")
     edits.drop(field - 2, field)
     edits.replace(field, f", {literal(text.tokens[field].value)})")
 
 
-def _value(text: Text, last: int) -> int:
+def _value(text: Typed, last: int) -> int:
     """The first token of the value that ends at a place: a column, a call, what stands in parentheses, each with
     subscripts, fields and arrows behind it; -1 where there is none."""
     at = last

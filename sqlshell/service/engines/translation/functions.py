@@ -14,7 +14,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import CONTINUOUS, Failure
 from sqlshell.service.engines.render import literal
 from sqlshell.service.engines.translation.patterns import SECONDS, strftime
-from sqlshell.service.engines.translation.text import Edits, Text
+from sqlshell.service.engines.translation.text import Edits, Typed
 
 _UNITS: Final = {
     unit: unit.lower()
@@ -47,9 +47,7 @@ MADE: Final[Mapping[str, Mapping[int, str]]] = {
     "current_row_timestamp": {0: "get_current_timestamp()"},
     "date_format": {2: "strftime(CAST({0} AS TIMESTAMP), {1:pattern})"},
     "e": {0: "exp(1)"},
-    "element": {
-        1: _each("{0}", "CASE WHEN len(_v) > 1 THEN error('ELEMENT: the array has more than one') ELSE _v[1] END")
-    },
+    "element": {1: _each("{0}", "CASE WHEN len(_v) > 1 THEN error('the array has more than one item') ELSE _v[1] END")},
     "from_unixtime": {1: f"strftime({_LOCAL}, '{SECONDS}')", 2: f"strftime({_LOCAL}, {{1:pattern}})"},
     "initcap": {
         1: f"array_to_string({_INITIALS.replace('{1}', 'upper(_w[1]) || lower(_w[2:])')}, '')",
@@ -101,13 +99,9 @@ MADE_OF_TEXT: Final[Mapping[str, Mapping[int, str]]] = {
 """What stands for a call whose first argument is a text, where that makes a difference."""
 
 REFUSED: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        ("proctime", "current_watermark"), "it tells of a running stream, and DuckDB is no streaming engine"
-    ),
+    **dict.fromkeys(("proctime", "current_watermark"), f"it tells of a running stream: {CONTINUOUS}"),
     **dict.fromkeys(("sha2", "sha224", "sha384", "sha512"), "DuckDB has md5, sha1 and sha256"),
-    **dict.fromkeys(
-        ("collect", "array_union", "array_except", "array_concat_agg"), "DuckDB treats duplicates otherwise"
-    ),
+    **dict.fromkeys(("collect", "array_union", "array_except"), "DuckDB treats duplicates in another way"),
     **dict.fromkeys(("json_objectagg", "json_arrayagg"), "use json_group_object or json_group_array"),
     "str_to_map": "DuckDB's maps hold no key twice",
     "elt": "index a list: [a, b][n]",
@@ -121,7 +115,7 @@ NAMES: Final = MADE.keys() | REFUSED.keys()
 _PLACE: Final = re.compile(r"\{(\d)(?::(\w+))?\}|\{\{|\}\}")
 
 
-def variants(text: Text, arguments: Sequence[tuple[int, int]], name: str) -> list[str | None]:
+def variants(text: Typed, arguments: Sequence[tuple[int, int]], name: str) -> list[str | None]:
     """What may stand for a call, in the order in which it is tried; None is the call as it is.
 
     Raises Failure for a function of the dialect that DuckDB can do nothing for (0A000), and for arguments that it does
@@ -148,16 +142,16 @@ def variants(text: Text, arguments: Sequence[tuple[int, int]], name: str) -> lis
     return [made or of_text]
 
 
-def unit(text: Text, start: int, behind: int) -> str:
+def unit(text: Typed, start: int, behind: int) -> str:
     """A unit of time as a string. Raises Failure (0A000)."""
     return literal(_unit(text, start, behind))
 
 
-def _is_string(text: Text, start: int, behind: int) -> bool:
+def _is_string(text: Typed, start: int, behind: int) -> bool:
     return behind == start + 1 and text.tokens[start].kind == "string"
 
 
-def _is_number(text: Text, start: int, behind: int) -> bool:
+def _is_number(text: Typed, start: int, behind: int) -> bool:
     """Whether DuckDB takes an argument for a number: a string may be one."""
     if not _is_string(text, start, behind):
         return behind == start + 1 and text.tokens[start].kind == "number"
@@ -168,7 +162,7 @@ def _is_number(text: Text, start: int, behind: int) -> bool:
     return True
 
 
-def write(text: Text, at: int, expression: str, edits: Edits) -> None:
+def write(text: Typed, at: int, expression: str, edits: Edits) -> None:
     """Put an expression in the place of the call that begins at a token. Raises Failure (0A000)."""
     arguments = text.arguments(at + 1)
     end = text.closing[at + 1]
@@ -191,24 +185,24 @@ def write(text: Text, at: int, expression: str, edits: Edits) -> None:
     edits.replace(place, part + expression[taken:])
 
 
-def _string(text: Text, start: int, behind: int, what: str) -> str:
+def _string(text: Typed, start: int, behind: int, what: str) -> str:
     if behind != start + 1 or text.tokens[start].kind != "string":
         said = f"{text.written(start, behind)} is not supported as {what}: it has to be a string in the statement"
         raise Failure(sqlstate.UNSUPPORTED, said)
     return text.tokens[start].value
 
 
-def _pattern(text: Text, start: int, behind: int) -> str:
+def _pattern(text: Typed, start: int, behind: int) -> str:
     return literal(strftime(_string(text, start, behind, "a pattern of dates")))
 
 
-def _path(text: Text, start: int, behind: int) -> str:
+def _path(text: Typed, start: int, behind: int) -> str:
     said = _string(text, start, behind, "a path")
     mode, _, path = said.partition(" ")
     return literal(path if mode.lower() in {"lax", "strict"} else said)
 
 
-def _unit(text: Text, start: int, behind: int) -> str:
+def _unit(text: Typed, start: int, behind: int) -> str:
     word = text.word(start).removeprefix("SQL_TSI_")
     unit = _UNITS.get(word) or _UNITS.get(word.removesuffix("S"))
     if behind != start + 1 or unit is None:
@@ -216,7 +210,7 @@ def _unit(text: Text, start: int, behind: int) -> str:
     return unit
 
 
-def _scale(text: Text, start: int, behind: int) -> str:
+def _scale(text: Typed, start: int, behind: int) -> str:
     precision = text.written(start, behind)
     if precision not in {"0", "3"}:
         said = f"TO_TIMESTAMP_LTZ takes precision 0 (seconds) or 3 (milliseconds), not {precision[:60]}"
@@ -224,7 +218,7 @@ def _scale(text: Text, start: int, behind: int) -> str:
     return "1000000" if precision == "0" else "1000"
 
 
-_LITERALS: Final[Mapping[str, Callable[[Text, int, int], str]]] = {
+_LITERALS: Final[Mapping[str, Callable[[Typed, int, int], str]]] = {
     "path": _path,
     "pattern": _pattern,
     "scale": _scale,

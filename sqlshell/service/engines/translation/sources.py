@@ -6,13 +6,13 @@ from typing import Final
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import CONTINUOUS, Failure
-from sqlshell.service.engines.translation.text import Edits, Text
+from sqlshell.service.engines.translation.text import Edits, Typed
 
 WINDOWS: Final = frozenset({"TUMBLE", "HOP", "CUMULATE"})
 _POSITION: Final = "starting.position"
 
 
-def options(text: Text, at: int, edits: Edits) -> dict[str, str]:
+def options(text: Typed, at: int, edits: Edits) -> dict[str, str]:
     """The options of WITH ('key' = value, …) at a place, which is taken out; {} where something else stands there.
 
     Raises Failure for a starting position that cannot be had.
@@ -35,14 +35,14 @@ def from_earliest(found: dict[str, str]) -> bool:
     return found.get(_POSITION, "").lower() == "earliest"
 
 
-def check_window(text: Text, at: int) -> None:
+def check_window(text: Typed, at: int) -> None:
     """Raises Failure (0A000) where a call in FROM is a window over a stream."""
     end = text.closing.get(at + 1, at)
     if any(text.word(place) in {"SIZE", "ADVANCE"} for place in range(at + 2, end)):
         raise Failure(sqlstate.UNSUPPORTED, f"{text.word(at)} makes windows of a stream: {CONTINUOUS}")
 
 
-def check_within(text: Text, at: int) -> None:
+def check_within(text: Typed, at: int) -> None:
     """Raises Failure (0A000) for a join of streams that is bounded in time: WITHIN 5 MINUTES ON."""
     if at + 2 < len(text) and text.tokens[at + 1].kind == "number" and text.word(at + 2):
         raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN joins streams as they go on: {CONTINUOUS}")

@@ -12,7 +12,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.engines.render import identifier
 from sqlshell.service.engines.translation import fields, functions, sources
-from sqlshell.service.engines.translation.text import Edits, Made, Text
+from sqlshell.service.engines.translation.text import Edits, Made, Typed
 from sqlshell.service.engines.translation.types import read_type
 
 _FIRST: Final = ("(", "<", "->", "::", "alter", "type", "within")
@@ -159,7 +159,7 @@ class _Reader:
     """Goes over the tokens once, and notes what stands for them."""
 
     def __init__(self, sql: str, is_own: Callable[[str], bool]) -> None:
-        self.text = Text(sql)
+        self.text = Typed(sql)
         self.edits = Edits()
         self.sites: list[Site] = []
         self.from_earliest = False

@@ -23,7 +23,7 @@ _OPENING: Final = {"(": ")", "[": "]", "{": "}"}
 _CLOSING: Final = frozenset(_OPENING.values())
 
 
-class Text:
+class Typed:
     """A statement's tokens; `closing` has the closing bracket of each opening one, `commas` those right inside it."""
 
     def __init__(self, sql: str) -> None:
@@ -109,7 +109,7 @@ class Edits:
         for at, text in others.before.items():
             self.insert(at, text)
 
-    def made(self, text: Text) -> Made:
+    def made(self, text: Typed) -> Made:
         """The statement with all of it. Lines stay what they are, for nothing between two tokens changes."""
         sql, parts, places = text.sql, [], []
         made = taken = 0

@@ -7,7 +7,7 @@ from typing import Final
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.engines.render import identifier
-from sqlshell.service.engines.translation.text import Edits, Text
+from sqlshell.service.engines.translation.text import Edits, Typed
 
 MOST_DIGITS: Final = 9
 _DEEPEST: Final = 100
@@ -21,7 +21,7 @@ _MORE: Final = frozenset({"NOT", "NULL", "PRECISION", "VARYING", "WITH", "WITHOU
 _INSTANTS: Final = frozenset({"TIMESTAMP_LTZ", "TIMESTAMP_TZ"})
 
 
-def read_type(text: Text, at: int, edits: Edits) -> int:
+def read_type(text: Typed, at: int, edits: Edits) -> int:
     """Translate the type at a place; the place behind it, -1 for none or one that is not understood.
 
     Raises Failure for a type that DuckDB would not keep.
@@ -36,7 +36,7 @@ def read_type(text: Text, at: int, edits: Edits) -> int:
 class _Reader:
     """Reads one type. A method gives the place behind what it read, -1 where that is not there."""
 
-    def __init__(self, text: Text, edits: Edits) -> None:
+    def __init__(self, text: Typed, edits: Edits) -> None:
         self._text = text
         self._edits = edits
         self._depth = 0
