@@ -49,11 +49,16 @@ MISSING = {
     "changelog": sqlstate.NO_RELATION,
     "materialized_view": sqlstate.NO_RELATION,
     "relation": sqlstate.NO_RELATION,
-    "entity": sqlstate.NO_RELATION,
+    "entity": sqlstate.INVALID_PARAMETER,
     "secret": sqlstate.NO_SECRET,
     "schema_registry": sqlstate.NO_SCHEMA_REGISTRY,
     "function": sqlstate.NO_FUNCTION,
 }
+
+
+def owning_role() -> str:
+    """The role that owns what was made: the one that may make it."""
+    return next(role for role, rights in ROLES.items() if rights >= Rights.OBJECTS)
 
 
 def least_role() -> str:
@@ -82,12 +87,14 @@ class Caller(Struct, frozen=True):
 
 
 class Object(Struct, frozen=True):
-    """A store, pool, database, stream or resource; `detail` is what its kind needs."""
+    """A store, pool, database, stream or resource; `detail` is what its kind needs. Times are seconds since 1970."""
 
     kind: str
     name: str
     detail: Mapping[str, Any]
     created: float
+    updated: float
+    """When it was last changed, or made."""
 
 
 class Catalog:
@@ -119,6 +126,10 @@ class Catalog:
         found = self._storage.read("SELECT name FROM organizations WHERE id = ?", (organization,))
         return str(found[0][0]) if found else ""
 
+    def organization_created(self, organization: str) -> float:
+        found = self._storage.read("SELECT created FROM organizations WHERE id = ?", (organization,))
+        return float(found[0][0]) if found else 0.0
+
     def add_organization(self, name: str) -> str:
         made = str(uuid.uuid4())
         taken = {text.lower() for found in self.organizations() for text in found}
@@ -138,17 +149,16 @@ class Catalog:
 
     def objects(self, organization: str, kind: str) -> list[Object]:
         rows = self._storage.read(
-            "SELECT kind, name, detail, created FROM objects WHERE organization = ? AND kind = ? ORDER BY name",
-            (organization, kind),
+            f"SELECT {_OBJECT} FROM objects WHERE organization = ? AND kind = ? ORDER BY name", (organization, kind)
         )
-        return [Object(row[0], row[1], json.loads(row[2]), row[3]) for row in rows]
+        return [_object(row) for row in rows]
 
     def find(self, organization: str, kind: str, name: str) -> Object | None:
         rows = self._storage.read(
-            "SELECT kind, name, detail, created FROM objects WHERE organization = ? AND kind = ? AND name = ?",
+            f"SELECT {_OBJECT} FROM objects WHERE organization = ? AND kind = ? AND name = ?",
             (organization, kind, name),
         )
-        return Object(rows[0][0], rows[0][1], json.loads(rows[0][2]), rows[0][3]) if rows else None
+        return _object(rows[0]) if rows else None
 
     def get(self, organization: str, kind: str, name: str) -> Object:
         found = self.find(organization, kind, name)
@@ -159,7 +169,7 @@ class Catalog:
     def add(self, organization: str, kind: str, name: str, detail: Mapping[str, Any]) -> None:
         try:
             self._storage.write(
-                "INSERT INTO objects VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO objects VALUES (?, ?, ?, ?, ?, 0)",
                 (organization, kind, name, json.dumps(detail), time.time()),
             )
         except sqlite3.IntegrityError:
@@ -174,8 +184,8 @@ class Catalog:
 
     def change(self, organization: str, kind: str, name: str, detail: Mapping[str, Any]) -> None:
         self._storage.write(
-            "UPDATE objects SET detail = ? WHERE organization = ? AND kind = ? AND name = ?",
-            (json.dumps(detail), organization, kind, name),
+            "UPDATE objects SET detail = ?, updated = ? WHERE organization = ? AND kind = ? AND name = ?",
+            (json.dumps(detail), time.time(), organization, kind, name),
         )
 
     def drop(self, organization: str, kind: str, name: str) -> None:
@@ -184,6 +194,23 @@ class Catalog:
         )
         if not done:
             raise missing(kind, name)
+
+    def note(self, organization: str, kind: str, name: str, *, made: bool) -> None:
+        """Remember when something was made or changed that the engine keeps, and of which it does not tell that."""
+        now, key = time.time(), (organization, kind, name)
+        if made:
+            self._storage.write("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, '{}', ?, 0)", (*key, now))
+        else:
+            self._storage.write(
+                "UPDATE objects SET updated = ? WHERE organization = ? AND kind = ? AND name = ?", (now, *key)
+            )
+
+    def forget(self, organization: str, kind: str, names: Sequence[str]) -> None:
+        """Remove objects; those that are not there are no matter."""
+        self._storage.write_all(
+            "DELETE FROM objects WHERE organization = ? AND kind = ? AND name = ?",
+            [(organization, kind, name) for name in names],
+        )
 
     def new_token(self, organization: str, roles: Sequence[str], name: str = "") -> str:
         """A new token's text, which is kept as a hash alone. Raises Failure for unknown roles and a name in use."""
@@ -238,6 +265,14 @@ class Catalog:
         if not found or not hmac.compare_digest(found[0][0], wanted):
             return None
         return Caller(found[0][1], found[0][2], tuple(found[0][3].split(",")))
+
+
+_OBJECT = "kind, name, detail, created, updated"
+
+
+def _object(row: Sequence[Any]) -> Object:
+    kind, name, detail, created, updated = row
+    return Object(kind, name, json.loads(detail), created, updated or created)
 
 
 def digest(token: str) -> str:

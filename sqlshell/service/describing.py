@@ -17,9 +17,9 @@ from sqlshell.service.dialect.relations import Written, writing
 from sqlshell.service.dialect.tokens import WORD, Tokens
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Plan, Relation, Rights, Sink
 from sqlshell.service.engines.looks import FILLERS
-from sqlshell.service.listings import table
 from sqlshell.service.objects import require
 from sqlshell.service.sessions import Session
+from sqlshell.service.shown import table
 
 COLUMNS = ("type", "description")
 

@@ -20,6 +20,7 @@ from sqlshell.service.options import Options
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.records import Ledger, Record, settle
 from sqlshell.service.sessions import Session, Sessions
+from sqlshell.service.shown import keep
 
 TERMINATE_SECONDS = 120.0
 """How long TERMINATE QUERY waits for what it ends: an interrupt may take seconds to land."""
@@ -43,11 +44,11 @@ Aside = Terminate | TerminateSession | DescribeQuery | List
 """Statements about statements and sessions: alone in their submission they pass by the queues of session and pool."""
 
 
-ASIDE_LISTS = (List("queries"), List("sessions"))
-
-
 def is_aside(asked: object) -> bool:
-    return isinstance(asked, Terminate | TerminateSession | DescribeQuery) or asked in ASIDE_LISTS
+    if isinstance(asked, List):
+        # A condition is the engine's to judge, and SHOW may ask it for a relation.
+        return asked.what in {"queries", "sessions"} and not asked.where and not asked.show
+    return isinstance(asked, Terminate | TerminateSession | DescribeQuery)
 
 
 class _Reader(Struct, eq=False):
@@ -164,8 +165,7 @@ class Endings:
                 found = sorted(found + self._ledger.latest("", 1001), key=lambda item: item.created, reverse=True)
             # It asks what runs beside itself.
             found = [item for item in found if item is not record]
-            readable = {item.statement_id for item in found if self._may_read(session, item)}
-            record.outcome = queries.list_all(found, readable, owners, record.spool)
+            record.outcome = keep(queries.SHOWN, queries.listed(found, session), record.spool)
         record.spool.finish()
         self.finish(record, sqlstate.DONE, record.outcome.message, session)
 
@@ -178,14 +178,9 @@ class Endings:
     def readable(self, session: Session, statement_id: str, what: str) -> Record:
         """A statement that the session's role lets it see. Raises Failure."""
         target = self._target(session, statement_id)
-        if not self._may_read(session, target):
+        if not queries.may_read(session, target):
             require(session, Rights.OBJECTS, f"{what} of another token's statement")
         return target
-
-    @staticmethod
-    def _may_read(session: Session, record: Record) -> bool:
-        """Whether a session's role lets it see what a statement is: its own token's, or all as owner."""
-        return record.owner == session.caller.token_id or session.rights >= Rights.OBJECTS
 
     async def _terminate(self, session: Session, statement_id: str) -> str:
         """End a statement; what it came to, in words."""

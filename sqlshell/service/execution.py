@@ -8,12 +8,13 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Parameters
-from sqlshell.service import artifacts, describing, flows, functions, listings, stores, system
+from sqlshell.service import artifacts, describing, flows, functions, inventory, listings, privileges, stores, system
 from sqlshell.service.body import Form
 from sqlshell.service.changes import Changes
 from sqlshell.service.dialect import (
     Alter,
     Application,
+    CanI,
     Create,
     CreateAs,
     CreateFunction,
@@ -154,6 +155,8 @@ class Execution:
         match asked:
             case Use():
                 return self._objects.use(asked, session)
+            case Create() | Drop() if asked.kind == "schema":
+                return self._change_schema(session, asked, record, options)
             case Create(kind="stream" | "changelog"):
                 outcome = self._objects.create(asked, session, form.attachments, record)
                 return artifacts.made(record, outcome, asked.kind, session.connection.resolve(asked.names))
@@ -171,8 +174,14 @@ class Execution:
                 return self._objects.start_pool(asked, session)
             case Update() | Test() | InsertEntity() | Truncate() | Alter() | CreateFunction() | DropFunction():
                 return self._changes.run(asked, session, record, options)
+            case CanI():
+                return privileges.can(session, asked.privilege)
+            case List() if asked.show and not asked.place and self._is_engines(session, asked.what):
+                return self._run_engine(session, record, options, record.sql)
             case List():
-                return listings.list_all(asked, session, options, record.spool, self._organizations)
+                return listings.list_all(
+                    asked, session, options, record.spool, self._organizations, lambda: self._latest(session, record)
+                )
             case Describe():
                 return listings.describe(asked, session, options, record)
             case Print():
@@ -188,11 +197,34 @@ class Execution:
         outcome = replace(outcome, message=f"CREATE {asked.kind.replace('_', ' ').upper()}")
         return artifacts.made(record, outcome, asked.kind, session.connection.resolve(asked.names))
 
+    @staticmethod
+    def _is_engines(session: Session, shown: str) -> bool:
+        """Whether SHOW of this word is the engine's: it shows all schemas, and what a relation is."""
+        there = session.organization.engine.exists(session.connection.resolve((shown,)))
+        return shown == "schemas" or there
+
+    @staticmethod
+    def _change_schema(session: Session, asked: Create | Drop, record: Record, options: Options) -> Outcome:
+        """CREATE and DROP SCHEMA … IN DATABASE, as the engine writes them."""
+        listings.check_database(asked.names[0], session)
+        if isinstance(asked, Create):
+            verb, unless, behind = "CREATE", "IF NOT EXISTS " if asked.if_not_exists else "", ""
+        else:
+            verb, unless, behind = "DROP", "IF EXISTS " if asked.if_exists else "", " CASCADE" if asked.cascade else ""
+        sql = f"{verb} SCHEMA {unless}{quoted(asked.names)}{behind}"
+        outcome = session.connection.run(sql, options, record.spool)
+        inventory.note(session, sql)
+        return outcome
+
+    def _latest(self, session: Session, record: Record) -> list[Record]:
+        """The latest statements of the session's organization but for the one that asks."""
+        return [item for item in self._ledger.latest(session.organization.id, 1001) if item is not record]
+
     def _run_engine(self, session: Session, record: Record, options: Options, sql: str) -> Outcome | Begun:
         organization = session.organization
         low = sql.lower()
         if system.NAME in low:
-            system.publish(organization, self._ledger.latest(organization.id, 1000))
+            system.publish(session, sql, lambda: self._ledger.latest(organization.id, 1000))
         in_store = session.connection.database in organization.store_names
         reads_store = in_store or any(name.lower() in low for name in organization.store_names)
         broken: dict[tuple[str, str], str] = {}
@@ -217,6 +249,7 @@ class Execution:
                 check_named(organization, sql)
             functions.check_called(organization, sql, failure)
             raise
+        inventory.note(session, sql)
         if organization.streams.known and re.match(MAY_DROP, bare(sql[:4000]), re.I):
             organization.check_streams()
         return artifacts.told(session, record, outcome, sql)

@@ -1,166 +1,283 @@
-"""LIST and DESCRIBE: context objects and relations as rows."""
+"""LIST, SHOW and DESCRIBE: context objects and relations as rows."""
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service import stores
-from sqlshell.service.catalog import ROLES, missing
+from sqlshell.service import inventory, queries, stores
+from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import Describe, List
 from sqlshell.service.engines.engine import Options, Outcome, Rights, Sink
+from sqlshell.service.inventory import Here
 from sqlshell.service.names import check_open
-from sqlshell.service.objects import absent, check_visible, databases, pool_detail, unsupported
-from sqlshell.service.organizations import Organization, Organizations
-from sqlshell.service.pools import DEFAULT, Size
+from sqlshell.service.objects import absent, check_visible, unsupported
+from sqlshell.service.organizations import Organizations
 from sqlshell.service.records import Record
 from sqlshell.service.sessions import Session
+from sqlshell.service.shown import NUMBER, TRUTH, Facts, Shown, columns, keep, listed, properties, table
 
-EMPTY = ("secrets", "schema_registries", "invitations", "users", "changelogs")
 
-LISTED = {
-    "stores": ("store", ("name", "type", "uri", "state")),
-    "compute_pools": ("compute_pool", ("name", "state", "concurrency", "queue", "timeout")),
-    "function_sources": ("function_source", ("name", "file", "size", "sha256", "created")),
-    "descriptor_sources": ("descriptor_source", ("name", "file", "size", "sha256", "created")),
+class Kind(Struct, frozen=True):
+    """A kind of object: the columns of its list, what finds all, and facts that DESCRIBE and conditions have too."""
+
+    shown: tuple[Shown, ...]
+    find: Callable[[Here], list[Facts]]
+    more: tuple[Shown, ...] = ()
+
+
+Rows = tuple[tuple[Shown, ...], tuple[Shown, ...], list[Facts]]
+"""Columns that are shown, columns that a condition has too, and what they show."""
+
+_TIMES = ("CreatedAt=created", "UpdatedAt=updated")
+_RELATION = columns("Name", "Type", "Owner", "State", "Properties", *_TIMES, "Database", "Schema")
+_OF_RELATION = columns("PrimaryKey=primary_key", "Description", "FQN=fqn")
+
+KINDS: Mapping[str, Kind] = {
+    "databases": Kind(
+        columns("Name", "IsDefault=default", "Owner", *_TIMES, "Type", "State", "Message"), inventory.databases
+    ),
+    "schemas": Kind(
+        columns("Name", "IsDefault=default", "Owner", *_TIMES, "Type", "State", "Database"), inventory.schemas
+    ),
+    "relations": Kind(_RELATION, inventory.relations, _OF_RELATION),
+    "stores": Kind(
+        columns("Name", "Type", "State", "Message", "IsDefault=default", "Owner", *_TIMES, "Uri"), inventory.all_stores
+    ),
+    "entities": Kind(
+        columns("Name", "IsLeaf=leaf"),
+        inventory.entities,
+        columns("Store", "Type", "Path", "Size", "ModifiedAt=modified"),
+    ),
+    "compute_pools": Kind(
+        columns(
+            *("Name", "Size", "IntendedState=intended", "ActualState=actual", "ErrorMessages=errors"),
+            *("Timeout=timeout_min", "Owner", *_TIMES, "Concurrency", "Queue", "StatementTimeout=longest"),
+            timeout_min=NUMBER,
+        ),
+        inventory.pools,
+    ),
+    "functions": Kind(
+        columns(
+            *("Name", "Signature", "Type", "Language", "SourceName=source_name", "ClassName=class_name"),
+            *("EgressAllowURIs=uris", "Properties", "Owner", "State", *_TIMES),
+        ),
+        inventory.functions,
+    ),
+    "function_sources": Kind(
+        columns("Name", "Language", "State", "Description", "Url", "Owner", *_TIMES, "File", "Size", "Sha256"),
+        inventory.sources("function_source"),
+    ),
+    "descriptor_sources": Kind(
+        columns("Name", "Type", "State", "Description", "Url", "Tags", "Owner", *_TIMES, "File", "Size", "Sha256"),
+        inventory.sources("descriptor_source"),
+    ),
+    "schema_registries": Kind(
+        columns("Name", "Type", "State", "Url", "Owner", *_TIMES), inventory.recorded("schema_registry")
+    ),
+    "secrets": Kind(columns("Name", "Type", "Description", "State", "Owner", *_TIMES), inventory.recorded("secret")),
+    "roles": Kind(columns("Name", "Rights", "Granted", granted=TRUTH), inventory.roles),
+    "api_tokens": Kind(columns("Name", "Roles"), inventory.tokens),
+    "users": Kind(columns("Name", "Email"), lambda here: []),
+    "invitations": Kind(columns("Name", "Email"), lambda here: []),
+}
+"""What LIST knows, but for organizations and queries. Columns that are read by position stand where they are read."""
+
+_ONE_TYPE = {"streams": "stream", "changelogs": "changelog", "tables": "", "materialized_views": "materialized view"}
+"""Lists of relations, and of which type."""
+
+_PLURALS = {
+    "schema_registry": "schema_registries",
+    "entity": "entities",
+    "table": "relations",
+    "view": "relations",
+    "stream": "relations",
+    "changelog": "relations",
+    "materialized_view": "relations",
 }
 
+_ALSO = {
+    "database": "database_name",
+    "schema": "schema_name",
+    "type": "relation_type",
+    "default": "is_default",
+    "leaf": "is_leaf",
+    "created": "created_at",
+    "updated": "updated_at",
+    "state": "status",
+    "intended": "intended_state",
+    "actual": "actual_state",
+    "primary_key": "primary_key",
+}
+"""By which other names a condition may call a column."""
 
-def list_all(asked: List, session: Session, options: Options, sink: Sink, organizations: Organizations) -> Outcome:
-    organization = session.organization
-    place, names = asked.place, asked.names
-    database = (names[0] if names and (place == "database" or len(names) > 1) else "") or session.connection.database
-    schema = names[-1] if place == "schema" else "" if place == "database" else session.connection.schema
-    match asked.what:
-        case "databases" | "schemas" | "relations" | "tables" | "functions":
-            what = "relations" if asked.what == "tables" else asked.what
-            if place == "database" and names:
-                check_visible(names[0], organization)
-            sql = organization.engine.listing(
-                what,
-                database if what != "databases" else "",
-                schema,
-                organization.streams.known,
-                set(organization.store_names),
-            )
-            lost = [item for item in organization.broken.items() if item[0][0] == "database"]
-            if what == "databases" and lost:
-                all_of_them = [(row[0], "ready") for row in databases(organization)]
-                all_of_them += [(name, f"broken: {reason}") for (_, name), reason in lost]
-                return table(sink, ("name", "state"), sorted(all_of_them))
-            return session.connection.run(sql, options, sink, trusted=True)
-        case "streams":
-            rows = [(item[2], item[1], item[0]) for item in sorted(organization.streams.known)]
-            return table(sink, ("name", "schema", "database"), rows)
-        case "entities":
-            wanted = asked.store or session.store
-            places = [wanted] if wanted else sorted(organization.store_names)
-            entries = []
-            for store in places:
-                for name, state in stores.entities(organization, store).items():
-                    entries.append((name, str(state.st_size), stamp(state.st_mtime), store))
-            return table(sink, ("name", "size", "modified", "store"), entries)
-        case "organizations":
-            known = [item for item in organization.catalog.organizations() if session.caller.may_see(item[0])]
-            if any(key in organizations.broken for key, _ in known):
-                states = organizations.broken
-                told = [(name, key, f"broken: {states[key]}" if key in states else "ready") for key, name in known]
-                return table(sink, ("name", "id", "state"), told)
-            return table(sink, ("name", "id"), [(name, key) for key, name in known])
-        case "roles":
-            rights = {Rights.OBJECTS: "everything", Rights.DATA: "data, no objects", Rights.READ: "reads"}
-            listed = [(name, rights[right], str(name in session.caller.roles).lower()) for name, right in ROLES.items()]
-            return table(sink, ("name", "rights", "granted"), listed)
-        case "api_tokens":
-            return table(sink, ("name", "roles"), organization.catalog.tokens(organization.id))
-    if asked.what in EMPTY:
-        return table(sink, ("name", "type"), [])
-    if asked.what in LISTED:
-        kind, columns = LISTED[asked.what]
-        return table(
-            sink, columns, [described(organization, kind, name, columns) for name in names_in(organization, kind)]
-        )
-    raise unsupported("LIST", asked.what)
+
+def list_all(
+    asked: List,
+    session: Session,
+    options: Options,
+    sink: Sink,
+    organizations: Organizations,
+    latest: Callable[[], Sequence[Record]],
+) -> Outcome:
+    """`latest` gives the latest statements."""
+    if asked.what == "organizations":
+        return _organizations(session, sink, organizations)
+    if asked.what == "queries":
+        rows: Rows = queries.SHOWN, (), queries.listed(latest(), session)
+    else:
+        rows = _listed(asked, session)
+    shown, more, facts = rows
+    if asked.where:
+        return chosen(asked.where, shown, more, facts, session, options, sink)
+    return keep(shown, facts, sink)
+
+
+def chosen(
+    where: str,
+    shown: Sequence[Shown],
+    more: Sequence[Shown],
+    facts: Sequence[Facts],
+    session: Session,
+    options: Options,
+    sink: Sink,
+) -> Outcome:
+    """Those of the facts for which a condition holds: a SELECT of a reader over them, judged as any other."""
+    known = {column.name.lower() for column in (*shown, *more)}
+    also = [
+        Shown(_ALSO[column.key], column.key, column.type)
+        for column in (*shown, *more)
+        if column.key in _ALSO and _ALSO[column.key] not in known
+    ]
+    rows = session.organization.engine.inline(listed([*shown, *more, *also], facts))
+    names = ", ".join(f'"{column.name}"' for column in shown)
+    # What is behind the condition's last line is no part of it.
+    sql = f"SELECT {names} FROM ({rows}) listed WHERE (\n{where}\n)"
+    outcome = session.connection.run(sql, replace(options, rights=Rights.READ), sink)
+    if outcome.columns is None:
+        return outcome
+    told = [ColumnInfo(column.name, column.type, False) for column in shown]
+    return replace(outcome, columns=told if len(told) == len(outcome.columns) else outcome.columns)
+
+
+def _listed(asked: List, session: Session) -> Rows:
+    here, place, names = Here(session.organization, session), asked.place, asked.names
+    if asked.what == "entities":
+        store = asked.store or (names[-1] if place == "store" else session.store)
+        folder = list(names) if place == "entity" else []
+        if folder and not asked.store and folder[0] in session.organization.store_names:
+            store = folder.pop(0)
+        kind = KINDS["entities"]
+        return kind.shown, kind.more, inventory.entities(here, store, folder or None)
+    if asked.what in _ONE_TYPE or asked.what in {"relations", "schemas"}:
+        database = (names[0] if names and (place == "database" or len(names) > 1) else "") or here.database
+        if names and (place == "database" or len(names) > 1):
+            check_open(session.organization, "database", database)
+            check_database(database, session)
+        if asked.what == "schemas":
+            return KINDS["schemas"].shown, (), inventory.schemas(here, database)
+        schema = names[-1] if place == "schema" else "" if place == "database" else here.schema
+        if place == "schema":
+            _check_schema(database, schema, here)
+        wanted = _ONE_TYPE.get(asked.what, "")
+        if wanted and not place:
+            database = schema = ""
+        return _RELATION, _OF_RELATION, inventory.relations(here, database, schema, [wanted] if wanted else ())
+    if asked.what not in KINDS:
+        raise unsupported("SHOW" if asked.show else "LIST", asked.what)
+    kind = KINDS[asked.what]
+    return kind.shown, kind.more, kind.find(here)
+
+
+def _organizations(session: Session, sink: Sink, organizations: Organizations) -> Outcome:
+    known = [item for item in session.organization.catalog.organizations() if session.caller.may_see(item[0])]
+    states = organizations.broken
+    if any(key in states for key, _ in known):
+        told = [(name, key, f"broken: {states[key]}" if key in states else "ready") for key, name in known]
+        return table(sink, ("name", "id", "state"), told)
+    return table(sink, ("name", "id"), [(name, key) for key, name in known])
 
 
 def describe(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:
-    sink = record.spool
-    organization, name = session.organization, asked.names[-1]
+    """The properties of an object, or the columns of a relation or entity."""
+    organization, name, sink = session.organization, asked.names[-1], record.spool
+    here = Here(organization, session)
     match asked.kind:
-        case "relation" | "stream" | "table" | "view":
-            relation = session.connection.resolve(asked.names)
-            streams = organization.streams.known
-            if (asked.kind == "stream" and relation not in streams) or not organization.engine.exists(relation):
-                raise absent(organization, "stream" if asked.kind == "stream" else "relation", relation)
-            return session.connection.run(organization.engine.columns(relation), options, sink, trusted=True)
+        case "relation" | "stream" | "changelog" | "table" | "view" | "materialized_view":
+            return _describe_relation(asked, session, options, sink)
         case "entity":
-            relation = session.connection.resolve(asked.names)
-            if asked.store or relation not in organization.streams.known:
-                named = stores.split_name(asked.names, asked.store or session.store, organization.store_names)
-                stores.mount(organization, named[0], [named[1]], record)
-                relation = (named[0], "main", named[1])
-            return session.connection.run(organization.engine.columns(relation), options, sink, trusted=True)
-        case "database":
-            check_open(organization, "database", name)
-            if not any(row[0] == name for row in databases(organization)):
-                raise missing("database", name)
-            return table(sink, ("name",), [(name,)])
-        case "schema":
-            database = asked.names[0] if len(asked.names) > 1 else session.connection.database
-            check_visible(database, organization)
-            listed = organization.engine.read_listing(organization.engine.listing("schemas", database, "", (), ()))
-            if not any(row[0].lower() == name.lower() for row in listed):
-                raise missing("schema", name)
-            return table(sink, ("name", "database"), [(name, database)])
-        case "api_token":
-            found = [item for item in organization.catalog.tokens(organization.id) if item[0] == name]
-            if not found:
-                raise missing("api_token", name)
-            return table(sink, ("name", "roles"), found)
-        case "role":
-            if name not in ROLES:
-                raise missing("role", name)
-            return table(sink, ("name", "granted"), [(name, str(name in session.caller.roles).lower())])
+            return _describe_entity(asked, session, options, record)
         case "organization":
             wanted = organization.catalog.organization(name)
             if not session.caller.may_see(wanted):
                 raise missing("organization", name)
             return table(sink, ("name", "id"), [(organization.catalog.organization_name(wanted), wanted)])
-    for kind, columns in LISTED.values():
-        if kind == asked.kind:
-            if name not in names_in(organization, kind):
-                raise missing(kind, name)
-            return table(sink, columns, [described(organization, kind, name, columns)])
-    if f"{asked.kind}s" in EMPTY or asked.kind == "schema_registry":
-        raise missing(asked.kind, name)
-    raise unsupported("DESCRIBE", asked.kind)
+        case "database":
+            check_open(organization, "database", name)
+        case "schema":
+            database = asked.names[-2] if len(asked.names) > 1 else here.database
+            check_database(database, session)
+            found = [item for item in inventory.schemas(here, database) if str(item["name"]).lower() == name.lower()]
+            return _described("schema", name, KINDS["schemas"], found, sink)
+    kind = KINDS.get(_PLURALS.get(asked.kind, f"{asked.kind}s"))
+    if kind is None:
+        raise unsupported("DESCRIBE", asked.kind)
+    return _described(asked.kind, name, kind, [item for item in kind.find(here) if item["name"] == name], sink)
 
 
-def names_in(organization: Organization, kind: str) -> list[str]:
-    names = [item.name for item in organization.catalog.objects(organization.id, kind)]
-    return sorted({*names, DEFAULT}) if kind == "compute_pool" else names
+def _described(kind: str, name: str, shown: Kind, found: Sequence[Facts], sink: Sink) -> Outcome:
+    if not found:
+        raise missing(kind, name)
+    return properties((*shown.shown, *shown.more), found[0], sink)
 
 
-def described(organization: Organization, kind: str, name: str, columns: Sequence[str]) -> tuple[str, ...]:
-    found = organization.catalog.find(organization.id, kind, name)
-    detail = dict(found.detail) if found else pool_detail(Size())
-    state = "running" if detail.get("running", True) else "stopped"
-    if kind == "store":
-        state = stores.state(organization, name)
-    if kind == "compute_pool":
-        detail["timeout"] = f"{detail['timeout']:g}s" if detail["timeout"] else "none"
-    values = {**detail, "name": name, "state": state, "created": stamp(found.created) if found else ""}
-    return tuple(str(values.get(column, "")) for column in columns)
+def _describe_relation(asked: Describe, session: Session, options: Options, sink: Sink) -> Outcome:
+    organization = session.organization
+    relation = session.connection.resolve(asked.names)
+    is_stream = asked.kind == "stream"
+    if (is_stream and relation not in organization.streams.known) or not organization.engine.exists(relation):
+        raise absent(organization, "stream" if is_stream else "relation", relation)
+    if asked.columns or asked.kind in {"table", "view"}:
+        return session.connection.run(organization.engine.columns(relation), options, sink, trusted=True)
+    facts = inventory.relations(Here(organization, session), relation[0], relation[1])
+    return _described("relation", relation[2], KINDS["relations"], [x for x in facts if x["name"] == relation[2]], sink)
 
 
-def table(sink: Sink, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Outcome:
-    """A result made by the service itself."""
-    if rows:
-        sink.keep([json.dumps(list(row), ensure_ascii=False) for row in rows])
-    return Outcome([ColumnInfo(name, "VARCHAR", False) for name in columns])
+def _describe_entity(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:
+    organization, names = session.organization, asked.names
+    if not asked.store and len(names) <= 3 and session.connection.resolve(names) in organization.streams.known:
+        return _describe_relation(asked, session, options, record.spool)
+    store, names = asked.store or session.store, tuple(names)
+    if not asked.store and names[0] in organization.store_names and len(names) > 1:
+        store, names = names[0], names[1:]
+    if not store:
+        raise missing("entity", ".".join(names))
+    dotted = ".".join(names)
+    found = [
+        item for item in inventory.entities(Here(organization), store) if str(item["name"]).replace("/", ".") == dotted
+    ]
+    inner = [] if found else inventory.entities(Here(organization), store, names[:-1])
+    found = found or [item for item in inner if item["name"] == names[-1]]
+    if not asked.columns:
+        return _described("entity", dotted, KINDS["entities"], found, record.spool)
+    if not found:
+        raise missing("entity", dotted)
+    entity = str(found[0]["path"])
+    stores.mount(organization, store, [entity], record)
+    columns_of = organization.engine.columns((store, "main", entity))
+    return session.connection.run(columns_of, options, record.spool, trusted=True)
 
 
-def stamp(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
+def check_database(database: str, session: Session) -> None:
+    """Raises Failure for a database that is not there, or is not for statements."""
+    check_visible(database, session.organization)
+    if not any(item["name"] == database for item in inventory.databases(Here(session.organization))):
+        raise missing("database", database)
+
+
+def _check_schema(database: str, schema: str, here: Here) -> None:
+    if not any(str(item["name"]).lower() == schema.lower() for item in inventory.schemas(here, database)):
+        raise missing("schema", schema)

@@ -48,9 +48,11 @@ class Organization:
         copies: Copies | None = None,
         broken: dict[tuple[str, str], str] | None = None,
         *,
+        vault: Vault,
         running: int,
     ):
         self.id = organization_id
+        self.vault = vault
         self.workers = Workers(running)
         self.engine = engine
         self.catalog = catalog
@@ -314,7 +316,7 @@ class Organizations:
 
         running = self._options.bounds.running
         if self._single is not None:
-            return Organization(organization_id, self._single, self.catalog, folder, running=running)
+            return Organization(organization_id, self._single, self.catalog, folder, vault=self.vault, running=running)
         base = folder()
         folder_of_databases = base / "databases"
         folder_of_databases.mkdir(mode=0o700, exist_ok=True)
@@ -349,7 +351,9 @@ class Organizations:
         if made_first and not broken:
             # It is recorded when it is there: one that is recorded and not there is broken.
             self.catalog.add(organization_id, "database", DATABASE, {"file": made_first})
-        made = Organization(organization_id, engine, self.catalog, folder, copies, broken, running=running)
+        made = Organization(
+            organization_id, engine, self.catalog, folder, copies, broken, vault=self.vault, running=running
+        )
         # A service that was killed may not have noted that a stream was dropped.
         made.check_streams()
         return made

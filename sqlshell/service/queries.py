@@ -5,25 +5,47 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from sqlshell.service.engines.engine import Outcome, Sink
-from sqlshell.service.listings import stamp, table
+from sqlshell.service.engines.engine import Outcome, Rights, Sink
 from sqlshell.service.records import LISTED, Record
 from sqlshell.service.sessions import Session
+from sqlshell.service.shown import NUMBER, Facts, columns, stamp, table
 
 HIDDEN = "<insufficient privilege>"
 """In the place of a statement that is not for who asks."""
 
 
-def list_all(records: Sequence[Record], readable: Collection[str], owners: Mapping[str, str], sink: Sink) -> Outcome:
-    """The latest statements of an organization, the newest first. `readable` are the ids of those whose SQL is shown,
-    `owners` the names of tokens by their ids."""
-    columns = ("id", "state", "sqlState", "statement", "created", "finished", "owner")
-    rows = []
-    for record in records:
-        statement_id, state, sql_state, sql, *times = _row(record)
-        shown = sql if statement_id in readable else HIDDEN
-        rows.append((statement_id, state, sql_state, shown, *times, owners.get(record.owner, record.owner)))
-    return table(sink, columns, rows)
+SHOWN = columns(
+    *("ID=id", "Name", "Version", "IntendedState=intended", "ActualState=state", "Query=statement", "Owner"),
+    *("CreatedAt=created", "UpdatedAt=updated", "SqlState=sql_state"),
+    version=NUMBER,
+)
+
+
+def listed(records: Sequence[Record], session: Session) -> list[Facts]:
+    """The statements of an organization that a session sees, with the SQL of those that are for it."""
+    owners = session.organization.catalog.owners(session.organization.id)
+    return [facts(record, owners, record.text[:LISTED] if may_read(session, record) else HIDDEN) for record in records]
+
+
+def facts(record: Record, owners: Mapping[str, str], sql: str) -> Facts:
+    """What is known of a statement; `owners` are the names of tokens by their ids."""
+    return {
+        "id": record.statement_id,
+        "name": record.statement_id,
+        "version": 1,
+        "intended": record.status,
+        "state": record.status,
+        "sql_state": record.state,
+        "statement": sql,
+        "owner": owners.get(record.owner, record.owner),
+        "created": record.created,
+        "updated": record.finished or record.created,
+    }
+
+
+def may_read(session: Session, record: Record) -> bool:
+    """Whether a session's role lets it see what a statement is: its own token's, or all as owner."""
+    return record.owner == session.caller.token_id or session.rights >= Rights.OBJECTS
 
 
 def list_sessions(

@@ -25,6 +25,7 @@ from sqlshell.service.dialect import (
     CreateAs,
     DescribeStatement,
     Drop,
+    List,
     Own,
     Print,
     Restart,
@@ -36,13 +37,13 @@ from sqlshell.service.endings import SESSION_ENDED, Aside, Endings, is_aside
 from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome
 from sqlshell.service.execution import Begun, Execution
 from sqlshell.service.handover import Secret
-from sqlshell.service.listings import table
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.reading import MAY_HOLD_SECRETS, Texts
 from sqlshell.service.records import Ledger, Record, Secretless, settle
 from sqlshell.service.results import Spool
 from sqlshell.service.sessions import Session, Sessions
+from sqlshell.service.shown import table
 from sqlshell.service.stretches import Stretches, fault
 from sqlshell.sql.items import Statement
 from sqlshell.sql.patterns import BLANKS
@@ -440,7 +441,7 @@ class Statements:
             watch: asyncio.TimerHandle | None = None
             workers = session.organization.workers
             thread = workers.other
-            if asked is None or isinstance(asked, Print | Application | CreateAs | DescribeStatement):
+            if _takes_place(asked):
                 pool = session.organization.pool(session.compute_pool)
                 await stack.enter_async_context(pool.admit(record.owner))
                 await stack.enter_async_context(workers.places.admit(record.owner))
@@ -569,3 +570,10 @@ def _apart(text: str) -> tuple[str, str]:
         return text, ""
     bare = bare[:-1].rstrip(BLANKS)
     return bare, text[len(bare) :]
+
+
+def _takes_place(asked: Own | None) -> bool:
+    """Whether a statement needs a place in its compute pool: the engine works for it."""
+    if isinstance(asked, List):
+        return bool(asked.where)
+    return asked is None or isinstance(asked, Print | Application | CreateAs | DescribeStatement)

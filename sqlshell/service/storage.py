@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS tokens (
 CREATE INDEX IF NOT EXISTS tokens_by_id ON tokens (id);
 CREATE TABLE IF NOT EXISTS objects (
   organization TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, detail TEXT NOT NULL, created REAL NOT NULL,
-  PRIMARY KEY (organization, kind, name));
+  updated REAL NOT NULL DEFAULT 0, PRIMARY KEY (organization, kind, name));
 CREATE TABLE IF NOT EXISTS statements (
   id TEXT PRIMARY KEY, organization TEXT NOT NULL, owner TEXT NOT NULL, sql TEXT NOT NULL, created REAL NOT NULL,
   finished REAL NOT NULL DEFAULT 0, state TEXT NOT NULL, message TEXT NOT NULL DEFAULT '', context BLOB NOT NULL,
@@ -51,6 +51,8 @@ class Storage:
                 self._connection.execute("PRAGMA journal_mode = wal")
                 self._connection.execute("PRAGMA synchronous = normal")
             self._connection.executescript(SCHEMA)
+            if "updated" not in {row[1] for row in self._connection.execute("PRAGMA table_info(objects)")}:
+                self._connection.execute("ALTER TABLE objects ADD COLUMN updated REAL NOT NULL DEFAULT 0")
         except sqlite3.Error:
             self._connection.close()
             raise

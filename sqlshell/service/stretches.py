@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service import artifacts
+from sqlshell.service import artifacts, inventory
 from sqlshell.service.batches import Batch, Ended
 from sqlshell.service.body import Form
 from sqlshell.service.dialect import Own, read
@@ -95,6 +95,7 @@ class Stretches:
             if isinstance(result, Exception):
                 result = self._execution.explained(session, records[number].sql, result)
             else:
+                inventory.note(session, records[number].sql)
                 result = artifacts.told(session, records[number], result)
             self._endings.release(records[number], records[told] if told < len(records) else None)
             self._tell(loop, session, batch, records[number], result, seconds)

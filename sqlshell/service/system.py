@@ -2,57 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from sqlshell.service import inventory, queries
 from sqlshell.service.engines.contents import SYSTEM
-from sqlshell.service.organizations import Organization
-from sqlshell.service.pools import DEFAULT
+from sqlshell.service.engines.engine import Listed
+from sqlshell.service.inventory import Here
 from sqlshell.service.records import Record
+from sqlshell.service.sessions import Session
+from sqlshell.service.shown import NUMBER, Facts, Shown, columns, listed
 
 NAME = SYSTEM
-Table = tuple[Sequence[str], Sequence[Sequence[str | None]]]
+
+_OWNED = ("owner", "created_at=created", "updated_at=updated")
+_RELATIONS: Mapping[str, tuple[tuple[Shown, ...], Callable[[Here], list[Facts]]]] = {
+    "databases": (columns("name", "state", *_OWNED), inventory.databases),
+    "schemas": (columns("database_name=database", "name", *_OWNED), inventory.schemas),
+    "relations": (
+        columns(
+            *("database_name=database", "schema_name=schema", "name", "fqn", "relation_type=type", "type"),
+            *("primary_key", "description", "state", *_OWNED),
+        ),
+        inventory.relations,
+    ),
+    "stores": (
+        columns("name", "type", "status=state", "status_message=message", "uri", *_OWNED),
+        inventory.all_stores,
+    ),
+    "entities": (
+        columns("store_name=store", "name", "size", "modified_at=modified"),
+        inventory.entities,
+    ),
+    "compute_pools": (
+        columns(
+            *("name", "state", "size", "intended_state=intended", "actual_state=actual", "timeout_min"),
+            *_OWNED,
+            timeout_min=NUMBER,
+        ),
+        inventory.pools,
+    ),
+    "functions": (
+        columns("name", "signature", "type", "language", "source_name", "class_name", *_OWNED),
+        inventory.functions,
+    ),
+    "function_sources": (
+        columns("name", "file", "language", "description", "status=state", *_OWNED),
+        inventory.sources("function_source"),
+    ),
+    "descriptor_sources": (
+        columns("name", "file", "type", "description", "status=state", *_OWNED),
+        inventory.sources("descriptor_source"),
+    ),
+    "schema_registries": (
+        columns("name", "type", "status=state", "url", *_OWNED),
+        inventory.recorded("schema_registry"),
+    ),
+    "secrets": (
+        columns("name", "type", "description", "region", "status=state", *_OWNED),
+        inventory.recorded("secret"),
+    ),
+}
+_QUERIES = columns(
+    *("id", "name", "version", "intended_state=intended", "current_state=state", "state", "sql_state"),
+    *_OWNED,
+    version=NUMBER,
+)
 
 
-def publish(organization: Organization, latest: Sequence[Record]) -> None:
-    """Write what the organization has now. In a thread. Raises Failure."""
-    engine, catalog = organization.engine, organization.catalog
-    hidden = organization.store_names
-    streams = organization.streams.known
-    owners = catalog.owners(organization.id)
-    pools = {
-        item.name: "running" if item.detail["running"] else "stopped"
-        for item in catalog.objects(organization.id, "compute_pool")
-    }
-    relations = engine.read_listing(engine.listing("relations", "", "", streams, hidden))
-    tables: Mapping[str, Table] = {
-        "relations": (
-            ("database_name", "schema_name", "name", "type"),
-            [(row[3], row[1], row[0], row[2]) for row in relations],
-        ),
-        "databases": (("name",), engine.read_listing(engine.listing("databases", "", "", (), hidden))),
-        "schemas": (
-            ("database_name", "name"),
-            [(row[1], row[0]) for row in engine.read_listing(engine.listing("schemas", "", "", (), hidden))],
-        ),
-        "stores": (
-            ("name", "type", "uri"),
-            [
-                (item.name, item.detail["type"], item.detail["uri"])
-                for item in catalog.objects(organization.id, "store")
-            ],
-        ),
-        "queries": (
-            # Every role reads these: what a statement says is for its own token and for owners, see LIST QUERIES.
-            ("id", "state", "sql_state", "owner"),
-            [(item.statement_id, item.status, item.state, owners.get(item.owner, item.owner)) for item in latest],
-        ),
-        "compute_pools": (
-            ("name", "state"),
-            sorted(({DEFAULT: "running"} | pools).items()),
-        ),
-        "function_sources": (
-            ("name", "file"),
-            [(item.name, item.detail["file"]) for item in catalog.objects(organization.id, "function_source")],
-        ),
-    }
-    engine.publish(tables)
+def publish(session: Session, sql: str, latest: Callable[[], Sequence[Record]]) -> None:
+    """Write what the organization has now, of what a statement may name. In a thread. Raises Failure.
+
+    `latest` gives the latest statements. Every role reads them: what one says is for its own token and for owners, see
+    LIST QUERIES.
+    """
+    organization = session.organization
+    here = Here(organization)
+    tables: dict[str, Listed] = {}
+    low = sql.lower()
+    named = {name for name in (*_RELATIONS, "queries") if name in low}
+    # What names none reads them by a list of relations, or by text that is put together.
+    for name in named or {*_RELATIONS, "queries"} - {"entities"}:
+        if name == "queries":
+            owners = organization.catalog.owners(organization.id)
+            found = [queries.facts(record, owners, "") for record in latest()]
+            tables[name] = listed(_QUERIES, found)
+        else:
+            shown, find = _RELATIONS[name]
+            tables[name] = listed(shown, find(here))
+    organization.engine.publish(tables)

@@ -232,7 +232,10 @@ FUNCTIONS: Final = (
 
 SYSTEM_TABLES: Final = tuple(
     f'deltastream.sys."{name}"'
-    for name in ("compute_pools", "databases", "function_sources", "queries", "relations", "schemas", "stores")
+    for name in (
+        *("compute_pools", "databases", "descriptor_sources", "entities", "function_sources", "functions", "queries"),
+        *("relations", "schema_registries", "schemas", "secrets", "stores"),
+    )
 )
 """What the service says about itself, filtered by the caller's rights."""
 

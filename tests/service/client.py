@@ -56,6 +56,21 @@ class Client:
         assert answer["sqlState"] == "00000", answer
         return list(answer["data"])
 
+    def listed(self, sql: str, **fields: Any) -> list[dict[str, str | None]]:
+        """The rows as values by the names of their columns."""
+        answer = self.run(sql, **fields)
+        assert answer["sqlState"] == "00000", answer
+        names = [column["name"] for column in answer["metadata"]["columns"]]
+        return [dict(zip(names, row, strict=True)) for row in answer["data"]]
+
+    def names(self, sql: str, **fields: Any) -> list[str | None]:
+        """The first value of each row."""
+        return [row[0] for row in self.rows(sql, **fields)]
+
+    def described(self, sql: str, **fields: Any) -> dict[str | None, str | None]:
+        """The properties that a DESCRIBE tells."""
+        return {row[0]: row[1] for row in self.rows(sql, **fields)}
+
     def rows_of_nothing(self, sql: str, files: Sequence[tuple[str, bytes]] = ()) -> None:
         """Run a statement that gives no rows."""
         answer = self.run(sql, files)

@@ -78,7 +78,7 @@ def test_a_failure(client: Client, on_error: str | None, ran: list[str]) -> None
     listed = client.rows("LIST QUERIES")
     ids = {item["statementID"] for item in found}
     assert len([row for row in listed if row[0] in ids]) == len(found)
-    assert not [row for row in listed if row[3] == "select 2" and row[1] == "terminated"]
+    assert not [row for row in listed if row[5] == "select 2" and row[4] == "terminated"]
 
 
 def test_what_is_not_listed_was_not_run(client: Client) -> None:

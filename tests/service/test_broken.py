@@ -52,7 +52,9 @@ def hurt(home: Path) -> Iterator[Served]:
         for kind, name in (("database", "memory"), ("database", "Good"), ("store", "GOOD"), ("store", "temp")):
             detail = {"file": files["good"].name} if kind == "database" else {"type": "files", "uri": f"{home}/store"}
             values = (FIRST, kind, name, json.dumps(detail), time.time())
-            storage.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?)", values)
+            storage.execute(
+                "INSERT INTO objects (organization, kind, name, detail, created) VALUES (?, ?, ?, ?, ?)", values
+            )
     storage.close()
     files["damaged"].write_bytes(b"no database" * 1000)
     files["empty"].write_bytes(b"")
@@ -78,16 +80,15 @@ def test_what_is_whole_goes_on(client: Client) -> None:
 
 
 def test_broken_databases_are_listed_with_their_reasons(client: Client) -> None:
-    answer = client.run("list databases")
-    assert [column["name"] for column in answer["metadata"]["columns"]] == ["name", "state"]
-    states = {row[0]: row[1] for row in answer["data"]}
-    assert {name for name, state in states.items() if state == "ready"} == {"local", "good"}
-    assert states["lost"] == "broken: its file is not there"
-    assert states["empty"] == "broken: its file is empty"
-    assert states["memory"] == "broken: its name is reserved"
-    assert states["Good"] == "broken: its name is that of another one, but for case"
-    assert "not a valid DuckDB database file" in states["damaged"]
-    assert "/" not in states["damaged"]
+    listed = client.listed("list databases")
+    assert {row["Name"] for row in listed if row["State"] == "ready"} == {"local", "good"}
+    reasons = {row["Name"]: str(row["Message"]) for row in listed if row["State"] == "broken"}
+    assert reasons["lost"] == "its file is not there"
+    assert reasons["empty"] == "its file is empty"
+    assert reasons["memory"] == "its name is reserved"
+    assert reasons["Good"] == "its name is that of another one, but for case"
+    assert "not a valid DuckDB database file" in reasons["damaged"]
+    assert "/" not in reasons["damaged"]
 
 
 @pytest.mark.parametrize("name", ["damaged", "empty", "lost"])
@@ -102,10 +103,10 @@ def test_who_uses_a_broken_database_is_told_why(client: Client, name: str) -> No
 
 
 def test_broken_stores_are_listed_with_their_reasons(client: Client) -> None:
-    states = {row[0]: str(row[3]) for row in client.rows("list stores")}
-    assert states["gone"] == "broken: the folder of store 'gone' is not there"
-    assert states["temp"] == "broken: store 'temp' cannot be read: its name is reserved"
-    assert states["GOOD"].startswith("broken: ")
+    reasons = {row["Name"]: row["Message"] for row in client.listed("list stores") if row["State"] == "broken"}
+    assert reasons["gone"] == "the folder of store 'gone' is not there"
+    assert reasons["temp"] == "store 'temp' cannot be read: its name is reserved"
+    assert "GOOD" in reasons
     assert client.run('select * from gone."x.csv"')["sqlState"] == "3E001"
     assert client.state('select * from "GOOD"."x.csv"') == "3E001"
 
@@ -139,7 +140,7 @@ def test_what_is_broken_is_dropped(home: Path) -> None:
             for name in ("gone", "temp", '"GOOD"'):
                 assert client.state(f"drop store {name}") == "00000", name
             assert client.state("drop organization other") == "00000"
-            assert client.rows("list databases") == [["good"], ["local"]]
+            assert client.names("list databases") == ["good", "local"]
             assert client.rows("list stores") == []
             assert client.rows("select * from t") == [["42"]]
             assert client.state("create database damaged") == "00000"
@@ -187,7 +188,7 @@ def test_nothing_runs_elsewhere_where_the_first_database_is_broken(tmp_path: Pat
                 assert (answer["sqlState"], "'local'" in answer["message"]) == ("58030", True), answer
             assert client.state("create table n1 (i int); create table n2 (i int)") not in {"00000", "01000"}
             assert client.run("select 1")["metadata"]["context"].get("databaseName") is None
-            assert ["second", "ready"] in client.rows("list databases")
+            assert "second" in client.names("list databases where State = 'ready'")
             assert client.rows("select n from t", database="second") == [["1"]]
         with Client(running) as client:
             assert client.state("insert into second.main.t values (2)") == "58030"

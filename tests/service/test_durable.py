@@ -62,9 +62,11 @@ def test_what_was_finished_is_found_after_a_kill(tmp_path: Path) -> None:
                 assert "may have taken effect" in answer["message"]
             assert client.rows("select count(*) from t") == [["10"]]
             assert client.rows("select * from second.main.u") == [["7"]]
-            assert client.rows("list streams") == [["s", "main", "local"]]
+            streams = client.listed("list streams")
+            assert [(row["Name"], row["Schema"], row["Database"]) for row in streams] == [("s", "main", "local")]
             assert [row[0] for row in client.rows("list compute_pools")] == ["default", "p"]
-            assert client.rows("list function_sources")[0][:3] == ["f", "f.jar", "5"]
+            source = client.listed("list function_sources")[0]
+            assert [source[name] for name in ("Name", "File", "Size")] == ["f", "f.jar", "5"]
             assert client.submit("select * from s")["metadata"]["dataplaneRequest"]["requestType"] == "streaming"
             organization = client.rows("list organizations")[0][1]
             assert client.http.get(f"/v2/download/function_source/{organization}/f").content == b"bytes"

@@ -64,14 +64,17 @@ def test_databases_and_schemas(own: Served, client: Client) -> None:
     assert client.state("create database sales") == "00000"
     assert client.state("create database sales") == "42P04"
     assert client.state("create database if not exists sales") == "00000"
-    assert ["sales"] in client.rows("list databases")
+    assert "sales" in client.names("list databases")
     assert client.state("use database sales") == "00000"
     client.rows("create schema raw")
     assert client.state("use schema raw") == "00000"
     client.rows("create table t (i int)")
     echo = client.run("select 1")["metadata"]["context"]
     assert (echo["databaseName"], echo["schemaName"]) == ("sales", "raw")
-    assert client.rows("list relations in database sales") == [["t", "raw", "table", "sales"]]
+    listed = client.listed("list relations in database sales")
+    assert [(row["Name"], row["Type"], row["Database"], row["Schema"]) for row in listed] == [
+        ("t", "table", "sales", "raw")
+    ]
     assert client.rows(
         "select database_name, schema_name, type from deltastream.sys.\"relations\" where name = 't'"
     ) == [["sales", "raw", "table"]]
@@ -92,7 +95,7 @@ def test_databases_and_schemas(own: Served, client: Client) -> None:
             "database 'local' cannot be dropped: sessions begin in it",
         )
     assert client.state('create database "Odd ""name"" é"') == "00000"
-    assert ['Odd "name" é'] in client.rows("list databases")
+    assert 'Odd "name" é' in client.names("list databases")
     assert client.state('drop database "Odd ""name"" é"') == "00000"
     assert client.state("create database deltastream") == "42P04"
 
@@ -117,8 +120,11 @@ def test_a_pool_admits(own: Served, client: Client) -> None:
     assert client.state("stop compute_pool small") == "00000"
     assert client.state("use compute_pool small") == "00000"
     assert client.state("select 1") == "3E004"
-    assert client.rows("describe compute_pool small") == [["small", "stopped", "1", "1", "3600s"]]
-    assert ["default", "running", "16", "1000", "none"] in client.rows("list compute_pools")
+    small = client.described("describe compute_pool small")
+    told = ("Name", "ActualState", "Concurrency", "Queue", "StatementTimeout")
+    assert [small[name] for name in told] == ["small", "stopped", "1", "1", "3600s"]
+    default = next(row for row in client.listed("list compute_pools") if row["Name"] == "default")
+    assert [default[name] for name in told] == ["default", "running", "16", "1000", "none"]
     assert client.state("start compute_pool small") == "00000"
     assert client.state("select 1") == "00000"
     assert client.state("drop compute_pool small") == "00000"
@@ -129,9 +135,11 @@ def test_a_pool_admits(own: Served, client: Client) -> None:
 
 def test_the_default_pool_is_always_there(client: Client) -> None:
     client.rows("create compute_pool another")
-    names = [["another", "running"], ["default", "running"]]
-    for sql in ('select * from deltastream.sys."compute_pools" order by 1', "list compute_pools"):
-        assert [row[:2] for row in client.rows(sql) if row[0] in {"another", "default"}] == names
+    names = [("another", "running"), ("default", "running")]
+    listed = [(row["Name"], row["ActualState"]) for row in client.listed("list compute_pools")]
+    selected = client.rows('select name, state from deltastream.sys."compute_pools" order by 1')
+    for rows in (listed, [(row[0], row[1]) for row in selected]):
+        assert [row for row in rows if row[0] in {"another", "default"}] == names
     client.rows("drop compute_pool another")
     for sql in ("drop compute_pool default", "stop compute_pool default", "drop compute_pool if exists default"):
         answer = client.run(sql)
@@ -167,7 +175,7 @@ def test_ending_what_runs_and_what_waits(own: Served, client: Client) -> None:
     with Client(own) as other:
         assert other.run(f"terminate query '{waiting['statementID']}'")["message"].endswith("57000 (cancelled)")
         assert client.wait(waiting)["sqlState"] == "57000"
-        rows = {row[0]: row[1] for row in other.rows("list queries")}
+        rows = {row["ID"]: row["ActualState"] for row in other.listed("list queries")}
         assert rows[running["statementID"]] == "running"
         assert rows[waiting["statementID"]] == "terminated"
         assert other.rows(f"describe query state '{running['statementID']}'")[0][1:] == ["running", "03000"]
@@ -215,7 +223,8 @@ def test_resources_come_back_as_they_were(own: Served, client: Client) -> None:
         assert client.http.get(path).status_code == 404
     assert client.http.get(f"/v2/download/table/{organization}/f").status_code == 400
     assert client.http.get("/v2/download/function_source/x/f").status_code == 400
-    assert client.rows("list function_sources")[0][:3] == ["f", "f.jar", "1280000"]
+    listed = client.listed("list function_sources")[0]
+    assert [listed[name] for name in ("Name", "File", "Size", "Language")] == ["f", "f.jar", "1280000", "JAVA"]
     assert client.state("drop function_source f") == "00000"
     assert client.http.get(base).status_code == 404
     assert client.state("drop function_source f") == "3D018"

@@ -266,7 +266,7 @@ def test_a_statement_is_kept_as_it_was_typed(own: Served, make: Make) -> None:
     together = sender.http.post("/v2/statements", json=batch).json()
     assert [item["data"] for item in together["statements"]] == [[["31"]], [["32"]], [["33"]]]
     assert alone["data"] == [["11"]]
-    listed = {row[0]: row[3] for row in sender.rows("list queries;")}
+    listed = {row[0]: row[5] for row in sender.rows("list queries;")}
     kept = [listed[key] for key in (alone["statementID"], *several["statementIDs"])]
     assert kept == ["select 11 ;", "select 21;", "select 22\n;", "select 23"]
     kept = [listed[item["statementID"]] for item in together["statements"]]
@@ -337,8 +337,8 @@ def test_what_tells_of_organizations_is_for_those_who_see_them(operator: Client,
     for statement_id in (*known, alone, looked, listed):
         assert get(here, statement_id).status_code == 404
         assert get(operator, statement_id).status_code == 200
-    assert any("create organization" in (row[3] or "") for row in operator.rows("list queries"))
-    assert not any("organization" in (row[3] or "") for row in here.rows("list queries"))
+    assert any("create organization" in (row[5] or "") for row in operator.rows("list queries"))
+    assert not any("organization" in (row[5] or "") for row in here.rows("list queries"))
 
 
 def test_large_lists_of_the_operator_are_kept_apart(folder: Path, operator: Client, make: Make) -> None:
@@ -376,7 +376,7 @@ def test_what_waits_to_run_elsewhere_is_seen_by_nobody_here(own: Served, operato
             assert get(here, statement_id, batch=0).status_code == 404
             assert f"{FOREIGN}_waits" not in looks(here, statement_id)
         with Client(own) as beside:
-            assert any(f"{FOREIGN}_waits" in (row[3] or "") for row in beside.rows("list queries"))
+            assert any(f"{FOREIGN}_waits" in (row[5] or "") for row in beside.rows("list queries"))
     finally:
         operator.run(f"terminate query '{running}'")
 
@@ -431,13 +431,13 @@ def test_statements_are_for_their_own_token_and_for_owners(operator: Client, mak
             assert get(client, batch, batch=0).status_code == (200 if may else 404)
             assert client.state(f"describe query '{statement_id}'") == ("00000" if may else "42501")
             shown = {row[0]: row for row in client.rows("list queries")}[statement_id]
-            assert shown[3] == (sql if may else "<insufficient privilege>")
+            assert shown[5] == (sql if may else "<insufficient privilege>")
             assert shown[6] == sender.name
             if client is second:
                 assert f"private {sender.name}" not in looks(client, statement_id)
     sent = writer.run("select 1")["statementID"]
     assert operator.run(f"describe query '{sent}'", role="reader")["sqlState"] == "42501"
-    listed = {row[0]: row[3] for row in operator.rows("list queries", role="reader")}
+    listed = {row[0]: row[5] for row in operator.rows("list queries", role="reader")}
     assert listed[sent] == "<insufficient privilege>"
 
 

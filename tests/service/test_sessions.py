@@ -87,7 +87,7 @@ def test_a_database_is_free_when_its_shell_has_left(program: Program, kept: Serv
     assert background.code == 0, background.err
     assert set(sessions(client)) == before
     # Nobody who looks for queries wants to see who left.
-    assert not any("TERMINATE SESSION" in (row[3] or "") for row in client.rows("list queries"))
+    assert not any("TERMINATE SESSION" in (row[5] or "") for row in client.rows("list queries"))
     joined = program("--session-id", "mine", "-c", "use database guest", env=env)
     assert joined.code == 0
     assert "mine" in sessions(client)
@@ -103,10 +103,10 @@ def test_a_statement_that_is_left_running_goes_on(program: Program, kept: Served
     left = program("--wait", "0.01", "-c", slow, env=env)
     assert left.code == 4, left.err
     until = time.monotonic() + 30
-    while any(row[1] == "running" and row[3] == slow for row in client.rows("list queries")):
+    while any(row[4] == "running" and row[5] == slow for row in client.rows("list queries")):
         assert time.monotonic() < until
         time.sleep(0.05)
-    assert [row[1] for row in client.rows("list queries") if row[3] == slow] == ["completed"]
+    assert [row[4] for row in client.rows("list queries") if row[5] == slow] == ["completed"]
 
 
 @pytest.mark.parametrize(

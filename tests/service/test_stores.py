@@ -64,7 +64,7 @@ def client(stored: Served) -> Iterator[Client]:
 )
 def test_what_a_store_has_not_does_not_exist(client: Client, sql: str) -> None:
     answer = client.run(sql)
-    assert answer["sqlState"] == "3D020"
+    assert answer["sqlState"] == ("3D008" if sql.startswith("print") else "3D020")
     assert answer["message"].startswith("entity 's.")
     assert "does not exist" in answer["message"]
 
@@ -183,8 +183,7 @@ def test_a_folder_that_became_a_link_is_not_followed(client: Client, tmp_path: P
     answer = client.run('select * from moved."y.csv"')
     assert answer["sqlState"] == "3E001"
     assert client.rows("list stores")[0]
-    told = next(row for row in client.rows("list stores") if row[0] == "moved")
-    assert str(told[3]).startswith("broken: ")
+    assert client.names("list stores where State = 'broken'") == ["moved"]
     assert client.state("drop store moved") == "00000"
 
 

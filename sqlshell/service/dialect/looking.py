@@ -13,13 +13,16 @@ from sqlshell.service.dialect.names import KINDS, Names
 
 class List(Struct, frozen=True):
     """LIST or SHOW: what is listed, in lower case; the kind and name of where it is; a store that was named beside
-    that; and the condition behind WHERE, as it was written."""
+    that; and the condition behind WHERE, as it was written. `show` tells a SHOW, which the engine has too. `options`
+    such as 'all' change nothing."""
 
     what: str
     place: str = ""
     names: Names = ()
     store: str = ""
     where: str = ""
+    show: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 class Describe(Struct, frozen=True):
@@ -62,7 +65,7 @@ _SHOWN = (
 """What SHOW lists as LIST does. SHOW DATABASES and SHOW TABLES are DuckDB's own, and stay so."""
 
 _DESCRIBED = f"RELATION|TABLE|VIEW|MATERIALIZED_VIEW|SCHEMA|FUNCTION|{KINDS}"
-_WHERE = "[ WHERE ! <where:rest> ]"
+_WHERE = "[ WITH <options:flags> ] [ WHERE ! <where:rest> ]"
 
 
 def _print(**values: Any) -> Print:
@@ -75,12 +78,14 @@ def _inside(what: str, **values: Any) -> List:
 
 
 def _listing(verb: str, what: str) -> tuple[Form[Looking], ...]:
+    show = verb == "SHOW"
+    entities = f"{verb} what:ENTITIES IN <names:path> [ IN STORE <store:one> ] {_WHERE}"
     return (
-        Form(f"{verb} what:ENTITIES IN STORE <store:one> {_WHERE}", List),
-        Form(f"{verb} what:ENTITIES IN <names:path> [ IN STORE <store:one> ] {_WHERE}", List, place="entity"),
-        Form(f"{verb} {what} IN place:DATABASE|SCHEMA|STORE <names:names> {_WHERE}", List),
-        Form(f"{verb} {what} IN <names:names> {_WHERE}", _inside),
-        Form(f"{verb} {what} {_WHERE}", List),
+        Form(f"{verb} what:ENTITIES IN STORE <store:one> {_WHERE}", List, show=show),
+        Form(entities, List, place="entity", show=show),
+        Form(f"{verb} {what} IN place:DATABASE|SCHEMA|STORE <names:names> {_WHERE}", List, show=show),
+        Form(f"{verb} {what} IN <names:names> {_WHERE}", _inside, show=show),
+        Form(f"{verb} {what} {_WHERE}", List, show=show),
     )
 
 
@@ -90,6 +95,7 @@ FORMS: Mapping[str, tuple[Form[Looking], ...]] = {
     "describe": (
         Form("DESCRIBE <sql:making>", DescribeStatement),
         Form("DESCRIBE kind:RELATION COLUMNS <names:names> =columns", Describe),
+        Form("DESCRIBE kind:ENTITY COLUMNS <names:path> [ IN STORE <store:one> ] =columns", Describe),
         Form("DESCRIBE kind:ENTITY <names:path> [ IN STORE <store:one> ]", Describe),
         Form(f"DESCRIBE kind:{_DESCRIBED} <names:names> [ COLUMNS =columns ]", Describe),
     ),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 
-from sqlshell.service.engines.engine import Relation
-from sqlshell.service.engines.render import literal
+from sqlshell.service.engines.engine import Listed, Relation
+from sqlshell.service.engines.render import identifier, literal
 
 SYSTEM = "deltastream"
 """The service's own database."""
+
+FIRST_SCHEMA = "public"
+"""The schema that a new database has beside the engine's own `main`."""
 
 HIDDEN = frozenset({"system", "temp", SYSTEM})
 """Databases that are DuckDB's or the service's own."""
@@ -18,7 +22,8 @@ RESERVED = HIDDEN | {"memory", "main", "pg_catalog", "information_schema"}
 
 
 def listing(what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str]) -> str:
-    """SQL for databases, schemas, relations, functions; for relations of all schemas where `schema` is ""."""
+    """SQL for databases, schemas, relations, and functions that people made; of all databases and schemas where
+    `database` and `schema` are ""."""
     unseen = ", ".join(literal(name) for name in sorted(hidden))
     within = f"= {literal(database)}" if database else f"NOT IN ({unseen})"
     match what:
@@ -34,14 +39,24 @@ def listing(what: str, database: str, schema: str, streams: Collection[Relation]
             )
         case "relations":
             known = ", ".join(literal(".".join(name)) for name in sorted(streams)) or "''"
-            inside = f" AND table_schema = {literal(schema)}" if schema else ""
+            inside = f" AND schema_name = {literal(schema)}" if schema else ""
+            place = f"WHERE NOT internal AND NOT temporary AND database_name {within}{inside}"
             return (
-                "SELECT table_name AS name, table_schema AS schema, CASE WHEN table_type = 'VIEW' THEN 'view' "
-                f"WHEN table_catalog || '.' || table_schema || '.' || table_name IN ({known}) THEN 'stream' "
-                "ELSE 'table' END AS type, table_catalog AS database FROM information_schema.tables "
-                f"WHERE table_catalog {within}{inside} ORDER BY ALL"
+                "SELECT table_name AS name, schema_name AS schema, CASE WHEN database_name || '.' || schema_name "
+                f"|| '.' || table_name IN ({known}) THEN 'stream' ELSE 'table' END AS type, database_name AS database, "
+                "coalesce(keys, '') AS primary_key, comment FROM duckdb_tables() LEFT JOIN (SELECT database_oid, "
+                "table_oid, array_to_string(constraint_column_names, ', ') AS keys FROM duckdb_constraints() "
+                f"WHERE constraint_type = 'PRIMARY KEY') USING (database_oid, table_oid) {place} UNION ALL "
+                "SELECT view_name, schema_name, 'view', database_name, '', comment FROM duckdb_views() "
+                f"{place} ORDER BY ALL"
             )
-    return "SELECT DISTINCT function_name AS name, function_type AS type FROM duckdb_functions() ORDER BY ALL"
+    # What people made; the engine's own functions are in its catalog.
+    return (
+        "SELECT DISTINCT function_name AS name, function_name || '(' || array_to_string(list_transform(list_zip("
+        "parameters, parameter_types), lambda p: trim(p[1] || ' ' || coalesce(p[2], ''))), ', ') || ')' AS signature, "
+        "function_type AS type, database_name AS database, schema_name AS schema FROM duckdb_functions() "
+        f"WHERE NOT internal AND database_name {within} ORDER BY ALL"
+    )
 
 
 def columns(relation: Relation) -> str:
@@ -51,3 +66,32 @@ def columns(relation: Relation) -> str:
         f"FROM information_schema.columns WHERE table_catalog = {database} AND table_schema = {schema} "
         f"AND table_name = {name} ORDER BY ordinal_position"
     )
+
+
+def inline(rows: Listed) -> str:
+    """SQL of a relation that has these rows."""
+    kinds = {name: _KINDS[kind] for name, kind in rows.columns}
+    names = [f"c{number}" for number in range(len(kinds))]
+    if not rows.rows:
+        empty = ", ".join(f"NULL::{kind} AS {identifier(name)}" for name, kind in kinds.items())
+        return f"SELECT {empty} WHERE false"
+    held = json.dumps([dict(zip(names, row, strict=True)) for row in rows.rows], ensure_ascii=False)
+    form = json.dumps([dict.fromkeys(names, "VARCHAR")])
+    each = ", ".join(
+        # A time that nobody knows is NULL.
+        f"nullif(r.{place}, '')::{kind} AS {identifier(name)}"
+        if kind != "VARCHAR"
+        else f"r.{place} AS {identifier(name)}"
+        for place, (name, kind) in zip(names, kinds.items(), strict=True)
+    )
+    return f"SELECT {each} FROM unnest(from_json({literal(held)}, {literal(form)})) t(r)"
+
+
+_KINDS = {
+    "VARCHAR": "VARCHAR",
+    "BOOLEAN": "BOOLEAN",
+    "BIGINT": "BIGINT",
+    "TIMESTAMP_LTZ(6)": "TIMESTAMPTZ",
+    "ARRAY<VARCHAR>": "VARCHAR",
+}
+"""The engine's types of the interface's, for rows of the service's own."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -14,9 +13,9 @@ from sqlshell.errors import ServiceError, UsageError
 from sqlshell.scratch import scratch
 from sqlshell.service.engines.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.connection import DuckdbConnection
-from sqlshell.service.engines.contents import HIDDEN, SYSTEM, columns, listing
+from sqlshell.service.engines.contents import FIRST_SCHEMA, HIDDEN, SYSTEM, columns, inline, listing
 from sqlshell.service.engines.datafiles import explained, reader
-from sqlshell.service.engines.engine import Failure, Feed, Limits, Relation
+from sqlshell.service.engines.engine import Failure, Feed, Limits, Listed, Relation
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.feeds import evaluated
 from sqlshell.service.engines.filed import Reader
@@ -47,6 +46,8 @@ class DuckdbEngine:
         self._lock = threading.RLock()
         self._mounting = threading.Lock()
         self._published = False
+        self._shown: dict[str, Listed] = {}
+        """The system relations that were published."""
         self.broken: dict[str, str] = {}
         self._stores: set[str] = set()
         self._viewed: dict[tuple[str, str], tuple[str, int, int]] = {}
@@ -85,8 +86,11 @@ class DuckdbEngine:
             self._room.begin()
         self._seconds = limits.seconds
         for name, path in databases.items():
+            new = not path.exists()
             try:
                 root.execute(f"ATTACH {literal(str(path))} AS {identifier(name)}")
+                if new:
+                    root.execute(f"CREATE SCHEMA {identifier(name)}.{FIRST_SCHEMA}")
             except duckdb.Error as error:
                 self.broken[name] = str(error).partition("\n")[0].replace(str(path), path.name)
         # New connections begin in what was attached first.
@@ -130,6 +134,7 @@ class DuckdbEngine:
             f"{literal(str(path))} AS {identifier(name)}" if path else f"':memory:' AS {identifier(name)} (READ_WRITE)"
         )
         self._execute(f"ATTACH {place}")
+        self._execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(name)}.{FIRST_SCHEMA}")
 
     def detach(self, name: str) -> None:
         with self._mounting:
@@ -146,7 +151,7 @@ class DuckdbEngine:
     def view(self, store: str, entities: Mapping[str, Path]) -> None:
         with self._mounting:
             if not self.read_listing(f"SELECT 1 FROM duckdb_databases() WHERE database_name = {literal(store)}"):
-                self.attach(store, None)
+                self._execute(f"ATTACH ':memory:' AS {identifier(store)} (READ_WRITE)")
                 self._forget(store)
             for name, path in entities.items():
                 state = path.stat()
@@ -183,17 +188,17 @@ class DuckdbEngine:
                 raise failure(error) from error
         return [tuple("" if item is None else str(item) for item in row) for row in rows]
 
-    def publish(self, tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str | None]]]]) -> None:
+    def inline(self, rows: Listed) -> str:
+        return inline(rows)
+
+    def publish(self, tables: Mapping[str, Listed]) -> None:
         with self._lock:
             self._system()
-            for name, (columns, rows) in tables.items():
-                text = json.dumps([dict(zip(columns, row, strict=True)) for row in rows])
-                kinds = json.dumps([dict.fromkeys(columns, "VARCHAR")])
-                listed = ", ".join(f"r.{identifier(column)} AS {identifier(column)}" for column in columns)
-                source = f"unnest(from_json({literal(text)}, {literal(kinds)}))"
-                self._execute(
-                    f"CREATE OR REPLACE VIEW deltastream.sys.{identifier(name)} AS SELECT {listed} FROM {source} t(r)"
-                )
+            for name, rows in tables.items():
+                # What is as it was stays, so that no verdict on a statement that reads it is forgotten.
+                if self._shown.get(name) != rows:
+                    self._execute(f"CREATE OR REPLACE TABLE {SYSTEM}.sys.{identifier(name)} AS {inline(rows)}")
+                    self._shown[name] = rows
 
     def head(self, stream: Relation, least: int = 0) -> int:
         name = ".".join(identifier(part) for part in stream)

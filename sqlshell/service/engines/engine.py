@@ -81,6 +81,14 @@ Relation = tuple[str, str, str]
 """Database, schema and name, as the engine has them."""
 
 
+class Listed(Struct, frozen=True):
+    """Rows of the service's own for the engine: columns as (name, interface type), and rows of texts. An instant is in
+    UTC, and one that is not known is ""."""
+
+    columns: list[tuple[str, str]]
+    rows: list[list[str]]
+
+
 class Options(Struct, frozen=True):
     """How a statement is run: IANA zone, rows and bytes of a partition, the row at which a SELECT stops (None: never),
     columns that a result may have, rights.
@@ -222,7 +230,7 @@ class Engine(Protocol):
         """Nobody has read results for some time: let go what was held for that."""
 
     def attach(self, name: str, path: Path | None) -> None:
-        """Make a database present, at a file or in memory. Raises Failure."""
+        """Make a new database, at a file or in memory. Raises Failure."""
 
     def detach(self, name: str) -> None: ...
 
@@ -250,8 +258,11 @@ class Engine(Protocol):
     def read_listing(self, sql: str) -> list[tuple[str, ...]]:
         """The rows of a listing, as strings."""
 
-    def publish(self, tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str | None]]]]) -> None:
-        """Replace system relations (name -> columns, rows) of `deltastream.sys`."""
+    def inline(self, rows: Listed) -> str:
+        """SQL of a relation that has these rows."""
+
+    def publish(self, tables: Mapping[str, Listed]) -> None:
+        """Replace system relations of `deltastream.sys`, but for those that are as they were."""
 
     def head(self, stream: Relation, least: int = 0) -> int:
         """The position behind a stream's last row, which is `least` or later. Raises Failure."""

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines import contents
-from sqlshell.service.engines.engine import Failure, Feed, Kept, Options, Outcome, Plan, Relation, Sink
+from sqlshell.service.engines.engine import Failure, Feed, Kept, Listed, Options, Outcome, Plan, Relation, Sink
 from sqlshell.service.engines.frames import (
     Answer,
     Ask,
@@ -157,7 +157,10 @@ class RemoteEngine:
         found: list[tuple[str, ...]] = self._ask("read_listing", list[tuple[str, ...]], sql)
         return found
 
-    def publish(self, tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str | None]]]]) -> None:
+    def inline(self, rows: Listed) -> str:
+        return contents.inline(rows)
+
+    def publish(self, tables: Mapping[str, Listed]) -> None:
         self._ask("publish", None, dict(tables))
 
     def head(self, stream: Relation, least: int = 0) -> int:

@@ -16,7 +16,7 @@ from sqlshell.shell.commands.command import Args, Command, command
 from sqlshell.shell.port import Effect, Port, Print, Say, Show
 from sqlshell.shell.rows import at, no_such, nothing, table_of, texts_of, value
 from sqlshell.shell.words import one_line
-from sqlshell.sql.names import Pattern, quoted
+from sqlshell.sql.names import Pattern, literal, quoted
 
 FUNCTIONS = (
     "SELECT DISTINCT schema_name AS schema, function_name AS name, return_type AS result, "
@@ -67,14 +67,27 @@ def _lister(
     """A command that shows what the first of the statements tells that the service knows; + shows all columns."""
 
     async def body(port: Port, args: Args) -> Effect:
-        columns, rows = await told(port, *statements)
-        shown = len(columns) if args.plus else min(short, len(columns))
-        kept = [row[:shown] for row in _chosen(columns, rows, args)]
-        if not kept and port.outlet.for_people:
-            return Say(nothing(args))
-        return Show(table_of([(column.name, column.type) for column in columns[:shown]], kept))
+        return await _listed(port, args, statements, short)
 
     return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
+
+
+async def _listed(port: Port, args: Args, statements: Sequence[str], short: int) -> Effect:
+    columns, rows = await told(port, *statements)
+    shown = len(columns) if args.plus else min(short, len(columns))
+    kept = [row[:shown] for row in _chosen(columns, rows, args)]
+    if not kept and port.outlet.for_people:
+        return Say(nothing(args))
+    return Show(table_of([(column.name, column.type) for column in columns[:shown]], kept))
+
+
+@command("de", "[PATTERN]", aliases=("de+",), data=("PATTERN",))
+async def entities(port: Port, args: Args) -> Effect:
+    """List the entities of the current store, or of all: names, sizes, and when they were changed."""
+    store = port.session.context.store
+    here = f" WHERE store_name = {literal(store)}" if store else ""
+    asked = f'SELECT name, size, modified_at AS modified, store_name AS store FROM deltastream.sys."entities"{here}'
+    return await _listed(port, args, (f"{asked} ORDER BY store_name, name", "LIST ENTITIES"), SHORT)
 
 
 @command("l", "[PATTERN]", aliases=("l+", "list", ".databases"), data=("PATTERN",))
@@ -206,7 +219,7 @@ COMMANDS = (
     functions,
     show_function,
     _lister("ds", ("LIST STORES",), "List stores. + shows all of their columns."),
-    _lister("de", ("LIST ENTITIES",), "List the entities of the current store."),
+    entities,
     _lister("dp", ("LIST COMPUTE_POOLS",), "List compute pools."),
     _lister("dr", ("LIST ROLES",), "List roles.", ("dg", "du")),
     queries,

@@ -45,7 +45,7 @@ async def _statements(target: Target, sql: Sequence[str], number: int) -> None:
             pass
         found = await wire.post("/v2/statements", json={"statement": "list queries"})
         for row in found.json().get("data") or ():
-            if row[1] in {"running", "queued"}:
+            if row[4] in {"running", "queued"}:
                 await wire.post("/v2/statements", json={"statement": f"terminate query '{row[0]}'"})
 
 
@@ -93,7 +93,7 @@ async def flood(target: Target) -> None:
             pass
         found = await wire.post("/v2/statements", json={"statement": "list queries"})
         for row in found.json().get("data") or ():
-            if row[1] in {"running", "queued"}:
+            if row[4] in {"running", "queued"}:
                 await wire.post("/v2/statements", json={"statement": f"terminate query '{row[0]}'"})
 
 

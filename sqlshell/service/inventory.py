@@ -1,0 +1,318 @@
+"""What an organization has, as facts: what LIST, DESCRIBE and the system relations show of it.
+
+Every object is owned by the role that may make it. The engine does not tell when its relations and schemas were made,
+so that this is noted when a statement makes one; where nothing is noted, they are as old as their database.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from sqlshell.service import artifacts, secrets, stores
+from sqlshell.service.catalog import ROLES, Object, owning_role
+from sqlshell.service.dialect import bare, names_of
+from sqlshell.service.dialect.names import DOTTED, HEAD
+from sqlshell.service.engines.engine import Relation, Rights
+from sqlshell.service.objects import pool_detail
+from sqlshell.service.organizations import Organization
+from sqlshell.service.pools import DEFAULT, Size
+from sqlshell.service.sessions import Session
+from sqlshell.service.shown import Facts
+
+NOTED = "noted"
+"""The kind under which the catalog has when relations and schemas were made; their names are JSON lists."""
+
+STALE_SECONDS = 3600.0
+"""How long what is noted of a relation that is not to be seen is kept: a transaction may have made it."""
+
+_MADE = re.compile(
+    r"(?P<made>create(?: or replace)?)(?: recursive)? (?:table|view|schema)(?: if not exists)? "
+    rf"(?P<name>{DOTTED})|alter (?:table|view|schema)(?: if exists)? (?P<changed>{DOTTED})",
+    re.I,
+)
+
+
+class Here(Struct, frozen=True):
+    """Where somebody looks: an organization, and the session that does it, None for nobody in particular."""
+
+    organization: Organization
+    session: Session | None = None
+
+    @property
+    def database(self) -> str:
+        return self.session.connection.database if self.session else ""
+
+    @property
+    def schema(self) -> str:
+        return self.session.connection.schema if self.session else ""
+
+
+def note(session: Session, sql: str) -> None:
+    """Note what a statement of the engine has made or changed."""
+    head = sql[:HEAD].lstrip()
+    if head[:1].isalpha() and head[:6].lower() not in {"create", "alter "}:
+        return
+    found = _MADE.match(bare(head))
+    if found is None:
+        return
+    names = names_of(found["name"] or found["changed"])
+    if re.match(r"\w+(?: or replace)? schema\b", found[0], re.I):
+        key = (session.connection.database, *names)[-2:]
+    else:
+        key = artifacts.place(session, names)
+    organization = session.organization
+    organization.catalog.note(organization.id, NOTED, json.dumps(key), made=bool(found["made"]))
+
+
+def databases(here: Here) -> list[Facts]:
+    organization = here.organization
+    known = {item.name: item for item in organization.catalog.objects(organization.id, "database")}
+    engine = organization.engine
+    there = engine.read_listing(engine.listing("databases", "", "", (), set(organization.store_names)))
+    lost = {name: reason for (kind, name), reason in organization.broken.items() if kind == "database"}
+    return [
+        _owned(organization, known.get(name))
+        | {
+            "name": name,
+            "type": "database",
+            "default": name == here.database,
+            "state": "broken" if name in lost else "ready",
+            "message": lost.get(name, ""),
+        }
+        for name in sorted({row[0] for row in there} | set(lost))
+    ]
+
+
+def schemas(here: Here, database: str = "") -> list[Facts]:
+    """The schemas of a database, or of all."""
+    organization = here.organization
+    engine = organization.engine
+    noted = _noted(organization)
+    listed = engine.read_listing(engine.listing("schemas", database, "", (), set(organization.store_names)))
+    places = {here.database: here.schema}
+    return [
+        noted(row[1], row[0])
+        | {
+            "name": row[0],
+            "type": "schema",
+            "database": row[1],
+            "default": row[0] == places.get(row[1], "main"),
+            "state": "ready",
+        }
+        for row in listed
+    ]
+
+
+def relations(here: Here, database: str = "", schema: str = "", kinds: Sequence[str] = ()) -> list[Facts]:
+    """The relations of a database and schema, or of all; `kinds` are the types that are wanted."""
+    organization = here.organization
+    engine, hidden = organization.engine, set(organization.store_names)
+    noted = _noted(organization)
+    streams = {tuple(json.loads(item.name)): item for item in organization.catalog.objects(organization.id, "stream")}
+    found: list[Facts] = []
+    for name, within, kind, place, key, comment in engine.read_listing(
+        engine.listing("relations", database, schema, set(streams), hidden)
+    ):
+        stream = streams.get((place, within, name))
+        detail = stream.detail if stream else {}
+        kind = str(detail.get("kind", kind))
+        if kinds and kind not in kinds:
+            continue
+        found.append(
+            (_owned(organization, stream) if stream else noted(place, within, name))
+            | {
+                "name": name,
+                "type": kind,
+                "state": "created",
+                "database": place,
+                "schema": within,
+                "fqn": ".".join('"' + part.replace('"', '""') + '"' for part in (place, within, name)),
+                "primary_key": key,
+                "description": detail.get("description") or comment,
+                "properties": json.dumps(detail.get("options", {})),
+            }
+        )
+    if not database and not schema and not kinds:
+        _forget_stale(organization, found)
+    return found
+
+
+def all_stores(here: Here) -> list[Facts]:
+    organization = here.organization
+    found: list[Facts] = []
+    for item in organization.catalog.objects(organization.id, "store"):
+        state, _, reason = stores.state(organization, item.name).partition(": ")
+        default = here.session is not None and here.session.store == item.name
+        found.append(_object(organization, item) | {"state": state, "message": reason, "default": default})
+    return found
+
+
+def entities(here: Here, store: str = "", folder: Sequence[str] | None = None) -> list[Facts]:
+    """The entities of a store, or of all: all files by their paths, or the files and folders inside a folder."""
+    found: dict[tuple[str, str], Facts] = {}
+    inside = "".join(f"{part}/" for part in folder or ())
+    for place in [store] if store else sorted(here.organization.store_names):
+        for path, state in stores.entities(here.organization, place).items():
+            if not path.startswith(inside):
+                continue
+            name, deeper, _ = path.removeprefix(inside).partition("/") if folder is not None else (path, "", "")
+            facts: Facts = {"name": name, "store": place, "leaf": not deeper, "path": inside + name, "type": "folder"}
+            if not deeper:
+                facts = {**facts, "type": "file", "size": str(state.st_size), "modified": state.st_mtime}
+            found.setdefault((place, name), facts)
+    return list(found.values())
+
+
+def pools(here: Here) -> list[Facts]:
+    organization = here.organization
+    known = {item.name: item for item in organization.catalog.objects(organization.id, "compute_pool")}
+    found: list[Facts] = []
+    for name in sorted({*known, DEFAULT}):
+        detail = {**pool_detail(Size()), **(known[name].detail if name in known else {})}
+        state = "running" if detail["running"] else "stopped"
+        found.append(
+            {key: str(value) for key, value in detail.items()}
+            | _owned(organization, known.get(name))
+            | {
+                "name": name,
+                "type": "compute_pool",
+                "intended": state,
+                "actual": state,
+                "state": state,
+                "longest": f"{detail['timeout']:g}s" if detail["timeout"] else "none",
+            }
+        )
+    return found
+
+
+def sources(kind: str) -> Callable[[Here], list[Facts]]:
+    """The function or descriptor sources."""
+
+    def listed(here: Here) -> list[Facts]:
+        organization = here.organization
+        return [
+            _object(organization, item)
+            | {
+                "state": "ready",
+                "language": "JAVA" if str(item.detail.get("file", "")).lower().endswith(".jar") else "",
+                "type": kind if kind == "function_source" else "PROTOBUF",
+                "url": f"/v2/download/{kind}/{organization.id}/{item.name}",
+                "tags": [],
+            }
+            for item in organization.catalog.objects(organization.id, kind)
+        ]
+
+    return listed
+
+
+def functions(here: Here) -> list[Facts]:
+    """Those that people made: macros of the engine, and what is recorded of other languages."""
+    organization = here.organization
+    engine, hidden = organization.engine, set(organization.store_names)
+    made: list[Facts] = [
+        _noted(organization)(row[3], row[4], row[0])
+        | {
+            "name": row[0],
+            "signature": row[1],
+            "type": row[2],
+            "language": "SQL",
+            "database": row[3],
+            "schema": row[4],
+            "state": "ready",
+            "uris": [],
+            "properties": "{}",
+        }
+        for row in engine.read_listing(engine.listing("functions", "", "", (), hidden))
+    ]
+    recorded: list[Facts] = [
+        _object(organization, item)
+        | {
+            "name": item.detail["name"],
+            "type": "function",
+            "state": "ready",
+            "source_name": item.detail["source"],
+            "class_name": item.detail["class"],
+            "uris": [text.strip() for text in str(item.detail["egress"]).split(",") if text.strip()],
+        }
+        for item in organization.catalog.objects(organization.id, "function")
+    ]
+    return made + recorded
+
+
+def recorded(kind: str) -> Callable[[Here], list[Facts]]:
+    """Objects of which the catalog tells everything: registries, secrets."""
+
+    def listed(here: Here) -> list[Facts]:
+        organization = here.organization
+        found: list[Facts] = []
+        for item in organization.catalog.objects(organization.id, kind):
+            state, _, reason = secrets.status(item.detail, organization.vault).partition(": ")
+            told = {"state": state, "message": reason, "url": item.detail.get("uris", "")}
+            found.append(_object(organization, item) | told)
+        return found
+
+    return listed
+
+
+def roles(here: Here) -> list[Facts]:
+    rights = {Rights.OBJECTS: "everything", Rights.DATA: "data, no objects", Rights.READ: "reads"}
+    granted = here.session.caller.roles if here.session else ()
+    return [{"name": name, "rights": rights[right], "granted": name in granted} for name, right in ROLES.items()]
+
+
+def tokens(here: Here) -> list[Facts]:
+    organization = here.organization
+    return [{"name": name, "roles": held} for name, held in organization.catalog.tokens(organization.id)]
+
+
+def _owned(organization: Organization, item: Object | None) -> dict[str, object]:
+    """Who owns an object, and its times; one of which nothing is recorded is as old as the organization."""
+    if item is not None:
+        return {"owner": owning_role(), "created": item.created, "updated": item.updated}
+    created = organization.catalog.organization_created(organization.id)
+    return {"owner": owning_role(), "created": created, "updated": created}
+
+
+def _object(organization: Organization, item: Object) -> dict[str, object]:
+    detail = {
+        key: value if isinstance(value, list | dict) else str(value)
+        for key, value in item.detail.items()
+        if key != "sealed"
+    }
+    return {**detail, "name": item.name, **_owned(organization, item)}
+
+
+def _noted(organization: Organization) -> Callable[..., dict[str, object]]:
+    """What is known of the times of relations and schemas, by their whole names."""
+    catalog = organization.catalog
+    known = {tuple(json.loads(item.name)): item for item in catalog.objects(organization.id, NOTED)}
+    places = {item.name: item for item in catalog.objects(organization.id, "database")}
+    made = {name: _owned(organization, item) for name, item in places.items()}
+    oldest = _owned(organization, None)
+
+    def told(*name: str) -> dict[str, object]:
+        item = known.get(name)
+        return dict(made.get(name[0], oldest)) if item is None else _owned(organization, item)
+
+    return told
+
+
+def _forget_stale(organization: Organization, found: Sequence[Facts]) -> None:
+    """Forget what is noted of relations that are gone, once that is much."""
+    catalog = organization.catalog
+    noted = catalog.objects(organization.id, NOTED)
+    if len(noted) <= 2 * len(found) + 100:
+        return
+    there = {(item["database"], item["schema"], item["name"]) for item in found}
+    oldest = time.time() - STALE_SECONDS
+    gone = []
+    for item in noted:
+        name: Relation | tuple[str, ...] = tuple(json.loads(item.name))
+        if len(name) == 3 and name not in there and item.created < oldest:
+            gone.append(item.name)
+    catalog.forget(organization.id, NOTED, gone)

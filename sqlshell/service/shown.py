@@ -1,0 +1,93 @@
+"""Rows that the service makes itself, as a result: texts, truths, numbers and instants."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.engine import Listed, Outcome, Sink
+
+TEXT, TRUTH, NUMBER, LIST = "VARCHAR", "BOOLEAN", "BIGINT", "ARRAY<VARCHAR>"
+INSTANT = "TIMESTAMP_LTZ(6)"
+
+Facts = Mapping[str, object]
+"""What is known of an object by keys of this service's own. Instants are seconds since 1970."""
+
+
+class Shown(Struct, frozen=True):
+    """A column: its name, its interface type, and the key of the fact that it shows."""
+
+    name: str
+    key: str
+    type: str = TEXT
+
+
+def columns(*names: str, **types: str) -> tuple[Shown, ...]:
+    """Columns of `Name=key` or of a name that is its key but for case; `types` are those of keys that are no texts."""
+    made = []
+    for item in names:
+        name, _, key = item.partition("=")
+        key = key or name.lower()
+        made.append(Shown(name, key, types.get(key, TYPES.get(key, TEXT))))
+    return tuple(made)
+
+
+TYPES = {"default": TRUTH, "leaf": TRUTH, "created": INSTANT, "updated": INSTANT, "modified": INSTANT}
+"""The types of facts that are no texts."""
+
+
+def text(value: object) -> str:
+    """A value as results have it; "" where nothing is known, for clients lose rows with NULLs."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return instant(value)
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return "" if value is None else str(value)
+
+
+def instant(seconds: float) -> str:
+    """In UTC, with as many digits of a fraction as the engine writes."""
+    whole, fraction = divmod(round(seconds * 1_000_000), 1_000_000)
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(whole)) + f".{fraction:06d}".rstrip("0").rstrip(".") + "Z"
+
+
+def keep(shown: Sequence[Shown], facts: Sequence[Facts], sink: Sink) -> Outcome:
+    """The result with these columns of what is known."""
+    if facts:
+        sink.keep([json.dumps(_texts(shown, item), ensure_ascii=False) for item in facts])
+    zoned = tuple((number, True) for number, item in enumerate(shown) if item.type == INSTANT)
+    return Outcome([ColumnInfo(item.name, item.type, False) for item in shown], zoned)
+
+
+def listed(shown: Sequence[Shown], facts: Sequence[Facts]) -> Listed:
+    """The same for the engine, as a relation."""
+    return Listed([(item.name, item.type) for item in shown], [_texts(shown, item) for item in facts])
+
+
+def properties(
+    shown: Sequence[Shown], item: Facts, sink: Sink, titles: tuple[str, str] = ("property", "value")
+) -> Outcome:
+    """The result that describes one object: a row for each property."""
+    sink.keep([json.dumps([column.name, text(item.get(column.key))], ensure_ascii=False) for column in shown])
+    return Outcome([ColumnInfo(title, TEXT, False) for title in titles])
+
+
+def _texts(shown: Sequence[Shown], item: Facts) -> list[str]:
+    return [text(item.get(column.key)) for column in shown]
+
+
+def table(sink: Sink, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Outcome:
+    """A result of texts made by the service itself."""
+    if rows:
+        sink.keep([json.dumps(list(row), ensure_ascii=False) for row in rows])
+    return Outcome([ColumnInfo(name, "VARCHAR", False) for name in names])
+
+
+def stamp(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"

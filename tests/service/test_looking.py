@@ -1,0 +1,307 @@
+"""LIST, SHOW, DESCRIBE, CAN I and the system relations, as other clients read them: by name, by position, by type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import Served, serve, stop
+from tests.service.client import Client
+
+INSTANT, TRUTH = "TIMESTAMP_LTZ(6)", "BOOLEAN"
+OWNED = ["Owner", "CreatedAt", "UpdatedAt"]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    home = tmp_path_factory.mktemp("looking")
+    store = home / "store"
+    (store / "inner").mkdir(parents=True)
+    (store / "top.csv").write_text("a,b\n1,x\n")
+    (store / "inner" / "deep.csv").write_text("a\n1\n")
+    running = serve(home)
+    with Client(running) as made:
+        made.rows("create table keyed (id int, part int, name varchar not null, primary key (id, part))")
+        made.rows("create view seen as select * from keyed")
+        made.rows("create stream flow (a int) with ('topic' = 't')")
+        made.rows(f"create store files with ('type' = 'files', 'uri' = '{store}')")
+        made.rows("create compute_pool small with ('compute_pool.size' = 'small', 'compute_pool.timeout_min' = 5)")
+        made.rows("create function_source jar with ('file' = 'f.jar')", [("f.jar", b"jar")])
+        made.rows("create macro twice(x) as x * 2")
+        made.rows("create database other")
+    yield running
+    stop(running)
+
+
+@pytest.fixture
+def client(own: Served) -> Iterator[Client]:
+    with Client(own) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def reader(own: Served) -> Iterator[Client]:
+    with Client(own) as made:
+        token = str(made.rows("create api_token looks with ('role' = 'reader')")[0][1])
+    with Client(own, token) as made:
+        yield made
+
+
+LISTS: dict[str, list[str]] = {
+    "list databases": ["Name", "IsDefault", *OWNED, "Type", "State"],
+    "list schemas": ["Name", "IsDefault", *OWNED, "Type", "State"],
+    "show schemas in database local": ["Name", "IsDefault", *OWNED],
+    "list stores": ["Name", "Type", "State", "IsDefault", *OWNED],
+    "list streams": ["Name", "Type", "Owner", "State", "Properties", "CreatedAt", "UpdatedAt"],
+    'list relations in schema "local"."main"': ["Name", "Type", "Owner", "State", "Properties", *OWNED[1:]],
+    'show relations in schema "local"."main"': ["Name", "Type", "Owner", "State", "Properties", *OWNED[1:]],
+    "list compute_pools": ["Name", "Size", "IntendedState", "ActualState", "ErrorMessages", "Timeout", *OWNED],
+    "list function_sources": ["Name", "Language", "State", "Description", "Url", *OWNED],
+    "list functions": ["Name", "Signature", "SourceName", "ClassName", "EgressAllowURIs", "Properties", *OWNED],
+    "list descriptor_sources": ["Name", "Type", "Url", "Tags", *OWNED],
+    "list schema_registries": ["Name", "Type", "State", "Url", *OWNED],
+    "list secrets": ["Name", "Type", "Description", *OWNED],
+    "list queries": ["ID", "Name", "Version", "IntendedState", "ActualState", "Query", *OWNED],
+    "list queries with ('all')": ["ID", "Name", "Version", "IntendedState", "ActualState", "Query", *OWNED],
+}
+TYPES = {"IsDefault": TRUTH, "CreatedAt": INSTANT, "UpdatedAt": INSTANT, "Timeout": "BIGINT", "Version": "BIGINT"}
+
+
+@pytest.mark.parametrize("sql", LISTS)
+def test_lists_have_the_columns_that_clients_read(reader: Client, sql: str) -> None:
+    answer = reader.run(sql)
+    assert answer["sqlState"] == "00000", answer
+    columns = {column["name"]: column["type"] for column in answer["metadata"]["columns"]}
+    named = [name for name in LISTS[sql] if name in columns]
+    assert named == LISTS[sql]
+    # Some read the first columns by their positions.
+    assert next(iter(columns)) == LISTS[sql][0]
+    assert {name: columns[name] for name in named if name in TYPES} == {n: t for n, t in TYPES.items() if n in named}
+    assert not [column for column in answer["metadata"]["columns"] if column["nullable"]]
+    assert all(value is not None for row in answer["data"] for value in row)
+    assert answer["data"] or sql in {"list descriptor_sources", "list schema_registries", "list secrets"}
+
+
+def test_entities_have_two_columns_and_are_found_by_folders(client: Client) -> None:
+    answer = client.run("list entities in store files")
+    assert [(column["name"], column["type"]) for column in answer["metadata"]["columns"]] == [
+        ("Name", "VARCHAR"),
+        ("IsLeaf", "BOOLEAN"),
+    ]
+    assert sorted(answer["data"]) == [["inner/deep.csv", "true"], ["top.csv", "true"]]
+    assert client.rows('list entities in "inner" in store files') == [["deep.csv", "true"]]
+    assert client.rows('list entities in files."inner"') == [["deep.csv", "true"]]
+    assert client.state("list entities in store nowhere") == "3D006"
+
+
+DESCRIBED = {
+    "database other": {"Name": "other", "Owner": "owner", "State": "ready", "IsDefault": "false"},
+    "schema public": {"Name": "public", "Database": "local", "IsDefault": "false"},
+    'schema "other"."main"': {"Name": "main", "Database": "other", "IsDefault": "true"},
+    'store "files"': {"Name": "files", "Type": "files", "State": "ready", "Owner": "owner"},
+    "compute_pool small": {"Size": "small", "Timeout": "5", "IntendedState": "running", "ErrorMessages": ""},
+    "function_source jar": {"Name": "jar", "Language": "JAVA", "File": "f.jar"},
+    'relation "local"."main"."keyed"': {"Name": "keyed", "Type": "table", "PrimaryKey": "id, part", "State": "created"},
+    "relation seen": {"Type": "view", "Schema": "main"},
+    "stream flow": {"Type": "stream", "FQN": '"local"."main"."flow"'},
+    'entity "top.csv" in store "files"': {"Name": "top.csv", "IsLeaf": "true", "Store": "files", "Size": "8"},
+    'entity "inner"."deep.csv" in store files': {"Path": "inner/deep.csv", "IsLeaf": "true"},
+    "entity inner in store files": {"Name": "inner", "IsLeaf": "false"},
+    "role writer": {"Name": "writer", "Granted": "true"},
+}
+
+
+@pytest.mark.parametrize("what", DESCRIBED)
+def test_an_object_is_described_by_its_properties(client: Client, what: str) -> None:
+    answer = client.run(f"describe {what}")
+    assert [column["name"] for column in answer["metadata"]["columns"]] == ["property", "value"]
+    told = dict(answer["data"])
+    assert {name: told[name] for name in DESCRIBED[what]} == DESCRIBED[what]
+
+
+@pytest.mark.parametrize(
+    ("what", "state"),
+    [
+        ("database nowhere", "3D002"),
+        ("schema nowhere", "3D003"),
+        ("schema nowhere.main", "3D002"),
+        ("store nowhere", "3D006"),
+        ("compute_pool nowhere", "3D023"),
+        ("function_source nowhere", "3D018"),
+        ("descriptor_source nowhere", "3D011"),
+        ("entity nowhere in store files", "3D008"),
+        ("entity nowhere", "3D008"),
+        ("entity x in store nowhere", "3D006"),
+        ("relation nowhere", "3D020"),
+        ("role nowhere", "3D001"),
+    ],
+)
+def test_what_is_not_there_has_its_own_code(client: Client, what: str, state: str) -> None:
+    assert client.state(f"describe {what}") == state
+
+
+def test_columns_of_a_relation_are_name_type_and_whether_nullable(client: Client) -> None:
+    asked = 'describe relation columns "local"."main"."keyed"'
+    assert client.rows(asked)[1:] == [["part", "INTEGER", "false"], ["name", "VARCHAR", "false"]]
+    assert client.rows("describe entity columns top.csv in store files") == [
+        ["a", "BIGINT", "true"],
+        ["b", "VARCHAR", "true"],
+    ]
+
+
+CONDITIONS = {
+    "list streams where database_name = 'local' and schema_name = 'main'": ["flow"],
+    "list streams where database_name = 'other'": [],
+    "list stores where type = 'KAFKA'": [],
+    "list stores where type = 'files'": ["files"],
+    "list databases where IsDefault": ["local"],
+    "list relations where relation_type <> 'view' and name like 'k%'": ["keyed"],
+    "list compute_pools where Timeout > 0": ["small"],
+    "list schemas where created_at <= now() order": None,
+    "list relations where created_at > timestamptz '2100-01-01'": [],
+    "list queries where ActualState = 'running' and Query like '%no such%'": [],
+}
+
+
+@pytest.mark.parametrize("sql", CONDITIONS)
+def test_a_condition_chooses_rows(reader: Client, sql: str) -> None:
+    wanted = CONDITIONS[sql]
+    if wanted is None:
+        assert reader.state(sql) == "42601"
+    else:
+        assert reader.names(sql) == wanted
+
+
+def test_a_condition_may_do_what_a_readers_select_may(client: Client, reader: Client) -> None:
+    for who in (client, reader):
+        assert who.state("list stores where (select count(*) from read_csv('/etc/passwd')) > 0") == "42501"
+        assert who.state("list stores where nosuch = 1") == "42703"
+    client.rows("create sequence counted")
+    assert client.state("list stores where nextval('counted') > 0") == "42501"
+    assert client.rows("select nextval('counted')") == [["1"]]
+
+
+def test_a_condition_shows_no_statement_of_others(client: Client, reader: Client) -> None:
+    client.rows("select 'a private text' as p")
+    assert reader.names("list queries where Query like '%a private text%' and Owner = 'operator'") == []
+    assert client.names("list queries where Query = 'select ''a private text'' as p'")
+
+
+def test_show_is_the_engines_where_it_has_it(client: Client) -> None:
+    assert client.rows("show tables") != []
+    assert {column["name"] for column in client.run("show databases")["metadata"]["columns"]} == {"database_name"}
+    assert "schema_name" in {column["name"] for column in client.run("show schemas")["metadata"]["columns"]}
+    assert client.names("show stores") == ["files"]
+    client.rows("create temporary table mine (i int)")
+    client.rows("create table other.main.stores (only_here int)")
+    client.rows("use database other")
+    assert client.names("show stores") == ["only_here"]
+
+
+SYSTEM = {
+    "databases": 'name, "owner", created_at',
+    "schemas": 'database_name, name, "owner", created_at',
+    "relations": 'database_name, schema_name, name, fqn, relation_type, primary_key, "owner", "state", created_at, '
+    "updated_at",
+    "stores": 'name, type, status, "owner", created_at, updated_at',
+    "schema_registries": 'name, type, "status", "owner", created_at, updated_at',
+    "secrets": 'name, type, "description", "region", "status", "owner", created_at, updated_at',
+    "queries": 'id, name, "version", intended_state, current_state, "owner", created_at, updated_at',
+    "compute_pools": "name, size, intended_state, actual_state, created_at",
+    "function_sources": "name, file, created_at",
+    "functions": "name, signature, created_at",
+    "entities": "store_name, name, modified_at",
+}
+
+
+@pytest.mark.parametrize("name", SYSTEM)
+def test_system_relations_have_what_clients_select(reader: Client, name: str) -> None:
+    answer = reader.run(f'select {SYSTEM[name]} from deltastream.sys."{name}" limit 100')
+    assert answer["sqlState"] == "00000", answer
+    types = {column["name"]: column["type"] for column in answer["metadata"]["columns"]}
+    assert {kind for column, kind in types.items() if column.endswith("_at")} == {INSTANT}
+    assert types.get("version", "BIGINT") == "BIGINT"
+    assert answer["data"] or name in {"schema_registries", "secrets"}
+    assert all(value is not None for row in answer["data"] for value in row)
+
+
+def test_a_relation_is_found_by_its_whole_name(client: Client) -> None:
+    asked = 'select name, relation_type, "owner", "state", primary_key from deltastream.sys."relations" where fqn = '
+    place = '"local"."main".'
+    assert client.rows(f"{asked}'{place}\"keyed\"'") == [["keyed", "table", "owner", "created", "id, part"]]
+    client.rows('create table "Odd ""one""" (i int)')
+    assert client.names(f'{asked}\'{place}"Odd ""one"""\'') == ['Odd "one"']
+
+
+def test_times_tell_when_something_was_made_and_changed(client: Client) -> None:
+    before = client.rows("select now()")[0][0]
+    client.rows("create table timed (i int)")
+    client.rows("create schema timed")
+    client.rows("create table timed.inner (i int)")
+    where = f"created_at > timestamptz '{before}' and created_at = updated_at"
+    asked = f'select name from deltastream.sys."relations" where {where} order by name'
+    assert client.names(asked) == ["inner", "timed"]
+    assert client.names(f"list schemas where {where}") == ["timed"]
+    client.rows("alter table timed add column j int")
+    assert client.names(asked) == ["inner"]
+    batch = {"statements": ["create table batched (i int)"], "parameters": {"sessionID": client.session}}
+    client.http.post("/v2/statements", json=batch)
+    assert client.names(asked) == ["batched", "inner"]
+    assert client.names("list relations where updated_at > created_at") == ["timed"]
+
+
+def test_times_are_shown_in_the_zone_that_is_asked_for(client: Client) -> None:
+    made = client.listed("list databases")[0]["CreatedAt"] or ""
+    assert made.endswith("Z")
+    there = client.listed("list databases", parameters={"timezone": "Asia/Tokyo"})[0]["CreatedAt"] or ""
+    assert there.endswith("+09:00")
+
+
+PRIVILEGES = {
+    "CREATE_QUERY": ("00000", "00000", "42501"),
+    "CREATE_DATABASE": ("00000", "42501", "42501"),
+    "CREATE_STREAM ON SCHEMA x": ("00000", "42501", "42501"),
+    "SELECT": ("00000", "00000", "00000"),
+    "CREATE_ROLE": ("42501", "42501", "42501"),
+    "FLY": ("0A000", "0A000", "0A000"),
+}
+
+
+@pytest.mark.parametrize("privilege", PRIVILEGES)
+def test_can_i_tells_what_a_role_may(client: Client, reader: Client, privilege: str) -> None:
+    asked = f"CAN I {privilege}"
+    owner = client.run(asked)
+    assert owner["message"]
+    told = (owner["sqlState"], client.state(asked, role="writer"), reader.state(asked))
+    assert told == PRIVILEGES[privilege]
+
+
+def test_a_new_database_has_the_schema_public(client: Client) -> None:
+    client.rows('create database "Fresh"')
+    assert client.names('list schemas in database "Fresh"') == ["main", "public"]
+    assert client.names("show schemas in database local")[:2] == ["main", "public"]
+    client.rows("create table shown (i int)", database="Fresh", schema="public")
+    assert client.names('list relations in schema "Fresh"."public"') == ["shown"]
+    echo = client.run("use database other")["metadata"]["context"]
+    assert (echo["databaseName"], echo["schemaName"]) == ("other", "main")
+
+
+def test_schemas_are_made_and_dropped_in_a_database(client: Client) -> None:
+    client.rows("create database places")
+    made = 'create schema "S" in database "places"'
+    assert [client.state(made), client.state(made)] == ["00000", "42P06"]
+    assert client.state('create schema if not exists "S" in database places') == "00000"
+    assert client.state("create schema s in database nowhere") == "3D002"
+    assert client.state("create schema nowhere.s") == "3D002"
+    assert client.state("create schema s in database deltastream") == "3D002"
+    client.rows('create table places."S".t (i int)')
+    assert client.state('drop schema "places"."S"') == "2BP01"
+    assert client.state('drop schema "places"."nowhere"') == "3D003"
+    assert client.state('use schema "places"."nowhere"') == "3D003"
+    assert client.state('drop schema "places"."S" cascade') == "00000"
+    assert client.names("list schemas in database places") == ["main", "public"]
+
+
+def test_a_reader_makes_no_schema(reader: Client) -> None:
+    assert reader.state("create schema s in database local") == "42501"
