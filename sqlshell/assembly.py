@@ -54,6 +54,7 @@ def network_of(settings: Settings) -> Network:
         insecure=settings["insecure"],
         private_data_plane=settings["private_data_plane"],
         answer_limit=settings["answer_limit"] << 20,
+        download_limit=settings["download_limit"] << 20,
     )
 
 

@@ -137,6 +137,7 @@ def _started(asked: Start, ending: Ending) -> int:
             for text in settings["set"]:
                 shell.variables.given(text)
             shell.offer_commands = not settings["no_commands"]
+            shell.attachments.limit = settings["upload_limit"] << 20
             shell.hooks.profiles = lambda: sorted(asked.config.profiles)
             shell.own_session = own_session(place, session.context)
             shell.hooks.queries = asked.config.folder / "queries.toml"

@@ -90,6 +90,10 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["download", "../x", "nothing"], 2, "not a resource type"),
         (["download", "function_source", ".."], 2, "is not a file name"),
         (["-c", "select 1", "--attach", "nowhere.jar"], 2, "there is no file"),
+        (["-c", "update store s with ('tls.ca_file' = '@no.pem')"], 2, "'tls.ca_file': there is no file no.pem"),
+        (["-c", "create store s with ('sasl.password' = '@no.pem')"], 2, "a value that begins with @ is written '@@…'"),
+        (["-c", "create store s with ('tls.ca_file' = '@/dev/zero')"], 2, "is not a file that can be attached"),
+        (["-c", "create store s with ('tls.ca_file' = '@.')"], 2, "is a folder"),
         (["-c", "select 1", "--max-rows", "x"], 2, "not a whole number"),
         (["-c", "select 1", "--for", "soon"], 2, "not a time"),
         (["-c", "select 1", "--retries", "-1"], 2, "is too small"),
@@ -101,6 +105,7 @@ def test_bad_input(program: Program, kept: Served, argv: list[str], code: int, s
     assert found.code == code, found.err
     assert said in found.err
     assert len(found.err.strip().splitlines()) <= 3
+    assert "sasl.password" not in str(argv) or "no.pem" not in found.err
 
 
 def test_a_shell_that_was_killed_in_mid_fetch(program: Program, kept: Served, tmp_path: Path) -> None:
@@ -248,6 +253,13 @@ def test_a_journal_that_cannot_be_written_stops_nothing(program: Program, kept: 
 def test_attachments_and_downloads(program: Program, kept: Served, tmp_path: Path) -> None:
     content = os.urandom(3_000_000)
     (tmp_path / "lib.jar").write_bytes(content)
+    (tmp_path / "ca.pem").write_bytes(b"authority")
+    store = "create store s with ('tls.ca_cert_file' = '@ca.pem', 'sasl.password' = '@@x', 'user' = '@');"
+    sent = program("--offline", "-c", store, env=to(kept))
+    assert "attachments=@" in sent.out
+    assert ("@x" in sent.out, "@@x" in sent.out, "@ca.pem" in sent.out) == (True, False, False)
+    large = program("--upload-limit", "2", "-c", "create function_source a with ('file' = '@lib.jar')", env=to(kept))
+    assert (large.code, "--upload-limit MIB" in large.err) == (2, True)
     named = program("-v", "-c", "create function_source a with ('file' = '@lib.jar')", env=to(kept))
     assert named.code == 0, named.err
     assert hashlib.sha256(content).hexdigest() in named.err
@@ -272,6 +284,9 @@ def test_attachments_and_downloads(program: Program, kept: Served, tmp_path: Pat
             assert got.code == 0, got.err
             assert hashlib.sha256(content).hexdigest() in got.err
         assert (tmp_path / f"{name}.out").read_bytes() == content
+    large = program("download", "--download-limit", "2", "function_source", "a", "-o", "large", env=to(kept))
+    assert (large.code, "--download-limit MIB" in large.err) == (3, True)
+    assert not list(tmp_path.glob("*large*"))
     refused = program("download", "function_source", "a", "-o", "a.out", env=to(kept))
     assert refused.code == 2
     assert "--force" in refused.err

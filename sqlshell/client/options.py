@@ -14,7 +14,8 @@ class Network(Struct, frozen=True):
 
     `ca_file` replaces the machine's authorities; `client_cert` and `client_key` are PEM files, the key may be in the
     certificate's file. `private_data_plane` lets a service name a data plane at a private address.
-    `answer_limit` is how many bytes an answer may have once it is inflated, 0 for inflate.bound().
+    `answer_limit` is how many bytes an answer may have once it is inflated, 0 for inflate.bound(); `download_limit` is
+    how many a file may have, 0 for any number.
     """
 
     connect_timeout: float = 10.0
@@ -27,6 +28,7 @@ class Network(Struct, frozen=True):
     insecure: bool = False
     private_data_plane: bool = False
     answer_limit: int = 0
+    download_limit: int = 1 << 30
 
     def tls(self) -> ssl.SSLContext:
         """The context of every TLS connection, websockets too. Raises UsageError naming the file that is wrong."""

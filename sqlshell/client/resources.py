@@ -175,16 +175,29 @@ async def _attempt(transport: Transport, path: str, part: _Part, progress: Progr
             part.begin(response.headers.get("etag", ""))
             had = 0
         part.checksum = _checksum(response.headers)
-        length = response.headers.get("content-length", "")
+        length = response.headers.get("content-length", "")[:20]
         whole_size = had + int(length) if length.isdecimal() else None
         done = had
+        limit = transport.network.download_limit
+        if limit and whole_size is not None:
+            _check_size(whole_size, limit, part, transport.target.name)
         async for piece in response.aiter_raw():
-            part.add(piece)
             done += len(piece)
+            if limit and done > limit:
+                _check_size(done, limit, part, transport.target.name)
+            part.add(piece)
             share = done / whole_size if whole_size else None
             progress(share, f"{done:,} of {whole_size:,} bytes" if whole_size else f"{done:,} bytes")
         if whole_size is not None and done != whole_size:
             raise ConnectionBroken(f"{transport.target.name} broke off after {done:,} of {whole_size:,} bytes")
+
+
+def _check_size(size: int, limit: int, part: _Part, base: str) -> None:
+    """Raises ServiceError for a file that is larger than the limit; nothing of it stays."""
+    if size > limit:
+        part.drop()
+        said = f"{base} sends at least {size:,} bytes, and a download has {limit >> 20:,} MiB at most"
+        raise ServiceError(said, "nothing was kept; --download-limit MIB sets another limit, 0 none")
 
 
 async def _refused(transport: Transport, status: int, response: httpx.Response) -> ShellError:

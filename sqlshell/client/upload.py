@@ -33,8 +33,8 @@ class Attachment(Struct):
             raise UsageError(f"{self.path} cannot be read: {error.strerror or error}") from None
 
 
-def attachment(text: Own) -> Attachment:
-    """Look at a file before anything is sent. Raises UsageError."""
+def attachment(text: Own, limit: int = 0) -> Attachment:
+    """Look at a file before anything is sent; it has `limit` bytes at most, 0 being no limit. Raises UsageError."""
     path = Path(text).expanduser()
     try:
         found = path.stat()
@@ -42,6 +42,9 @@ def attachment(text: Own) -> Attachment:
             raise UsageError(f"{text} is a folder, and a file is attached")
         if not stat.S_ISREG(found.st_mode):
             raise UsageError(f"{text} is not a file that can be attached")
+        if limit and found.st_size > limit:
+            said = f"{text} has {found.st_size:,} bytes, and a file that is sent has {limit >> 20:,} MiB at most"
+            raise UsageError(said, "nothing was sent; --upload-limit MIB sets another limit, 0 none")
         with path.open("rb"):
             pass
     except FileNotFoundError:

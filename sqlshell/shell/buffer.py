@@ -66,7 +66,7 @@ class Buffer:
                 f"{whole.source} came from the service, and would act as a command or a variable if it was read again",
                 "\\p shows the statement; write it yourself",
             )
-        named_files(whole)
+        named_files(whole, again=True)
         # It may be read where this program's own DuckDB works with the person's rights.
         refuse_files(whole)
 

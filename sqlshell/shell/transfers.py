@@ -10,13 +10,15 @@ from sqlshell.descriptors import descriptor
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text
-from sqlshell.sql.files import mentioned, named_files, read_files
+from sqlshell.sql.files import Named, mentioned, named_files, read_files
 
 
 class Attachments:
     """The files that wait for the statement that names them (`--attach`, `\\attach`), and those named in its text."""
 
     def __init__(self, waiting: Sequence[Own], diagnostics: Diagnostics) -> None:
+        self.limit = 0
+        """Bytes of one file at most, 0 for any number."""
         self._waiting: list[Attachment] = []
         self._diagnostics = diagnostics
         self._given = list(waiting)
@@ -31,7 +33,7 @@ class Attachments:
 
     def add(self, text: Own) -> Attachment:
         """A file for the statement that will name it. Raises UsageError."""
-        added = attachment(text)
+        added = attachment(text, self.limit)
         self._waiting = [item for item in self.waiting if item.name != added.name] + [added]
         return added
 
@@ -47,7 +49,7 @@ class Attachments:
         stay waiting until sent() says otherwise.
         """
         named = named_files(statement)
-        files = [attachment(path) for path in named.paths]
+        files = [self._looked_at(item) for item in named.files]
         taken = {file.name for file in files}
         names = {item.name for item in self.waiting} - taken
         said = {name for name in names if mentioned(statement, name)}
@@ -57,6 +59,19 @@ class Attachments:
             if self._diagnostics.verbose:
                 self._diagnostics.detail(f"attached {file.path}: {file.size:,} bytes, sha256 {file.sha256()}")
         return sql, files
+
+    def _looked_at(self, item: Named) -> Attachment:
+        from sqlshell.sql.secrets import NAMES
+
+        try:
+            return attachment(item.path, self.limit)
+        except UsageError as error:
+            if NAMES.search(item.key) and not item.key.lower().endswith(("file", "path")):
+                # It may be the secret itself.
+                error.message = "the file behind its @ cannot be sent"
+            error.message = f"{item.key!r}: {error.message}"
+            error.hint = f"{error.hint or 'nothing was sent'}; a value that begins with @ is written '@@…'"
+            raise
 
     def sent(self, files: Sequence[Attachment]) -> None:
         names = {file.name for file in files}

@@ -151,8 +151,8 @@ def _string(partial: Token, given: Sequence[Token], cursor: int) -> Expected:
     body = partial.text[1 : cursor - partial.start]
     before = [token for token in given if token.end <= partial.start]
     last = before[-1] if before else None
-    if last is not None and last.text == "=" and len(before) > 1 and before[-2].value.lower() == "file":
-        at = body.startswith("@")
+    at = body.startswith("@") and not body.startswith("@@")
+    if last is not None and last.text == "=" and len(before) > 1 and (at or before[-2].value.lower() == "file"):
         return Expected(("path",), (), body[at:], partial.start + 1 + at, quoted="'")
     root = grouped(given)
     if partial.text[0] == "'" and _names_file(before, path_to(root, partial.start)):

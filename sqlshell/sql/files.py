@@ -58,41 +58,72 @@ _ENDINGS: Final = frozenset(
 )
 
 
+class Named(Struct, frozen=True):
+    """A file that a statement names, and the option that it is for."""
+
+    key: str
+    path: Own
+
+
 class WithFiles(Struct, frozen=True):
-    """`sql` names the files by their base names alone; `paths` are those that the text named with `@`."""
+    """`sql` names the files by their base names alone; `files` are those that the text named with `@`."""
 
     sql: str
-    paths: tuple[Own, ...]
+    files: tuple[Named, ...]
 
 
-def named_files(statement: Text) -> WithFiles:
-    """Take the `@path` of each `'file' = '@path'` out of a statement. Other strings with `@` are left alone.
+def named_files(statement: Text, *, again: bool = False) -> WithFiles:
+    """Take the `@path` of each `'key' = '@path'` out of the WITH lists of a statement. `'@@value'` is the value
+    `@value`, and a lone `@` is itself; so is what begins with `@` and came from a service, but for the key `file` and
+    where the text may be read `again` as the person's own.
 
-    Raises UsageError for one in which anything came from a service.
+    Raises UsageError for a file in which anything else came from a service.
     """
     sql = statement.text
     if "'@" not in sql:
         return WithFiles(sql, ())
-    given = list(tokens(sql))
     own = _own(statement)
     made: list[str] = []
-    paths: list[Own] = []
+    found: list[Named] = []
     done = 0
-    for key, sign, value in zip(given, given[1:], given[2:], strict=False):
-        if not _is_file(key, sign) or value.kind != "string" or not value.value.startswith("@") or len(value.value) < 2:
+    for key, sign, value in _options(list(tokens(sql))):
+        if value.kind != "string" or not value.value.startswith("@") or len(value.value) < 2:
             continue
-        if not (own(key) and own(sign) and own(value)):
+        name = "".join(token.value for token in key)
+        if not again and not own(value) and all(map(own, key)) and name.lower() != "file":
+            continue
+        if not all(map(own, (*key, sign, value))):
             raise refused("a file that is sent", statement.source)
-        path = value.value[1:]
-        paths.append(Own(path))
-        name = PurePath(path).name.replace("'", "''")
-        made += [sql[done : value.start], f"'{name}'"]
+        sent = path = value.value[1:]
+        if not path.startswith("@"):
+            found.append(Named(name, Own(path)))
+            sent = PurePath(path).name
+        made += [sql[done : value.start], "'" + sent.replace("'", "''") + "'"]
         done = value.end
-    return WithFiles("".join([*made, sql[done:]]), tuple(dict.fromkeys(paths)))
+    return WithFiles("".join([*made, sql[done:]]), tuple(dict.fromkeys(found)))
 
 
-def _is_file(key: Token, sign: Token) -> bool:
-    return key.kind in {"string", "name", "word"} and key.value.lower() == "file" and sign.text == "="
+def _options(given: Sequence[Token]) -> Iterator[tuple[list[Token], Token, Token]]:
+    """The key, the sign and the value of each `key = value` in the WITH lists of a statement."""
+    lists: list[bool] = []
+    key: list[Token] = []
+    sign: Token | None = None
+    for number, token in enumerate(given):
+        if token.kind == "sign" and token.text in "(),":
+            if token.text == "(":
+                lists.append(number > 0 and given[number - 1].word == "WITH")
+            elif token.text == ")" and lists:
+                lists.pop()
+            key, sign = [], None
+        elif not lists or not lists[-1]:
+            continue
+        elif token.text == "=" and key and sign is None:
+            sign = token
+        elif sign is None:
+            key.append(token)
+        else:
+            yield key, sign, token
+            key, sign = [], None
 
 
 def _own(statement: Text) -> Callable[[Token], bool]:
@@ -123,17 +154,10 @@ def mentioned(statement: Text, name: str) -> bool:
 
     Raises UsageError where it stands for a file that is sent, and came from a service.
     """
-    own = _own(statement)
-    before, sign = None, None
-    found = False
-    for token in tokens(statement.text):
-        if token.kind == "string" and token.value == name:
-            if own(token):
-                found = True
-            elif before is not None and sign is not None and _is_file(before, sign):
-                raise refused("a file that is sent", statement.source)
-        before, sign = sign, token
-    return found
+    own, given = _own(statement), list(tokens(statement.text))
+    if any(value.kind == "string" and value.value == name and not own(value) for _, _, value in _options(given)):
+        raise refused("a file that is sent", statement.source)
+    return any(token.kind == "string" and token.value == name and own(token) for token in given)
 
 
 def refuse_files(statement: Text) -> None:

@@ -44,6 +44,7 @@ class Kept:
         self.more: dict[str, str] = {}
         self.ignores_ranges = False
         self.status = 0
+        self.sized = True
 
 
 @contextmanager
@@ -77,7 +78,10 @@ def serving(kept: Kept) -> Iterator[str]:
                 self.send_header("ETag", kept.etag)
             for name, value in kept.more.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
+            if kept.sized:
+                self.send_header("Content-Length", str(len(body)))
+            else:
+                self.send_header("Connection", "close")
             self.end_headers()
             if kept.cuts:
                 body = body[: kept.cuts.pop(0)]
@@ -98,9 +102,9 @@ def serving(kept: Kept) -> Iterator[str]:
         server.server_close()
 
 
-def get(url: str, place: Path, *, force: bool = False, retries: int = 3) -> Downloaded:
+def get(url: str, place: Path, *, force: bool = False, retries: int = 3, limit: int = 1 << 20) -> Downloaded:
     async def work() -> Downloaded:
-        transport = Transport(parse(url), "tok", network=Network(retries=retries))
+        transport = Transport(parse(url), "tok", network=Network(retries=retries, download_limit=limit))
         told: list[Any] = []
         try:
             return await download(
@@ -187,6 +191,21 @@ def test_another_checksum_keeps_nothing(tmp_path: Path, etag: str, more: dict[st
     with serving(kept) as url, pytest.raises(ProtocolError, match="sha256"):
         get(url, tmp_path / "f")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("sized", "cuts"), [(True, ()), (False, ()), (True, (50_000,))])
+def test_what_is_too_large_leaves_nothing(tmp_path: Path, sized: bool, cuts: tuple[int, ...]) -> None:
+    kept = Kept(cuts=cuts)
+    kept.sized = sized
+    with serving(kept) as url:
+        with pytest.raises(ServiceError) as raised:
+            get(url, tmp_path / "f", limit=len(CONTENT) - 1)
+        assert "--download-limit" in raised.value.hint
+        assert len(kept.ranges) == 1
+        assert list(tmp_path.iterdir()) == []
+        for limit in (len(CONTENT), 0):
+            kept.cuts = []
+            assert get(url, tmp_path / f"f{limit}", limit=limit).size == len(CONTENT)
 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:

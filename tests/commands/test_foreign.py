@@ -422,7 +422,11 @@ def test_a_file_is_sent_only_where_the_person_names_it(tmp_path: Path, monkeypat
         ("with (:'v' = '@lib.jar')", {"v": theirs("file", ":v")}, None),
         ("with ('file' :v '@lib.jar')", {"v": theirs("=", ":v")}, None),
         ("with (:v)", {"v": theirs("'file' = '@lib.jar'", ":v")}, None),
-        ("select :v -- don't 'file' = '@lib.jar'", {"v": theirs("'", ":v")}, None),
+        ("with (a = :v -- don't, 'file' = '@lib.jar'", {"v": theirs("'", ":v")}, None),
+        ("with ('key' = :'v')", {"v": theirs("@lib.jar", ":v")}, []),
+        ("with ('key' = :v)", {"v": theirs("'@lib.jar'", ":v")}, []),
+        ("with ('key' = :v '@lib.jar')", {"v": theirs("1, 'other' =", ":v")}, None),
+        ("with (:v '@lib.jar')", {"v": theirs("'other' =", ":v")}, None),
         ("with ('file' = '@:v')", {"v": theirs("lib.jar", ":v")}, [":v"]),
     ):
         statement = substituted(mine(Own(text)), values)
@@ -430,7 +434,7 @@ def test_a_file_is_sent_only_where_the_person_names_it(tmp_path: Path, monkeypat
             with pytest.raises(UsageError, match="a file that is sent cannot be"):
                 named_files(statement)
         else:
-            assert list(named_files(statement).paths) == paths
+            assert [item.path for item in named_files(statement).files] == paths
     waiting = substituted(mine(Own("with ('file' = :'v')")), {"v": theirs("lib.jar", ":v")})
     with pytest.raises(UsageError, match="a file that is sent"):
         mentioned(waiting, "lib.jar")
@@ -446,6 +450,7 @@ AGAIN = (
     f"select 1; drop table {MARK}",
     "select :secret",
     "create function_source f with ('file' = '@x')",
+    "create store s with ('tls.ca_cert_file' = '@x')",
     f"select 1 \\g |touch {MARK}",
     f"copy t from stdin;\n\\! touch {MARK}",
     f"copy (select 1) to '{MARK}'",

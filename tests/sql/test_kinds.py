@@ -121,19 +121,42 @@ def test_secrets_are_taken_out(sql: str, expected: str) -> None:
     ("sql", "sent", "paths"),
     [
         ("with ('file' = '@/a/b/f.jar')", "with ('file' = 'f.jar')", ("/a/b/f.jar",)),
-        ("with ('FILE'='@f.jar', 'x' = '@y')", "with ('FILE'='f.jar', 'x' = '@y')", ("f.jar",)),
+        ("with ('FILE'='@f.jar', 'x' = '@d/y')", "with ('FILE'='f.jar', 'x' = 'y')", ("f.jar", "d/y")),
+        (
+            "create store s with ('type' = K, tls.ca_cert_file = '@ca.pem')",
+            "create store s with ('type' = K, tls.ca_cert_file = 'ca.pem')",
+            ("ca.pem",),
+        ),
+        (
+            "update entity e with (a = '@x', b = f('@y', '@z'), \"c\" = '@v')",
+            "update entity e with (a = 'x', b = f('@y', '@z'), \"c\" = 'v')",
+            ("x", "v"),
+        ),
+        (
+            "with ('password' = '@@dmin', 'user' = 'me@host', 'n' = 5)",
+            "with ('password' = '@dmin', 'user' = 'me@host', 'n' = 5)",
+            (),
+        ),
+        ("with ('a' = '@@@x')", "with ('a' = '@@x')", ()),
+        (
+            "select * from t with ('a' = '@b') where file = '@c'",
+            "select * from t with ('a' = 'b') where file = '@c'",
+            ("b",),
+        ),
+        ("update t set file = '@c'", "update t set file = '@c'", ()),
+        ("with a as (select file = '@c') select 1", "with a as (select file = '@c') select 1", ()),
         ("with (file = '@o''brien.jar')", "with (file = 'o''brien.jar')", ("o'brien.jar",)),
         ("with ('file' = 'f.jar')", "with ('file' = 'f.jar')", ()),
         ("with ('file' = '@')", "with ('file' = '@')", ()),
         ("select '@file'", "select '@file'", ()),
         ("-- 'file' = '@x'", "-- 'file' = '@x'", ()),
         ("select $$'file' = '@x'$$", "select $$'file' = '@x'$$", ()),
-        ("('file' = '@a') ('file' = '@a')", "('file' = 'a') ('file' = 'a')", ("a",)),
+        ("with ('file' = '@a'); x with ('file' = '@a')", "with ('file' = 'a'); x with ('file' = 'a')", ("a",)),
     ],
 )
 def test_files_that_a_statement_names(sql: str, sent: str, paths: tuple[str, ...]) -> None:
     found = named_files(mine(Own(sql)))
-    assert (found.sql, found.paths) == (sent, paths)
+    assert (found.sql, tuple(item.path for item in found.files)) == (sent, paths)
 
 
 def test_further_names_of_secrets() -> None:
