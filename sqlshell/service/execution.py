@@ -155,8 +155,6 @@ class Execution:
         match asked:
             case Use():
                 return self._objects.use(asked, session)
-            case Create() | Drop() if asked.kind == "schema":
-                return self._change_schema(session, asked, record, options)
             case Create(kind="stream" | "changelog"):
                 outcome = self._objects.create(asked, session, form.attachments, record)
                 return artifacts.made(record, outcome, asked.kind, session.connection.resolve(asked.names))
@@ -165,6 +163,7 @@ class Execution:
             case DescribeStatement():
                 return describing.describe(asked.sql, session, options, record.spool)
             case Create(kind="schema") | Drop(kind="schema"):
+                listings.check_database(asked.names[0], session)
                 return self._run_engine(session, record, options, flows.schema(asked))
             case Create():
                 return self._objects.create(asked, session, form.attachments, record)
@@ -202,19 +201,6 @@ class Execution:
         """Whether SHOW of this word is the engine's: it shows all schemas, and what a relation is."""
         there = session.organization.engine.exists(session.connection.resolve((shown,)))
         return shown == "schemas" or there
-
-    @staticmethod
-    def _change_schema(session: Session, asked: Create | Drop, record: Record, options: Options) -> Outcome:
-        """CREATE and DROP SCHEMA … IN DATABASE, as the engine writes them."""
-        listings.check_database(asked.names[0], session)
-        if isinstance(asked, Create):
-            verb, unless, behind = "CREATE", "IF NOT EXISTS " if asked.if_not_exists else "", ""
-        else:
-            verb, unless, behind = "DROP", "IF EXISTS " if asked.if_exists else "", " CASCADE" if asked.cascade else ""
-        sql = f"{verb} SCHEMA {unless}{quoted(asked.names)}{behind}"
-        outcome = session.connection.run(sql, options, record.spool)
-        inventory.note(session, sql)
-        return outcome
 
     def _latest(self, session: Session, record: Record) -> list[Record]:
         """The latest statements of the session's organization but for the one that asks."""

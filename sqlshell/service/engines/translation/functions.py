@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Failure
+from sqlshell.service.engines.engine import CONTINUOUS, Failure
 from sqlshell.service.engines.render import literal
 from sqlshell.service.engines.translation.patterns import SECONDS, strftime
 from sqlshell.service.engines.translation.text import Edits, Typed
