@@ -267,6 +267,46 @@ def test_copies_of_a_dropped_store_are_removed(client: Client, home: Path, tmp_p
     assert client.state('select * from leaving."x.csv"') != "00000"
 
 
+UNREADABLE = {
+    "latin.csv": (b"a,b\n1,2\nK\xf6ln,3\n", "latin.csv, line 3: it is not UTF-8; convert it: iconv -f latin1 -t utf-8"),
+    "zero.csv": (b"\xff\xfe\x00", "zero.csv, line 1: it is not UTF-8; convert it: iconv -f latin1 -t utf-8"),
+    "wide.csv": (
+        b"a,b\n" + b"1,2\n" * 30_000 + b"1,2,3\n",
+        "wide.csv, line 30002: 3 columns, and the lines before have 2",
+    ),
+    "late.jsonl": (b'{"a":1}\n{"a":\n', "late.jsonl, line 2, byte 7: unexpected end of data"),
+    "short.parquet": (
+        b"",
+        "File 'short.parquet' too small to be a Parquet file: the file is damaged, or its name has the",
+    ),
+    "tail.parquet": (
+        b"x" * 100,
+        "No magic bytes found at end of file 'tail.parquet': the file is damaged, or its name",
+    ),
+    "text.csv.gz": (
+        b"a,b",
+        "Input is not a GZIP stream: text.csv.gz: the file is damaged, or its name has the wrong ending",
+    ),
+}
+TYPES = {
+    "types.csv": b"a\n" + b"1\n" * 30_000 + b"zz\n",
+    "types.jsonl": b'{"a":1}\n' * 30_000 + b'{"a":"zz"}\n',
+}
+
+
+def test_an_error_of_a_file_says_what_can_be_done_to_it(client: Client, tmp_path: Path) -> None:
+    _store(client, tmp_path, "unreadable", {})
+    for name, content in ({name: content for name, (content, _) in UNREADABLE.items()} | TYPES).items():
+        (tmp_path / "unreadable" / name).write_bytes(content)
+    for name, (_, said) in UNREADABLE.items():
+        answer = client.run(f'select * from unreadable."{name}"')
+        assert answer["message"].startswith(f"entity 'unreadable.{name}' cannot be read: {said}")
+        assert not {"read_", "CREATE", "LINE"} & set(answer["message"].replace("(", " ").split())
+    # A late row of another type is read too.
+    for name in TYPES:
+        assert client.rows(f'select count(*), count(distinct a::varchar) from unreadable."{name}"') == [["30001", "2"]]
+
+
 def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(client: Client, tmp_path: Path) -> None:
     _store(
         client,

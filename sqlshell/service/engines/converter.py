@@ -75,8 +75,15 @@ def main() -> int:
 def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stamp:
     with opened(root, name) as file:
         found = os.fstat(file)
-        source = reader(name, Path(f"/dev/fd/{file}"), lines=True)
-        connection.execute(f"CREATE TABLE {identifier(name)} AS FROM {source}")
+        into, path = f"CREATE TABLE {identifier(name)} AS FROM ", Path(f"/dev/fd/{file}")
+        try:
+            connection.execute(into + reader(name, path, lines=True))
+        except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
+            if not any(word in str(error) for word in ("convert", "Failed to cast")):
+                raise
+            # A later row is of another type than the first ones.
+            os.lseek(file, 0, os.SEEK_SET)
+            connection.execute(into + reader(name, path, lines=True, whole=True))
         return stamp(found)
 
 
@@ -89,7 +96,7 @@ def _reason(message: str, name: str) -> str:
         while folder in message:
             before, _, after = message.partition(folder)
             message = before + name + after.lstrip("0123456789")
-    return explained(message).strip()
+    return explained(message, store=True).strip()
 
 
 def _say(said: Said) -> None:

@@ -20,6 +20,7 @@ _JSON = re.compile(
     r'(?:[A-Z]\w+ )+Error: Malformed JSON in file "(?P<file>.+?)", at byte (?P<byte>\d+)'
     r" in (?P<unit>line|record/value) (?P<number>\d+): (?P<cause>[^\n]+)"
 )
+_OTHER = re.compile(r"(?P<kind>[A-Z][\w -]*?) Error: (?P<cause>[^\n]+)")
 _PATTERN = re.compile(r"[*?[]")
 _COLUMNS = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 
@@ -36,12 +37,14 @@ ENDINGS = (*READERS, *(kind + packed for kind in READERS if kind != ".parquet" f
 """How the name of a data file ends, in any case."""
 
 ENCODING = "it is not UTF-8"
+CONVERT = "convert it: iconv -f latin1 -t utf-8"
 LONGEST_LINE = 120
 
 
-def reader(name: str, path: Path, *, lines: bool = False) -> str:
+def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -> str:
     """SQL that reads the file at `path` and no other, in the form that the ending of `name` tells; with `lines` a name
-    that tells none is that of a file with a JSON record in each line.
+    that tells none is that of a file with a JSON record in each line. The types of columns come of the first rows, or
+    of the `whole` file.
 
     DuckDB takes a path for a pattern, and NAME=VALUE in it for a column. Raises Failure.
     """
@@ -65,25 +68,32 @@ def reader(name: str, path: Path, *, lines: bool = False) -> str:
     if recorded:
         # Any record may be the first one with another type.
         options += ", format = 'newline_delimited', sample_size = -1"
+    elif whole and kind != ".parquet":
+        options += ", sample_size = -1"
     return f"{READERS[kind]}({literal(text)}, {options})"
 
 
-def explained(message: str) -> str:
-    """DuckDB's message about a data file in fewer words; other messages as they are."""
+def explained(message: str, *, store: bool = False) -> str:
+    """DuckDB's message about a data file in fewer words; other messages as they are.
+
+    Of a file in a `store` nobody chooses how it is read: what is advised is what can be done to the file.
+    """
     if found := _CSV.match(message):
         named = _FILE.search(message)
         file = named[1] if named else "the CSV file"
         where, cause = f"{file}, line {found['line']}", found["cause"]
+        if "unicode" in cause and store:
+            return f"{where}: {ENCODING}; {CONVERT}"
         if "unicode" in cause:
             return (
                 f"{where}: {ENCODING}; name its encoding, such as"
-                f" from read_csv('{_quoted(file)}', encoding = 'latin-1'), or convert it: iconv -f latin1 -t utf-8"
+                f" from read_csv('{_quoted(file)}', encoding = 'latin-1'), or {CONVERT}"
             )
         if counts := _COLUMNS.match(cause):
             cause = f"{counts[2]} columns, and the lines before have {counts[1]}"
         text = f"\n  {found['text'][:LONGEST_LINE]}" if found["text"] else ""
         advice = ""
-        if "converting column" in cause:
+        if "converting column" in cause and not store:
             advice = f"\n  from read_csv('{_quoted(file)}', sample_size = -1) looks at all rows before it chooses types"
         return f"{where}: {cause}{text}{advice}"
     if found := _JSON.match(message):
@@ -92,8 +102,12 @@ def explained(message: str) -> str:
         where = f"{found['file']}, {unit} {max(1, int(found['number']) - 1)}, byte {found['byte']}"
         cause = found["cause"].strip().rstrip(".")
         if "UTF-8" in cause:
-            return f"{where}: {ENCODING}; convert it: iconv -f latin1 -t utf-8"
+            return f"{where}: {ENCODING}; {CONVERT}"
         return f"{where}: {cause}"
+    if store and (found := _OTHER.match(message)):
+        damaged = found["kind"] == "Invalid Input" or " is not a " in found["cause"]
+        cause = found["cause"].strip().rstrip(".")
+        return f"{cause}: the file is damaged, or its name has the wrong ending" if damaged else cause
     return message
 
 
