@@ -144,15 +144,27 @@ def test_a_body_that_stands_still_is_closed(small: Served) -> None:
     assert (status, "--max-body-seconds" in words) == (408, True)
 
 
-@pytest.mark.parametrize("size", [3 << 20, 20 << 20])
-def test_an_answer_is_read_though_the_body_was_not(small: Served, size: int) -> None:
+@pytest.mark.parametrize(
+    ("size", "first", "lines", "status"),
+    [
+        (3 << 20, STATEMENTS, [], 401),
+        (20 << 20, STATEMENTS, [], 401),
+        (3 << 20, "POST http://evil.example/v2/statements HTTP/1.1", [], 400),
+        (3 << 20, STATEMENTS, ["Transfer-Encoding: gzip"], 501),
+        (3 << 20, STATEMENTS, [f"X-A: {'a' * 9000}"], 431),
+        (3 << 20, f"POST /{'a' * 3000} HTTP/1.1", [], 414),
+    ],
+)
+def test_an_answer_is_read_though_the_body_was_not(
+    small: Served, size: int, first: str, lines: list[str], status: int
+) -> None:
     """A sender that looks for the answer when it has sent all finds it, and no broken pipe."""
-    request = head(small, STATEMENTS, JSON, f"Content-Length: {size}", token="wrong")
+    length = [] if lines and lines[0].startswith("T") else [f"Content-Length: {size}"]
     with dial(small) as wire:
-        wire.sendall(request)
+        wire.sendall(head(small, first, JSON, *length, *lines, token="wrong"))
         for _ in range(size >> 16):
             wire.sendall(b" " * (1 << 16))
-        assert said(rest(wire)) == (401, "unknown token")
+        assert said(rest(wire))[0] == status
 
 
 def test_the_refusal_of_a_large_form_is_read(small: Served) -> None:

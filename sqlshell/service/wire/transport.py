@@ -17,11 +17,11 @@ MANY = 128 << 10
 """Bytes that wait for a peer from which they count."""
 
 DRAIN_BODY = 64 << 20
-DRAIN_HEAD = 256 << 10
+DRAIN_HEAD = 8 << 20
 DRAIN_SECONDS = 15.0
 DRAIN_IDLE_SECONDS = 2.0
-"""What is still read of a request that was answered before the end of its body, or of its headers, so that its sender
-reads the answer."""
+"""What is still read of a request that was answered before the end of its body, so that its sender reads the answer; of
+one that was refused for its headers, or with its connection, it is less."""
 
 
 class Lingering(asyncio.Transport):

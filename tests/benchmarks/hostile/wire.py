@@ -52,6 +52,13 @@ async def slow_bodies(target: Target) -> None:
     await _hold(target, 500, target.head("POST /v2/statements HTTP/1.1", *kind) + b'{"statement":"', b"x")
 
 
+async def slow_strangers(target: Target) -> None:
+    """Bodies that drip in, with a token that nobody knows: their refusals wait for them."""
+    kind = ("Content-Type: application/json", "Content-Length: 1000000")
+    head = target.head("POST /v2/statements HTTP/1.1", *kind).replace(target.token.encode(), b"unknown")
+    await _hold(target, 500, head + b'{"statement":"', b"x", 0.5)
+
+
 async def slow_websockets(target: Target) -> None:
     key = base64.b64encode(os.urandom(16)).decode()
     lines = ("Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13")
@@ -152,6 +159,18 @@ async def strangers(target: Target) -> None:
         await _exchange(target, head.replace(target.token.encode(), b"unknown"), body)
 
     async with target.together(send, 8):
+        pass
+
+
+async def large_strangers(target: Target) -> None:
+    """Bodies as large as are read before they are refused, with a token that nobody knows."""
+    body = b" " * (60 << 20)
+    head = target.head("POST /v2/statements HTTP/1.1", "Content-Type: application/json", f"Content-Length: {len(body)}")
+
+    async def send() -> None:
+        await _exchange(target, head.replace(target.token.encode(), b"unknown"), body)
+
+    async with target.together(send, 4):
         pass
 
 
@@ -258,6 +277,7 @@ async def _exchange(target: Target, head: bytes, body: bytes) -> None:
 WIRE: dict[str, Attack] = {
     "slowloris, headers": slow_headers,
     "slowloris, bodies": slow_bodies,
+    "slowloris, unknown tokens": slow_strangers,
     "slowloris, websockets": slow_websockets,
     "10,000 idle connections": idle_connections,
     "silent readers of 100 MB": silent_readers,
@@ -268,6 +288,7 @@ WIRE: dict[str, Attack] = {
     "JSON of a million keys": many_keys,
     "malformed JSON": malformed_json,
     "unknown tokens": strangers,
+    "unknown tokens, large bodies": large_strangers,
     "headers without end": long_headers,
     "pipelined requests": pipelined,
     "200 clients that ask at once": requests,
