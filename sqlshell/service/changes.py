@@ -62,6 +62,10 @@ class Changes:
             case "entity":
                 store, entity = self._objects.entity(asked.names, asked.store, session)
                 self._objects.entities.update(organization, store, entity, asked.options)
+            case "schema_registry":
+                catalog, vault = organization.catalog, self._organizations.vault
+                changed = registries.change(asked.options, organization.id, name, catalog, vault)
+                catalog.change(organization.id, registries.KIND, name, changed)
             case _:
                 organization.catalog.get(organization.id, asked.kind, name)
                 raise unsupported("UPDATE", asked.kind)

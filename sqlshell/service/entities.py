@@ -32,6 +32,9 @@ DEEPEST: Final = 100
 LOCK_SECONDS: Final = 5.0
 """How long another program may hold the lock of a file to which a record is to be added."""
 
+_OF_TOPICS: Final = ("topic.", "kafka.", "kinesis.", "key.", "value.")
+"""How options begin that other stores have, and that clients send to each."""
+
 _AGAIN: Final = 0.01
 _HEAD: Final = 4096
 _STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"')
@@ -121,9 +124,9 @@ class Entities:
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Raises Failure for any option: files have none."""
-    if options:
-        said = f"{min(options)[:40]!r} is not supported: an entity of a store of files is a file, and has no options"
+    """Raises Failure for an option that is not one of a topic: those say nothing of a file."""
+    if unknown := [name for name in options if not name.startswith(_OF_TOPICS)]:
+        said = f"{min(unknown)[:40]!r} is not supported: an entity of a store of files is a file, and has no options"
         raise Failure(sqlstate.UNSUPPORTED, said)
 
 

@@ -171,6 +171,8 @@ class Execution:
                 return self._objects.drop(asked, session)
             case StartPool():
                 return self._objects.start_pool(asked, session)
+            case DropFunction(types=None) if not functions.named(session.organization, asked.name):
+                return self._run_engine(session, record, options, record.sql)
             case Update() | Test() | InsertEntity() | Truncate() | Alter() | CreateFunction() | DropFunction():
                 return self._changes.run(asked, session, record, options)
             case CanI():

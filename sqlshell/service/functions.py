@@ -46,10 +46,23 @@ def create(organization: Organization, asked: CreateFunction) -> None:
 
 def drop(organization: Organization, asked: DropFunction) -> None:
     """Forget a function. Raises Failure."""
+    if asked.types is None:
+        found = named(organization, asked.name)
+        if len(found) > 1:
+            said = f"function name {asked.name!r} is not unique: DROP FUNCTION {' or '.join(found)}"
+            raise Failure("42725", said)
+        wanted = found[0] if found else asked.name
+    else:
+        wanted = key(asked.name, asked.types)
     try:
-        organization.catalog.drop(organization.id, KIND, key(asked.name, asked.types))
+        organization.catalog.drop(organization.id, KIND, wanted)
     except Failure:
-        raise missing(KIND, key(asked.name, asked.types)) from None
+        raise missing(KIND, wanted) from None
+
+
+def named(organization: Organization, name: str) -> list[str]:
+    """The keys of the functions of a name."""
+    return [item.name for item in organization.catalog.objects(organization.id, KIND) if item.detail["name"] == name]
 
 
 def key(name: str, types: tuple[str, ...]) -> str:

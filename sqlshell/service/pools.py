@@ -20,6 +20,10 @@ SIZES: Mapping[str, int] = {"small": 4, "medium": 8, "large": 16}
 """How many statements run at once in a pool of a size that clients name."""
 
 _SIZE, _IDLE = "compute_pool.size", "compute_pool.timeout_min"
+_OTHER_NAMES: Mapping[str, str] = {"size": _SIZE, "auto.suspend.minutes": _IDLE}
+_WITHOUT_EFFECT = frozenset({"access_region", "auto.suspend", "max.units", "min.units"})
+"""Options of pools of machines, which some clients always send."""
+
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
 
 
@@ -99,7 +103,8 @@ class Pool:
 
 def read_size(given: Mapping[str, str], before: Size | None = None) -> Size:
     """The size that WITH options name; what they leave out is as `before`. Raises Failure for what is no size."""
-    known = {"concurrency", "queue", "timeout", _SIZE, _IDLE, "access_region"}
+    given = {_OTHER_NAMES.get(name, name): value for name, value in given.items()}
+    known = {"concurrency", "queue", "timeout", _SIZE, _IDLE, *_WITHOUT_EFFECT}
     for name in given:
         if name not in known:
             raise Failure(sqlstate.SYNTAX, f"{name!r} is not an option of a compute pool: {', '.join(sorted(known))}")

@@ -21,7 +21,8 @@ MOST: Final = 8
 
 _USERS: Final = ("confluent.username", "confluent_cloud.key")
 _PASSWORDS: Final = ("confluent.password", "confluent_cloud.secret")
-_KNOWN: Final = frozenset({"type", "uris", "access_region", "secret", *_USERS, *_PASSWORDS})
+_OTHER_NAMES: Final = {"url": "uris", "username": _USERS[0], "password": _PASSWORDS[0]}
+_KNOWN: Final = frozenset({"type", "auth.type", "uris", "access_region", "secret", *_USERS, *_PASSWORDS})
 _TYPES: Final = ("CONFLUENT", "CONFLUENT_CLOUD")
 
 
@@ -30,14 +31,15 @@ def read_options(
 ) -> dict[str, Any]:
     """What a schema registry keeps of its WITH options: `type`, `uris`, `secret` (the name of one, or ""), and its
     user and password as `sealed` where it has them. Raises Failure."""
-    kind = options.get("type", "").upper()
+    options = {_OTHER_NAMES.get(item, item): value for item, value in options.items()}
+    kind = options.get("type", _TYPES[0]).upper()
     if kind not in _TYPES:
         said = f"a schema registry of type {kind[:40]!r} is not supported: it is {' or '.join(_TYPES)}"
         raise Failure(sqlstate.UNSUPPORTED, said)
     if unknown := set(options) - _KNOWN:
         said = f"{min(unknown)[:80]!r} is not an option of a schema registry: {', '.join(sorted(_KNOWN))}"
         raise Failure(sqlstate.INVALID_PARAMETER, said)
-    targets = [outgoing.read_target(text) for text in options.get("uris", "").split(",")]
+    targets = _targets(options.get("uris", ""))
     if len(targets) > MOST:
         raise Failure("22023", f"'uris': there are {len(targets)} of them, and {MOST} at most")
     user = next((options[item] for item in _USERS if options.get(item)), "")
@@ -51,6 +53,22 @@ def read_options(
     if user or password:
         detail["sealed"] = vault.seal(organization, KIND, name, {"user": user, "password": password})
     return detail
+
+
+def change(options: Mapping[str, str], organization: str, name: str, catalog: Catalog, vault: Vault) -> dict[str, Any]:
+    """What a schema registry keeps once it is updated: what the options leave out stays as it is. With other `uris`
+    that does not hold for user, password and secret, which were meant for the places before. Raises Failure."""
+    before = catalog.get(organization, KIND, name).detail
+    given = {_OTHER_NAMES.get(item, item): value for item, value in options.items()}
+    merged = {"type": str(before["type"]), "uris": str(before["uris"]), **given}
+    if [item.url for item in _targets(merged["uris"])] == str(before["uris"]).split(","):
+        sealed = before.get("sealed")
+        kept = vault.opened(organization, KIND, name, sealed) if sealed else {}
+        if not given.keys() & set(_USERS):
+            merged[_USERS[0]] = kept.get("user", "")
+        if not given.keys() & {"secret", *_PASSWORDS}:
+            merged |= {"secret": str(before["secret"]), _PASSWORDS[0]: kept.get("password", "")}
+    return read_options(merged, organization, name, catalog, vault)
 
 
 def test(name: str, organization: str, catalog: Catalog, vault: Vault, hosts: Collection[str] | None) -> str:
@@ -93,6 +111,10 @@ def _authorization(
     if not user and not password:
         return {}
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def _targets(text: str) -> list[outgoing.Target]:
+    return [outgoing.read_target(item) for item in text.split(",")]
 
 
 def _header(text: str) -> str:

@@ -123,7 +123,7 @@ def test_entities_are_made_filled_and_dropped(client: Client, home: Path) -> Non
         00000 create entity "in/lines.ndjson" in store w
         00000 insert into entity w."in/lines.ndjson" value('{"n": 3}')
         00000 update entity orders in store w
-        0A000 update entity orders in store w with ('kafka.partitions' = 2)
+        0A000 update entity orders in store w with ('colour' = 'red')
         3D020 update entity none in store w
         3D006 create entity orders
         00000 test store w
@@ -643,7 +643,7 @@ def test_a_registry_is_asked_when_it_is_tested(client: Client, registry: str) ->
         3D009 drop schema_registry none
         0A000 {made} none with ('type' = GLUE, 'uris' = '{registry}')
         3D008 {made} none with ('type' = CONFLUENT, 'uris' = '{registry}', 'color' = 'red')
-        0A000 update schema_registry ok with ('uris' = '{registry}')
+        00000 update schema_registry ok with ('uris' = '{registry}')
         """,
     )
     assert VALUE not in json.dumps([client.run(f"test schema_registry {name}") for name in ("ok", "locked", "other")])

@@ -70,11 +70,24 @@ class CreateFunction(Struct, frozen=True):
 
 
 class DropFunction(Struct, frozen=True):
-    """`types` are those of the arguments."""
+    """`types` are those of the arguments, None where the statement has no list of them."""
 
     name: str
-    types: tuple[str, ...]
+    types: tuple[str, ...] | None
     if_exists: bool = False
+
+
+def in_store(values: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a statement about an entity, whose store clients may write among the options too."""
+    options = dict(values.get("options", {}))
+    store = options.pop("store", "")
+    if store and values.get("store", store) != store:
+        raise Failure("22023", f"IN STORE names {values['store']!r}, and 'store' names {store!r}")
+    return {"store": store, **values, "options": options}
+
+
+def _update_entity(**values: Any) -> Update:
+    return Update(**in_store(values))
 
 
 def normal_type(text: str) -> str:
@@ -116,15 +129,15 @@ def _insert(value: tuple[str, ...], **values: Any) -> InsertEntity:
     if len(value) > 1:
         said = "INSERT INTO ENTITY takes one record here: send a statement for each of them"
         raise Failure(sqlstate.UNSUPPORTED, said)
-    return InsertEntity(value=value[0], **{"store": "", **values})
+    return InsertEntity(value=value[0], **in_store(values))
 
 
 def _function(names: Names, arguments: str, returns: str, language: str, **values: Any) -> CreateFunction:
     return CreateFunction(names[-1], _arguments(arguments[1:-1]), normal_type(returns), language.upper(), **values)
 
 
-def _drop_function(names: Names, types: str, **values: Any) -> DropFunction:
-    return DropFunction(names[-1], tuple(kind for _, kind in _arguments(types[1:-1])), **values)
+def _drop_function(names: Names, types: str = "", **values: Any) -> DropFunction:
+    return DropFunction(names[-1], tuple(kind for _, kind in _arguments(types[1:-1])) if types else None, **values)
 
 
 Changing = Update | Test | InsertEntity | Truncate | Alter | Restart | CreateFunction | DropFunction
@@ -132,7 +145,7 @@ Changing = Update | Test | InsertEntity | Truncate | Alter | Restart | CreateFun
 FORMS: Mapping[str, tuple[Form[Changing], ...]] = {
     "update": (
         # Clients leave out a WITH that would be empty.
-        Form(f"UPDATE kind:ENTITY <names:path> {_IN_STORE} {_WITH}", Update),
+        Form(f"UPDATE kind:ENTITY <names:path> {_IN_STORE} {_WITH}", _update_entity),
         Form(f"UPDATE kind:STORE|COMPUTE_POOL|SCHEMA_REGISTRY|SECRET <names:names> {_WITH}", Update),
     ),
     "test": (Form("TEST kind:STORE|SCHEMA_REGISTRY ! <name:one>", Test),),
@@ -147,5 +160,5 @@ FORMS: Mapping[str, tuple[Form[Changing], ...]] = {
             _function,
         ),
     ),
-    "drop": (Form("DROP FUNCTION [ IF EXISTS =if_exists ] <names:names> <types:parentheses>", _drop_function),),
+    "drop": (Form("DROP FUNCTION [ IF EXISTS =if_exists ] <names:names> [ <types:parentheses> ]", _drop_function),),
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from sqlshell.service.dialect.changing import in_store
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.names import Names
 
@@ -70,6 +71,10 @@ _OBJECTS = (
 _FLOWS = "STREAM|CHANGELOG"
 
 
+def _entity(**values: Any) -> Create:
+    return Create(**in_store(values))
+
+
 def _schema(names: str, database: str, **values: Any) -> Create:
     return Create(names=(database, names), **values)
 
@@ -95,7 +100,7 @@ FORMS: Mapping[str, tuple[Form[Making], ...]] = {
             CreateAs,
         ),
         Form(f"{_CREATE} kind:{_FLOWS} ! {_IF_NOT} <names:names> <columns:parentheses> {_WITH}", Create),
-        Form(f"{_CREATE} kind:ENTITY ! {_IF_NOT} <names:path> {_IN_STORE} {_WITH}", Create),
+        Form(f"{_CREATE} kind:ENTITY ! {_IF_NOT} <names:path> {_IN_STORE} {_WITH}", _entity),
         Form(f"{_CREATE} kind:{_OBJECTS} ! {_IF_NOT} <names:names> {_WITH}", Create),
     ),
     "drop": (

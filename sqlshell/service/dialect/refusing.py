@@ -19,6 +19,10 @@ _GENERATE = "SELECT * FROM store.entity finds the columns of an entity by itself
 _RESUME = "a query that has ended keeps nothing from which it could go on, and RESTART QUERY begins it again"
 _SANDBOX = "CREATE DATABASE makes a place to try things in, and DROP DATABASE removes it"
 
+_STREAM = "a stream takes rows as long as it is there: nothing of it starts or stops, as a compute pool does"
+_FILE = "a source's file is sent with its statement: WITH ('file' = 'NAME'), and an attachment of that name"
+_ARGUMENTS = "a function names its arguments: CREATE FUNCTION name (argument, …) AS expression"
+
 _REFUSED: Mapping[str, str] = {
     "GRANT": _ROLES,
     "REVOKE": _ROLES,
@@ -36,6 +40,11 @@ _REFUSED: Mapping[str, str] = {
     "START SANDBOX": _SANDBOX,
     "STOP SANDBOX": _SANDBOX,
     "DESCRIBE SANDBOX": _SANDBOX,
+    "START STREAM": _STREAM,
+    "STOP STREAM": _STREAM,
+    "CREATE FUNCTION_SOURCE <name:names> FROM": _FILE,
+    "CREATE DESCRIPTOR_SOURCE <name:names> FROM": _FILE,
+    "CREATE FUNCTION <name:names> AS": _ARGUMENTS,
     "UPDATE ENTITY <name:path> SET SCHEMA <columns:parentheses>": "an entity has the columns that its file has",
     "ALTER API_TOKEN": "a token's roles do not change: DROP API_TOKEN, and make another one",
     "COPY FUNCTION_SOURCE": _SOURCES,
