@@ -124,7 +124,7 @@ def test_entities_are_made_filled_and_dropped(client: Client, home: Path) -> Non
         00000 insert into entity w."in/lines.ndjson" value('{"n": 3}')
         00000 update entity orders in store w
         0A000 update entity orders in store w with ('colour' = 'red')
-        3D020 update entity none in store w
+        3D008 update entity none in store w
         3D006 create entity orders
         00000 test store w
         """,
@@ -145,10 +145,10 @@ def test_entities_are_made_filled_and_dropped(client: Client, home: Path) -> Non
         client,
         """
         00000 drop entity orders
-        3D020 drop entity orders in store w
+        3D008 drop entity orders in store w
         00000 drop entity if exists orders in store w
         3D020 select * from w.orders
-        3D020 insert into entity orders in store w value('{"n": 1}')
+        3D008 insert into entity orders in store w value('{"n": 1}')
         """,
     )
     assert not file.exists()
@@ -203,9 +203,9 @@ def test_a_file_that_becomes_a_link_is_not_written(client: Client, home: Path) -
     for name in ("swapped.ndjson", "bare"):
         (inside / name).unlink()
         (inside / name).symlink_to(target)
-        assert client.state(f"""insert into entity "{name}" in store w value('{{"a": 2}}')""") == "3D020"
+        assert client.state(f"""insert into entity "{name}" in store w value('{{"a": 2}}')""") == "3D008"
         assert client.state(f'select * from w."{name}"') == "3D020"
-        assert client.state(f'drop entity "{name}" in store w') == "3D020"
+        assert client.state(f'drop entity "{name}" in store w') == "3D008"
         (inside / name).unlink()
     assert target.read_text() == ""
 
