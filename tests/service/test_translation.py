@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ from sqlshell.service.results import Discard
 from sqlshell.sql.functions import known
 from tests.conftest import Served
 from tests.service.client import Client
-from tests.service.test_types import TABLE
+from tests.service.test_types import TABLE, Kept
 
 ROOT = Path(__file__).parents[2]
 
@@ -485,3 +486,52 @@ def test_any_text_keeps_its_lines_and_its_places(parts: Sequence[str]) -> None:
     places = [made.place(offset) for offset in range(len(made.sql) + 1)]
     assert places == sorted(places)
     assert all(made.sql[offset] == sql[place] for offset, place in enumerate(places[:-1]) if made.sql[offset] == "\n")
+
+
+N = 10_000
+
+LONG = {
+    "a chain of arrows": "select s" + "->a" * N,
+    "subscripts and arrows": "select a" + "[1]->c" * 900,
+    "a long name": "select " + "a." * N + "b->c",
+    "parentheses": "select " + "(" * N + "s->a" + ")" * N,
+    "types": "select x::" + "ARRAY<" * N,
+    "fields": "select x::STRUCT<" + "a INT," * N + "b INT>",
+    "casts": "select " + "CAST(x AS " * N + "::BYTES",
+    "calls": "select " + "nvl(1," * N + "2" + ")" * N,
+    "returning": "select " + "json_query(" * N + "x, '$' returning int)" * N,
+    "windows": "select * from " + "tumble(t, from " * N + ")" * N,
+    "options": "select * from t " + "with ('a' = 1) " * N,
+    "comments": "select 1::bytes " + "/*" * N,
+    "lines": "select " + "\n1::bytes," * N,
+}
+
+
+@pytest.mark.parametrize("sql", LONG.values(), ids=list(LONG))
+def test_a_long_text_takes_the_time_of_its_length(sql: str) -> None:
+    with contextlib.suppress(Failure):
+        found = translated(sql, lambda _: False, never)
+        if found is not None:
+            found.made.explained(f"Binder Error: x\n\nLINE {N}: 1::BLOB\n{' ' * 15}^^^^")
+
+
+def test_arrows_that_types_decide_about_have_a_bound(client: Client) -> None:
+    state, message = error(client, f"SELECT {', '.join(['s->id'] * 1001)} FROM t")
+    assert (state, "at most 1000 arrows" in message) == ("53000", True)
+    values = ", ".join(f"j{number}->name" for number in range(40))
+    columns = ", ".join(f"j AS j{number}" for number in range(40))
+    assert len(client.rows(f"SELECT {values}, s->id FROM (SELECT {columns}, name, s FROM t)")[0]) == 41
+
+
+def test_arrows_of_lambdas_are_left_alone() -> None:
+    engine = DuckdbEngine()
+    connection = engine.connect()
+    rows: list[str] = []
+    connection.run("SET lambda_syntax = 'ENABLE_SINGLE_ARROW'", Options(), Discard())
+    sql = (
+        "SELECT list_transform(l, x -> x), list_transform(l, x -> x + s->i), s->i FROM (SELECT [1] AS l, {'i': 7} AS s)"
+    )
+    connection.run(sql, Options(), Kept(rows))
+    connection.close()
+    engine.close()
+    assert rows == ['["[1]","[8]","7"]']

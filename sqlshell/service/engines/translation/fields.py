@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from sqlshell.service.engines.render import literal
@@ -39,14 +40,15 @@ _NOT_FIELDS: Final = frozenset(
 """Words that begin an expression, which is what a lambda has behind its arrow."""
 
 
-def arrow(text: Typed, at: int) -> tuple[int, int] | None:
+def arrow(text: Typed, at: int, known: Mapping[int, int]) -> tuple[int, int] | None:
     """The value in front of an arrow at a place and the field behind it, each by its first token; None for an arrow
-    that is something else's, as far as its place tells."""
+    that is something else's, as far as its place tells. `known` has the values of the arrows before, by their fields.
+    """
     if not text.joined(at, "->") or text.joined(at, "->>") or not text.is_name(at + 2):
         return None
     if text.sign(at + 3) in {"(", "."} or text.word(at + 2) in _NOT_FIELDS:
         return None
-    start = _value(text, at - 1)
+    start = _value(text, at - 1, known)
     return (start, at + 2) if start >= 0 else None
 
 
@@ -57,11 +59,11 @@ def write(text: Typed, start: int, field: int, edits: Edits) -> None:
     edits.replace(field, f", {literal(text.tokens[field].value)})")
 
 
-def _value(text: Typed, last: int) -> int:
+def _value(text: Typed, last: int, known: Mapping[int, int]) -> int:
     """The first token of the value that ends at a place: a column, a call, what stands in parentheses, each with
     subscripts, fields and arrows behind it; -1 where there is none."""
     at = last
-    while True:
+    while at not in known:
         if text.sign(at) in _CLOSING:
             opening = text.opening.get(at, -1)
             if opening < 0:
@@ -82,3 +84,4 @@ def _value(text: Typed, last: int) -> int:
             at -= 3
         else:
             return at
+    return known[at]

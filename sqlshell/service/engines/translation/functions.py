@@ -132,7 +132,7 @@ def variants(text: Typed, arguments: Sequence[tuple[int, int]], name: str) -> li
             return [None]
         return [of_text] if count == 1 and _is_string(text, *arguments[0]) else [None, of_text]
     if made is not None and of_text is not None:
-        if count == 1 and not _is_string(text, *arguments[0]):
+        if count == 1 and not (_is_string(text, *arguments[0]) or _is_number(text, *arguments[0])):
             return [made, of_text]
         return [of_text if _is_string(text, *arguments[-1]) else made]
     if made is None and of_text is None:

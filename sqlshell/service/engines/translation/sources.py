@@ -35,11 +35,9 @@ def from_earliest(found: dict[str, str]) -> bool:
     return found.get(_POSITION, "").lower() == "earliest"
 
 
-def check_window(text: Typed, at: int) -> None:
-    """Raises Failure (0A000) where a call in FROM is a window over a stream."""
-    end = text.closing.get(at + 1, at)
-    if any(text.word(place) in {"SIZE", "ADVANCE"} for place in range(at + 2, end)):
-        raise Failure(sqlstate.UNSUPPORTED, f"{text.word(at)} makes windows of a stream: {CONTINUOUS}")
+def window(name: str) -> Failure:
+    """Why a window over a stream is not made."""
+    return Failure(sqlstate.UNSUPPORTED, f"{name} makes windows of a stream: {CONTINUOUS}")
 
 
 def check_within(text: Typed, at: int) -> None:

@@ -75,7 +75,8 @@ _ENDS: Final = frozenset(
 )
 """Words behind a list of columns."""
 
-_TRIES: Final = 24
+_MOST_SITES: Final = 1000
+_TRIES: Final = 64
 """How often a statement is bound to find out what its values are."""
 
 
@@ -165,6 +166,9 @@ class _Reader:
         self.from_earliest = False
         self._is_own = is_own
         self._own: dict[str, bool] = {}
+        self._values: dict[int, int] = {}
+        self._abouts: dict[int, str] = {}
+        """Where the value of each field of an arrow begins, and what stands there."""
         self._frames = [_Frame()]
         self._kind = ""
         self._columns = -1
@@ -235,11 +239,23 @@ class _Reader:
                     self._columns = at + 1
             case ":" if text.joined(at, "::"):
                 self._type(at + 2)
-            case "-" if self._kind not in _MACROS and (found := fields.arrow(text, at)) is not None:
-                edits = Edits()
-                fields.write(text, *found, edits)
-                self._named(found[0], found[1], text.tokens[found[1]].value, edits)
-                self.sites.append(Site(found[0], text.written(found[0], at), (edits, Edits())))
+            case "-" if self._kind not in _MACROS and (found := fields.arrow(text, at, self._values)) is not None:
+                self._arrow(at, *found)
+
+    def _arrow(self, at: int, start: int, last: int) -> None:
+        edits = Edits()
+        fields.write(self.text, start, last, edits)
+        self._named(start, last, self.text.tokens[last].value, edits)
+        self._values[last] = start
+        # All arrows of a chain are about the value that it begins with.
+        about = self._abouts.setdefault(start, self.text.written(start, at))
+        self._add(Site(start, about, (edits, Edits())))
+
+    def _add(self, site: Site) -> None:
+        if len(self.sites) == _MOST_SITES:
+            said = f"a statement has at most {_MOST_SITES} arrows and calls that the types of their values decide about"
+            raise Failure(sqlstate.LIMIT, said)
+        self.sites.append(site)
 
     def _open(self, at: int) -> None:
         before = self.text.word(at - 1)
@@ -248,6 +264,8 @@ class _Reader:
             kind = "columns"
         elif before in {"CAST", "TRY_CAST"}:
             kind = "cast"
+        elif before in sources.WINDOWS:
+            kind = before if self.text.word(at - 2) in {"FROM", "JOIN"} else ""
         elif before in {"JSON_VALUE", "JSON_QUERY", "FLOOR", "CEIL"}:
             kind = before
         self._frames.append(_Frame(at, kind))
@@ -269,8 +287,8 @@ class _Reader:
                 self._rounded(at, frame)
             case "FROM" | "JOIN":
                 frame.reads = True
-                if text.word(at + 1) in sources.WINDOWS and text.sign(at + 2) == "(":
-                    sources.check_window(text, at + 1)
+            case "SIZE" | "ADVANCE" if frame.kind in sources.WINDOWS:
+                raise sources.window(frame.kind)
             case "WITH" if frame.reads and self._kind != "COPY":
                 found = sources.options(text, at, self.edits)
                 self.from_earliest = self.from_earliest or sources.from_earliest(found)
@@ -343,7 +361,7 @@ class _Reader:
         if len(written) == 1:
             self.edits.add(written[0])
         else:
-            self.sites.append(Site(at, text.written(at, end + 1), written))
+            self._add(Site(at, text.written(at, end + 1), written))
 
     def _named(self, start: int, last: int, name: str, edits: Edits) -> None:
         """Keep the name of a column that is nothing but what stands between two tokens."""

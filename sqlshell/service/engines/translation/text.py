@@ -88,7 +88,7 @@ class Edits:
 
     def __init__(self) -> None:
         self.instead: dict[int, str] = {}
-        self.before: dict[int, str] = {}
+        self.before: dict[int, list[str]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.instead or self.before)
@@ -101,13 +101,13 @@ class Edits:
             self.instead[at] = ""
 
     def insert(self, at: int, text: str) -> None:
-        """Put something in front of a token and of what was put there before."""
-        self.before[at] = text + self.before.get(at, "")
+        """Put something in front of a token."""
+        self.before.setdefault(at, []).append(text)
 
     def add(self, others: Edits) -> None:
         self.instead |= others.instead
-        for at, text in others.before.items():
-            self.insert(at, text)
+        for at, texts in others.before.items():
+            self.before.setdefault(at, []).extend(texts)
 
     def made(self, text: Typed) -> Made:
         """The statement with all of it. Lines stay what they are, for nothing between two tokens changes."""
@@ -117,7 +117,7 @@ class Edits:
             token = text.tokens[at]
             places.append((made, taken, True))
             kept = sql[taken : token.start]
-            new = self.before.get(at, "")
+            new = "".join(self.before.get(at, ()))
             made += len(kept)
             places.append((made, token.start, False))
             taken = token.start
