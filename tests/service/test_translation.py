@@ -414,7 +414,7 @@ def test_backticks_quote_names(client: Client) -> None:
     client.rows_of_nothing("CREATE TABLE `translated`.`main`.`quoted ``one```(`a b` INT, `c;(` ARRAY<INT>)")
     client.rows_of_nothing("INSERT INTO `quoted ``one``` VALUES (1, [2])")
     assert client.rows('SELECT `a b`, `c;(`, "a b" FROM `quoted ``one``` q') == [["1", "[2]", "1"]]
-    assert client.rows("DESCRIBE RELATION `quoted ``one```")[0][0] == "a b"
+    assert client.rows("DESCRIBE RELATION COLUMNS `quoted ``one```")[0][0] == "a b"
     client.rows_of_nothing("CREATE SCHEMA `s p`")
     client.rows_of_nothing("USE SCHEMA `s p`")
     client.rows_of_nothing("USE SCHEMA main")
