@@ -45,7 +45,7 @@ from sqlshell.service.results import Spool
 from sqlshell.service.sessions import Session, Sessions
 from sqlshell.service.shown import table
 from sqlshell.service.stretches import Stretches, fault
-from sqlshell.sql.items import Statement
+from sqlshell.sql.items import Command, Statement
 from sqlshell.sql.patterns import BLANKS
 
 OPENERS = 16
@@ -113,7 +113,7 @@ class Statements:
             # A backslash command is not SQL: the statement fails, and the request is a good one.
             given = given or [(request.statement, "")]
             texts = [text for text, _ in given]
-            commands = any(not isinstance(item, Statement) for item in items)
+            commands = [item.name for item in items if isinstance(item, Command)]
             aside = self._aside(texts[0]) if len(texts) == 1 and not commands else None
             # What is about statements has a measure of its own: with it the others are ended.
             try:
@@ -121,7 +121,8 @@ class Statements:
             except Failure as failure:
                 return self._refused(await self._sent(given, caller), caller, failure)
             if commands:
-                self.endings.finish(records[0], sqlstate.SYNTAX, 'syntax error at or near "\\"')
+                said = f"{commands[0][:100]!r} is a command of a shell, and not SQL: the service runs statements alone"
+                self.endings.finish(records[0], sqlstate.SYNTAX, said)
                 self._cancel(records[1:])
                 if own:
                     self._sessions.end(session)

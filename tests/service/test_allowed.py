@@ -29,9 +29,9 @@ ALLOWED = {
 """For each kind of function, those that may be called. Pragmas cannot be: PRAGMA is refused as a statement."""
 
 REACHING = """
-    add_parquet_key arrow_scan arrow_scan_dumb checkpoint copy_database create_external_resource current_setting
-    deregister_external_resource destroy_external_resource disable_logging duckdb_extensions duckdb_external_file_cache
-    duckdb_logs duckdb_prepared_statements duckdb_secrets duckdb_settings duckdb_temporary_files enable_logging
+    add_parquet_key arrow_scan arrow_scan_dumb checkpoint copy_database create_external_resource current_query
+    current_setting deregister_external_resource destroy_external_resource disable_logging duckdb_extensions
+    duckdb_external_file_cache duckdb_logs duckdb_prepared_statements duckdb_secrets duckdb_settings duckdb_temporary_files enable_logging
     enable_profiling force_checkpoint glob import_database index_key json_execute_serialized_sql json_serialize_plan
     pandas_scan parquet_metadata parquet_scan pragma_database_size pragma_storage_info python_arrow_scan
     python_map_function query query_table read_blob read_csv read_csv_auto read_duckdb read_json read_json_objects
@@ -492,6 +492,10 @@ def test_show_schemas_shows_what_duckdb_shows(engine: DuckdbEngine) -> None:
         assert [item.name for item in outcome.columns or ()] == [item[0] for item in wanted.description or ()]
     assert rows.layout.rows == len(engine.read_listing("show schemas"))
     assert run(connection, "select path from duckdb_databases()", Rights.READ).startswith("42501")
+    said = run(connection, "select * from duckdb_databases()", Rights.READ)
+    refused, _, shown = said.partition(": name the columns that you need, of ")
+    assert refused == "42501 to read options, path of duckdb_databases is not allowed on this service"
+    assert run(connection, f"select {shown} from duckdb_databases()", Rights.READ) == "00000"
 
 
 def test_a_refusal_names_the_statement_as_it_is_written(engine: DuckdbEngine) -> None:
@@ -511,5 +515,5 @@ def test_a_refusal_names_the_statement_as_it_is_written(engine: DuckdbEngine) ->
         "DEALLOCATE": "deallocate x",
         "DROP": "drop table t",
     }.items():
-        said = f"42501 this session's role may not do this: {word} changes objects"
+        said = f"42501 role 'reader' may not do this: {word} changes objects"
         assert run(connection, sql, Rights.READ) == said

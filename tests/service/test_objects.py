@@ -158,8 +158,25 @@ def test_what_exists_needs_nothing_more(client: Client) -> None:
 
 
 def test_a_backslash_command_is_a_statement_that_fails(client: Client) -> None:
-    for sql in ("\\! echo x", "select 1; \\q"):
-        assert client.state(sql) == "42601"
+    for sql, name in (("\\! echo x", "!"), ("select 1; \\q", "q"), ("\\d", "d"), (".tables", "tables")):
+        answer = client.run(sql)
+        assert answer["sqlState"] == "42601"
+        assert f"{name}' is a command of a shell" in answer["message"].replace('"', "'"), answer["message"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select st_point(1, 2)",
+        "from sqlite_scan('a', 'b')",
+        "select list_transform([1], x -> x + 1)",
+        f"select {'1+' * 1200}1",
+    ],
+)
+def test_no_advice_that_nobody_can_follow(client: Client, sql: str) -> None:
+    answer = client.run(sql)
+    assert answer["sqlState"] != "00000"
+    assert not {"INSTALL", "LOAD", "SET"} & set(answer["message"].replace('"', " ").split())
 
 
 def test_a_pools_timeout_ends_a_statement(client: Client) -> None:

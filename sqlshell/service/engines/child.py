@@ -28,6 +28,7 @@ from sqlshell.service.engines import sandbox
 from sqlshell.service.engines.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome, Sink
+from sqlshell.service.engines.failures import followable
 from sqlshell.service.engines.frames import (
     READ,
     Answer,
@@ -335,7 +336,7 @@ class Host:
             self._pressed.set()
             return Error(short.sql_state, short.message)
         if isinstance(error, Failure):
-            return Error(error.sql_state, error.message, fatal=fatal)
+            return Error(error.sql_state, followable(error.message), fatal=fatal)
         if isinstance(error, OSError):
             return Error(sqlstate.LIMIT, error.strerror or str(error), error.errno or errno.EIO)
         return Error(sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}", fatal=fatal)

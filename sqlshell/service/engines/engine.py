@@ -36,6 +36,11 @@ class Rights(enum.IntEnum):
     DATA = 2
     OBJECTS = 3
 
+    @property
+    def role(self) -> str:
+        """The name of the role that may do so much."""
+        return {Rights.READ: "reader", Rights.DATA: "writer", Rights.OBJECTS: "owner"}[self]
+
 
 class Sink(Protocol):
     """Takes the rows of a result: as text by keep(), or as a file of the engine's own at file()."""

@@ -63,6 +63,15 @@ WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
+_EXTENSION = re.compile(r"\n+Please try installing and loading the .*", re.S)
+_SET = re.compile(r'\s*Use "?SET [^\n]*')
+
+
+def followable(message: str) -> str:
+    """DuckDB's message without advice that nobody can follow where extensions and settings are not allowed."""
+    return _SET.sub("", _EXTENSION.sub(" This service loads no extensions.", message[:_LENGTH]))
+
+
 def failure(error: Exception, lines_before: int = 0) -> Failure:
     """The failure that a DuckDB error is. `lines_before` is how many lines of ours stood before the statement's own."""
     # The addresses in a trace help nobody who reads a message.

@@ -1,5 +1,7 @@
 """The functions that SQL may call under `serve`, by what they do. What is not named here is refused.
 
+current_query tells how the service asks for a statement's rows, and not the statement.
+
 A function that reads files, runs SQL from a string, tells settings or places on the machine, or writes outside the
 databases is left out on purpose: current_setting, getenv, write_log, query, query_table, json_serialize_plan (which
 binds, and so runs, what it is given), read_csv and its like.
@@ -87,7 +89,7 @@ VALUES: Final = names("""
 
 SESSION: Final = names("""
     age ago col_description current_catalog current_connection_id current_database current_date
-    current_localtime current_localtimestamp current_query current_query_id current_role current_schema
+    current_localtime current_localtimestamp current_query_id current_role current_schema
     current_schemas current_transaction_id current_user currval format_pg_type format_type gen_random_uuid
     get_current_time get_current_timestamp getvariable has_any_column_privilege
     has_column_privilege has_database_privilege has_foreign_data_wrapper_privilege has_function_privilege

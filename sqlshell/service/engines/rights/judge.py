@@ -518,7 +518,7 @@ def _spoken(kind: str, sql: str) -> str:
 def _may(found: Found, options: Options) -> None:
     if found.least > options.rights:
         changed = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[found.least]
-        raise Failure(sqlstate.PRIVILEGE, f"this session's role may not do this: {found.because} {changed}")
+        raise Failure(sqlstate.PRIVILEGE, f"role {options.rights.role!r} may not do this: {found.because} {changed}")
 
 
 def _decoded(row: Any) -> Any:

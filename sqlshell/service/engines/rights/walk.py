@@ -185,10 +185,10 @@ class Found:
         if least > self.least:
             self.least, self.because = least, because
 
-    def refuse(self, what: str) -> None:
+    def refuse(self, what: str, advice: str = "") -> None:
         """Something that nobody may do; in a service that is its user's own only who may do everything may."""
         if self._strict:
-            raise refused(what)
+            raise refused(what, advice)
         self.needs(Rights.OBJECTS, what)
 
 
@@ -426,8 +426,10 @@ def _get(node: dict[str, Any], found: Found) -> None:
     if not is_table(name):
         found.refuse(f"function {name}")
     used = {node["names"][at] for item in node["column_indexes"] if (at := item["index"]) < len(node["names"])}
-    if hidden := sorted(used & UNSEEN.get(name, frozenset())):
-        found.refuse(f"column {hidden[0]} of {name}")
+    if used & UNSEEN.get(name, frozenset()):
+        shown = ", ".join(column for column in node["names"] if column not in UNSEEN[name])
+        told = ", ".join(sorted(UNSEEN[name] & used))
+        found.refuse(f"to read {told} of {name}", f": name the columns that you need, of {shown}")
 
 
 def _setting(node: dict[str, Any], found: Found) -> None:
@@ -485,5 +487,5 @@ def _path(node: dict[str, Any]) -> Path:
     return tuple(str(part) for part in (node.get("qualified_name") or {}).get("path", ()))
 
 
-def refused(what: str) -> Failure:
-    return Failure(sqlstate.PRIVILEGE, f"{what} is not allowed on this service")
+def refused(what: str, advice: str = "") -> Failure:
+    return Failure(sqlstate.PRIVILEGE, f"{what} is not allowed on this service{advice}")
