@@ -21,6 +21,7 @@ from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementErro
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Endless, Result
+from sqlshell.shell.artifacts import looks_made, makes, tag_of
 from sqlshell.shell.journal import Journal
 from sqlshell.shell.offering import fetching
 from sqlshell.shell.outlet import Outlet
@@ -128,7 +129,8 @@ class Foreground:
         def results(watch: Watch) -> Results:
             return self._client.fetch(statement_id, context, watch)
 
-        await self._wait(results, "", context, show or self._outlet.show)
+        known = [entry.sql for entry in self._journal.find(statement_id)]
+        await self._wait(results, "", context, show or self._outlet.show, ran="".join(known[:1]))
         self._journal.flush()
 
     def interrupt(self) -> bool:
@@ -165,6 +167,7 @@ class Foreground:
         *,
         quiet: bool = False,
         at_hand: bool = False,
+        ran: str = "",
     ) -> None:
         running = self._session.running = Running(own=bool(sql), undoes=self._session.transaction.undoes(sql))
         self._session.changed.clear()
@@ -173,7 +176,7 @@ class Foreground:
         self._presses = 0
         self.progress.show()
         given = results(self._watch(running, sql, context))
-        work = self._each(given, running, show, quiet=quiet)
+        work = self._each(given, running, show, sql or ran, quiet=quiet)
         self._at_hand = at_hand
         if not at_hand:
             self._diagnostics.settle()
@@ -217,10 +220,14 @@ class Foreground:
             if self._presses:
                 raise Interrupted("interrupted between two statements")
 
-    async def _each(self, results: Results, running: Running, show: Consumer, *, quiet: bool) -> None:
+    async def _each(self, results: Results, running: Running, show: Consumer, sql: str, *, quiet: bool) -> None:
+        number = -1
         try:
             async for result in results:
                 running.finished = True
+                number += 1
+                if looks_made(result) and makes(sql, number):
+                    result = await tag_of(result)
                 if self._presses and result.endless is None:
                     self._journal.ended(result.statement_id, result.sql_state)
                     raise Interrupted(
