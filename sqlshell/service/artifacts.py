@@ -42,6 +42,11 @@ def made(record: Record, outcome: Outcome, kind: str, relation: Relation) -> Out
     return _with_row(record, outcome, (kind, relation[2], "CREATE", outcome.message), relation)
 
 
+def is_row(outcome: Outcome) -> bool:
+    """Whether an outcome's row tells what was made: a SELECT that gives such columns has no message."""
+    return bool(outcome.message) and [item.name for item in outcome.columns or ()] == list(COLUMNS)
+
+
 def place(session: Session, names: Names) -> Relation:
     """A relation's whole name. It asks nothing of an engine that may be at work."""
     organization, connection = session.organization, session.connection

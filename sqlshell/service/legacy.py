@@ -16,6 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Rows, StatementRequest
 from sqlshell.service.answers import message
+from sqlshell.service.artifacts import is_row
 from sqlshell.service.body import BadRequest, Form, check_encoding, check_names, check_statement, kind_of
 from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.engine import Failure
@@ -117,7 +118,8 @@ class Legacy:
             if secret is not None:
                 head["secret"] = secret.value
             yield (b"," if number else b"[") + json.dumps(head).encode()[:-1] + b', "data": ['
-            if outcome is not None and outcome.columns:
+            # `action` and `target` tell what was made.
+            if outcome is not None and outcome.columns and not is_row(outcome):
                 names = _distinct([column.name or "" for column in outcome.columns])
                 for partition in range(len(record.spool.layout.counts)):
                     async with self._pages.held(record, partition):

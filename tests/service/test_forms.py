@@ -110,7 +110,7 @@ def test_a_syntax_error_has_its_place(sql: str, said: str) -> None:
     [
         "create table with_ (i int)", "create table t as select 1", "create secret (type s3)",
         "create secret x (type s3)", "create schema s", "create function f(x) as x + 1", "drop table t",
-        "drop function f", "update store set a = 1", "update entity e set schema = 1", "insert into entity values (1)",
+        "update store set a = 1", "update entity e set schema = 1", "insert into entity values (1)",
         "insert into entity select 1", "truncate relation", "alter table t rename to u",
         "copy function_source to 'x'", "set x = 1", "show t", "show tables", "describe stream",
         "describe t", "describe select 1", "describe relation", "begin", "use a.b", "select 1", "",
