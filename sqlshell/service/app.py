@@ -45,6 +45,7 @@ from sqlshell.service.pages import Pages
 from sqlshell.service.records import settle
 from sqlshell.service.statements import Statements
 from sqlshell.service.wire.budget import Budget, Lease
+from sqlshell.service.wire.connections import left
 from sqlshell.service.wire.refused import ReadFirst
 from sqlshell.service.wire.turns import Turns
 
@@ -175,7 +176,7 @@ class Endpoints:
                     async with asyncio.timeout(BATCH_SECONDS):
                         await batch.over.wait()
                 return await self._answers.batch(batch, 0, timezone, request, caller)
-            records = await self._statements.submit(asked, caller, form)
+            records = await self._statements.submit(asked, caller, form, lambda: left(request.scope))
         except Failure as failure:
             raise BadRequest(failure.message, 500) from failure
         await settle(records[-1], GRACE_SECONDS)

@@ -55,8 +55,11 @@ class Texts:
         self._large = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reading")
 
-    async def split(self, text: str, owner: str) -> list[Item]:
-        """The statements and commands of a text. Raises BadRequest where there are too many."""
+    async def split(self, text: str, owner: str, left: Callable[[], bool] = bool) -> list[Item]:
+        """The statements and commands of a text. `left` says whether its sender is gone, and nobody needs them.
+
+        Raises BadRequest, where there are too many too.
+        """
         self._large = self._large or len(text) > LARGE
         scanner = Scanner()
         found: list[Item] = []
@@ -66,6 +69,8 @@ class Texts:
                 found += scanner.items(piece)
             else:
                 found += await self.run(owner, partial(_items, scanner, piece))
+                if left():
+                    raise BadRequest("the client left")
             self._check(found)
         found += scanner.items(None)
         self._check(found)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 import weakref
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -96,8 +96,15 @@ class Statements:
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
 
-    async def submit(self, request: StatementRequest, caller: Caller, form: Form | None = None) -> list[Record]:
-        """Begin to run the statements of a request; their records, in order. `form` is closed when they have run.
+    async def submit(
+        self,
+        request: StatementRequest,
+        caller: Caller,
+        form: Form | None = None,
+        left: Callable[[], bool] = bool,
+    ) -> list[Record]:
+        """Begin to run the statements of a request; their records, in order. `form` is closed when they have run, and
+        `left` says whether the client is gone.
 
         Raises BadRequest when there is none. They have failed where the caller's organization cannot be opened.
         """
@@ -106,7 +113,7 @@ class Statements:
         try:
             if self.draining:
                 raise BadRequest("the service is stopping", 503)
-            items = await self.texts.split(request.statement, caller.token_id)
+            items = await self.texts.split(request.statement, caller.token_id, left)
             given = [(item.text, item.ending) for item in items if isinstance(item, Statement)]
             if not items:
                 raise BadRequest("request.statement: there is no statement")

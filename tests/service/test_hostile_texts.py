@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 
 import pytest
 
 from sqlshell.service import dialect
+from sqlshell.service.body import BadRequest
 from sqlshell.service.engines import looks
 from sqlshell.service.engines.configuration import Setting
 from sqlshell.service.engines.copying import copied_out
 from sqlshell.service.engines.engine import Failure
+from sqlshell.service.reading import Texts
 from sqlshell.sql.scripts import split
 
 N = 60_000
@@ -46,6 +49,20 @@ def test_a_text_is_read_in_linear_time(text: str) -> None:
     assert copied_out(text, paths=True) is None
     Setting(text)
     assert split(text) is not None
+
+
+def test_a_text_is_not_read_on_for_a_client_that_left() -> None:
+    asked: list[int] = []
+
+    def left() -> bool:
+        asked.append(1)
+        return len(asked) == 2
+
+    texts = Texts(1000)
+    with pytest.raises(BadRequest, match="the client left"):
+        asyncio.run(texts.split("select " + "''" * 100_000, "somebody", left))
+    texts.close()
+    assert len(asked) == 2
 
 
 def test_comments_and_blanks_are_no_part_of_a_statement() -> None:

@@ -254,6 +254,7 @@ def test_applications_are_one_unit(client: Client) -> None:
     assert client.rows("select count(*) from made") == [["0"]]
     bad = "begin application bad insert into kept values (2); create table gone (i int); "
     bad += "insert into none values (1); end application"
+    assert client.state("begin application x end end end application") == "42601"
     assert client.state(bad) == "3D020"
     assert client.rows("select i from kept") == [["1"]]
     assert client.state("select * from gone") == "3D020"

@@ -177,8 +177,11 @@ class DuckdbConnection:
             raise Failure("25001", "a transaction is open already: COMMIT or ROLLBACK comes first")
         for sql in statements:
             translation = self._translation(sql, options)
-            with explained(translation):
-                kind = self._parsed(translation.made.sql if translation is not None else sql).kind
+            try:
+                with explained(translation):
+                    kind = self._parsed(translation.made.sql if translation is not None else sql).kind
+            except duckdb.Error as error:
+                raise failure(error) from error
             if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
                 said = f"{first_word(sql).upper()} … works on something else than the present database"
                 raise Failure(sqlstate.UNSUPPORTED, f"{said}, and cannot be part of an atomic application")
