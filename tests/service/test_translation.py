@@ -209,9 +209,29 @@ def test_an_arrow_is_the_field_of_a_struct(client: Client, sql: str, rows: list[
 
 
 def test_a_field_has_its_own_name_as_a_column(client: Client) -> None:
-    answer = client.run("SELECT s->id, s->n->x, s->id AS other, unix_timestamp('x') FROM t")
-    names = [column["name"] for column in answer["metadata"]["columns"]]
-    assert names == ["id", "x", "other", "unix_timestamp('x')"]
+    answer = client.run("SELECT s->id, s->n->x, s->id AS other, s->id another FROM t")
+    assert [column["name"] for column in answer["metadata"]["columns"]] == ["id", "x", "other", "another"]
+
+
+def test_a_column_of_a_call_is_called_as_it_was_typed(client: Client) -> None:
+    columns = {
+        "unix_timestamp('x')": "unix_timestamp('x')",
+        "DISTINCT nvl(1,  2)\n+ 1": "nvl(1, 2) + 1",
+        'NVL(1, 2) AS a, nvl(1, 2) b, nvl(1, 2) + 1 "c", d: nvl(1, 2)': "a|b|c|d",
+        "1 - nvl(1, 2) /* c */, (nvl(1, 2)), abs(nvl(1, 2))": "1 - nvl(1, 2)|(nvl(1, 2))|abs(nvl(1, 2))",
+        "to_timestamp(name), to_timestamp(nvl(name, 'x'))": "to_timestamp(name)|to_timestamp(nvl(name, 'x'))",
+        "json_value(j, 'lax $.key' RETURNING INT) * 1": "json_value(j, 'lax $.key' RETURNING INT) * 1",
+        "floor(ts TO DAY)": "floor(ts TO DAY)",
+        "COLUMNS('id|name')::VARCHAR || nvl('a', 'b')": "id|name",
+        "name, j->name": 'name|(j -> "name")',
+    }
+    for sql, names in columns.items():
+        answer = client.run(f"SELECT {sql} FROM t")
+        assert answer["sqlState"] == "00000", answer
+        assert "|".join(column["name"] for column in answer["metadata"]["columns"]) == names
+    client.rows_of_nothing("CREATE TABLE named AS SELECT nvl(1, 2) + 1 FROM t UNION ALL SELECT nvl(2, 3)")
+    client.rows_of_nothing("INSERT INTO named SELECT nvl(1, 2) * 4")
+    assert client.rows('SELECT sum("nvl(1, 2) + 1") FROM named') == [["8"]]
 
 
 def test_an_arrow_is_a_field_in_every_statement(client: Client) -> None:
@@ -407,7 +427,9 @@ def test_a_stream_is_read_from_where_its_options_say(client: Client) -> None:
         metadata, data = json.loads(socket.recv(timeout=30)), json.loads(socket.recv(timeout=30))
     assert ([column["name"] for column in metadata["columns"]], data["data"]) == (["x"], ["5"])
     client.run(f"TERMINATE QUERY {answer['statementID']}")
-    assert client.rows("SELECT id FROM t WITH ('starting.position' = 'earliest') WHERE id = 1") == [["1"]]
+    options = "WITH ('starting.position' = 'earliest', 'a.b' = 5)"
+    sql = f"SELECT a.id FROM t AS a {options} JOIN t b {options} ON a.id = b.id QUERY WITH ('query.name' = joined)"
+    assert client.rows(sql) == [["1"]]
 
 
 def test_backticks_quote_names(client: Client) -> None:
@@ -500,6 +522,7 @@ LONG = {
     "casts": "select " + "CAST(x AS " * N + "::BYTES",
     "calls": "select " + "nvl(1," * N + "2" + ")" * N,
     "returning": "select " + "json_query(" * N + "x, '$' returning int)" * N,
+    "columns in columns": "select (" * N + "nvl(1,2)" + ")" * N,
     "windows": "select * from " + "tumble(t, from " * N + ")" * N,
     "options": "select * from t " + "with ('a' = 1) " * N,
     "comments": "select 1::bytes " + "/*" * N,

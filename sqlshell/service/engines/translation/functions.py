@@ -196,10 +196,11 @@ def _pattern(text: Typed, start: int, behind: int) -> str:
     return literal(strftime(_string(text, start, behind, "a pattern of dates")))
 
 
-def _path(text: Typed, start: int, behind: int) -> str:
+def path(text: Typed, start: int, behind: int) -> str:
+    """A path of JSON as a string, without the word of its mode. Raises Failure (0A000)."""
     said = _string(text, start, behind, "a path")
-    mode, _, path = said.partition(" ")
-    return literal(path if mode.lower() in {"lax", "strict"} else said)
+    mode, _, rest = said.partition(" ")
+    return literal(rest if mode.lower() in {"lax", "strict"} else said)
 
 
 def _unit(text: Typed, start: int, behind: int) -> str:
@@ -219,7 +220,7 @@ def _scale(text: Typed, start: int, behind: int) -> str:
 
 
 _LITERALS: Final[Mapping[str, Callable[[Typed, int, int], str]]] = {
-    "path": _path,
+    "path": path,
     "pattern": _pattern,
     "scale": _scale,
     "span": lambda text, start, behind: f"to_{_unit(text, start, behind)}s",

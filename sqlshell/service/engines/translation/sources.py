@@ -27,7 +27,8 @@ def options(text: Typed, at: int, edits: Edits) -> dict[str, str]:
     position = found.get(_POSITION, "latest")
     if position.lower() not in {"earliest", "latest"}:
         raise Failure(sqlstate.UNSUPPORTED, f"'{_POSITION}' is 'earliest' or 'latest' here, not {position[:60]!r}")
-    edits.drop(at, text.closing[at + 1] + 1)
+    # QUERY WITH (…) names the query that a streaming engine would run.
+    edits.drop(at - (text.word(at - 1) == "QUERY"), text.closing[at + 1] + 1)
     return found
 
 

@@ -75,6 +75,13 @@ _ENDS: Final = frozenset(
 )
 """Words behind a list of columns."""
 
+_MANY_COLUMNS: Final = frozenset({"COLUMNS", "UNNEST"})
+"""Calls that may be several columns, whose names are not ours."""
+
+_LONGEST_NAME: Final = 1000
+"""Characters of a column's text that are its name."""
+
+_OPERATORS: Final = frozenset("+-*/%=<>|&^~")
 _MOST_SITES: Final = 1000
 _TRIES: Final = 64
 """How often a statement is bound to find out what its values are."""
@@ -100,12 +107,17 @@ class Site(Struct, frozen=True):
 
 class _Frame(Struct):
     """Open parentheses: what they belong to, whether a FROM has begun in them, and where the present column of a SELECT
-    begins, -1 outside of its list."""
+    begins, -1 outside of its list.
+
+    `changed` says that the column has another text now, and so would have another name, `keeps` that its name is kept.
+    """
 
     opening: int = -1
     kind: str = ""
     reads: bool = False
     column: int = -1
+    changed: bool = False
+    keeps: bool = False
 
 
 def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]) -> Translation | None:
@@ -185,6 +197,7 @@ class _Reader:
             elif token.kind == "sign":
                 self._sign(at, token.text)
             at = self._place
+        self._end_column(len(text))
 
     def _head(self) -> int:
         """The place from which a statement is read on: its first words say where types stand."""
@@ -224,13 +237,14 @@ class _Reader:
 
     def _sign(self, at: int, sign: str) -> None:
         text, frame = self.text, self._frames[-1]
-        if sign == "," and frame.column >= 0:
-            frame.column = at + 1
+        if sign in {",", ")", ";"}:
+            self._end_column(at, at + 1 if sign == "," else -1)
         match sign:
             case "(":
                 self._open(at)
             case ")" if len(self._frames) > 1:
                 self._frames.pop()
+                self._frames[-1].changed |= frame.changed
             case "," if frame.kind == "columns":
                 self._column(at + 1)
             case "," if self._kind in _MACROS and len(self._frames) == 1 and text.sign(at + 1) == "(":
@@ -274,10 +288,13 @@ class _Reader:
 
     def _word(self, at: int, word: str) -> None:
         text, frame = self.text, self._frames[-1]
-        if word in {"SELECT", "RETURNING"} or (word in {"DISTINCT", "ALL"} and frame.column == at):
-            frame.column = at + 1
+        begins = word == "SELECT" or (word == "RETURNING" and not frame.kind)
+        if begins or (word in {"DISTINCT", "ALL"} and frame.column == at):
+            frame.column, frame.changed, frame.keeps = at + 1, False, False
+        elif word in _MANY_COLUMNS:
+            frame.keeps = True
         elif word in _ENDS:
-            frame.column = -1
+            self._end_column(at)
         match word:
             case "AS" if frame.kind == "cast":
                 self._type(at + 1)
@@ -323,9 +340,13 @@ class _Reader:
                 f"{frame.kind} … {self.text.written(self._place, end)[:60]} is not supported: NULL is what DuckDB gives"
             )
             raise Failure(sqlstate.UNSUPPORTED, said)
+        path = at - 1
+        if self.text.tokens[path].kind == "string":
+            self.edits.replace(path, functions.path(self.text, path, at))
         call, behind = ("(json_value", ") ->> '$')") if frame.kind == "JSON_VALUE" else ("json_extract", ")")
         self.edits.replace(frame.opening - 1, f"TRY_CAST({call}")
         self.edits.replace(at, f"{behind} AS")
+        frame.changed = True
 
     def _rounded(self, at: int, frame: _Frame) -> None:
         """FLOOR(time TO unit)."""
@@ -337,6 +358,7 @@ class _Reader:
         self.edits.replace(frame.opening, f"({unit}, ")
         self.edits.replace(frame.opening - 1, "date_trunc")
         self.edits.drop(at, at + 2)
+        frame.changed = True
 
     def _call(self, at: int, name: str) -> None:
         text = self.text
@@ -347,21 +369,23 @@ class _Reader:
         if text.word(end + 1) == "AS" and (text.sign(end + 2) == "(" or text.word(end + 2) in {"MATERIALIZED", "NOT"}):
             # A common table expression with names for its columns.
             return
-        if name == "json_query" and any(text.word(item) == "RETURNING" for item in range(max(at, end - 8), end)):
+        arguments = text.arguments(at + 1)
+        if name == "json_query" and arguments and text.word(arguments[-1][0] + 1) == "RETURNING":
             return
         if name != "to_timestamp" and self._is_there(name):
             return
-        arguments = text.arguments(at + 1)
         variants = functions.variants(text, arguments, name)
         written = [Edits() for _ in variants]
         for edits, expression in zip(written, variants, strict=True):
             if expression is not None:
                 functions.write(text, at, expression, edits)
-                self._named(at, end, text.written(at, end + 1), edits)
         if len(written) == 1:
-            self.edits.add(written[0])
-        else:
-            self._add(Site(at, text.written(at, end + 1), written))
+            self._change(written[0])
+            return
+        for edits in written:
+            if edits:
+                self._named(at, end, text.written(at, end + 1), edits)
+        self._add(Site(at, text.written(at, end + 1), written))
 
     def _named(self, start: int, last: int, name: str, edits: Edits) -> None:
         """Keep the name of a column that is nothing but what stands between two tokens."""
@@ -369,6 +393,33 @@ class _Reader:
         ended = behind == len(text) or text.sign(behind) in {",", ")", ";"} or text.word(behind) in _ENDS
         if self._frames[-1].column == start and ended:
             edits.replace(last, f"{edits.instead[last]} AS {identifier(name)}")
+            self._frames[-1].keeps = True
+
+    def _change(self, edits: Edits) -> None:
+        """Something of a column has another text, whatever its values are."""
+        self.edits.add(edits)
+        self._frames[-1].changed = True
+
+    def _end_column(self, behind: int, following: int = -1) -> None:
+        """A column ends before a place: it keeps its name where it has none of its own. The next one begins at
+        `following`."""
+        text, frame = self.text, self._frames[-1]
+        start, changed = frame.column, frame.changed and not frame.keeps
+        if start < 0:
+            return
+        frame.column, frame.changed, frame.keeps = following, False, False
+        if not changed or text.sign(start + 1) == ":" or not self._ends_unnamed(behind - 1):
+            return
+        if text.tokens[behind - 1].end - text.tokens[start].start <= _LONGEST_NAME:
+            words = " ".join(text.written(start, behind).split())
+            self.edits.append(behind - 1, f" AS {identifier(words)}")
+
+    def _ends_unnamed(self, last: int) -> bool:
+        """Whether what ends with a token is a value without a name behind it, as far as that is certain."""
+        token = self.text.tokens[last]
+        if token.kind in {"number", "sign"}:
+            return True
+        return self.text.sign(last - 1) in _OPERATORS
 
     def _is_there(self, name: str) -> bool:
         if name not in self._own:

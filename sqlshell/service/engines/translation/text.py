@@ -84,14 +84,15 @@ class Typed:
 
 
 class Edits:
-    """What stands in the place of tokens, and in front of them."""
+    """What stands in the place of tokens, in front of them, and behind them."""
 
     def __init__(self) -> None:
         self.instead: dict[int, str] = {}
         self.before: dict[int, list[str]] = {}
+        self.behind: dict[int, str] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.instead or self.before)
+        return bool(self.instead or self.before or self.behind)
 
     def replace(self, at: int, text: str) -> None:
         self.instead[at] = text
@@ -104,45 +105,50 @@ class Edits:
         """Put something in front of a token."""
         self.before.setdefault(at, []).append(text)
 
+    def append(self, at: int, text: str) -> None:
+        """Put something behind a token."""
+        self.behind[at] = text
+
     def add(self, others: Edits) -> None:
         self.instead |= others.instead
+        self.behind |= others.behind
         for at, texts in others.before.items():
             self.before.setdefault(at, []).extend(texts)
 
     def made(self, text: Typed) -> Made:
         """The statement with all of it. Lines stay what they are, for nothing between two tokens changes."""
-        sql, parts, places = text.sql, [], []
-        made = taken = 0
-        for at in sorted(self.instead.keys() | self.before.keys()):
+        sql, taken = text.sql, 0
+        pieces: list[tuple[str, int, bool]] = []
+        for at in sorted(self.instead.keys() | self.before.keys() | self.behind.keys()):
             token = text.tokens[at]
-            places.append((made, taken, True))
-            kept = sql[taken : token.start]
-            new = "".join(self.before.get(at, ()))
-            made += len(kept)
-            places.append((made, token.start, False))
-            taken = token.start
-            if at in self.instead:
-                new += self.instead[at]
-                taken = token.end
-            made += len(new)
-            parts += [kept, new]
-        places.append((made, taken, True))
-        parts.append(sql[taken:])
-        return Made(sql, "".join(parts), places)
+            pieces.append((sql[taken : token.start], taken, True))
+            pieces += [(new, token.start, False) for new in self.before.get(at, ())]
+            pieces.append((self.instead.get(at, token.text), token.start, at not in self.instead))
+            pieces.append((self.behind.get(at, ""), token.end, False))
+            taken = token.end
+        pieces.append((sql[taken:], taken, True))
+        return Made(sql, pieces)
 
 
 class Made:
-    """What became of a statement. `places` are stretches of it by where they begin: there, in the statement as typed,
-    and whether they were taken from it as they are."""
+    """What became of a statement: its pieces, where in the statement as typed each comes from, and whether it was
+    taken from there as it is."""
 
-    def __init__(self, typed: str, sql: str, places: Sequence[tuple[int, int, bool]] = ((0, 0, True),)) -> None:
+    def __init__(self, typed: str, pieces: Sequence[tuple[str, int, bool]]) -> None:
         self.typed = typed
-        self.sql = sql
-        self._places = places
-        self._starts = [place[0] for place in places]
+        self.sql = "".join(piece for piece, _, _ in pieces)
+        self._places: list[tuple[int, int, bool]] = []
+        made = 0
+        for piece, start, kept in pieces:
+            if piece:
+                self._places.append((made, start, kept))
+                made += len(piece)
+        self._starts = [place[0] for place in self._places]
 
     def place(self, offset: int) -> int:
         """Where in the statement as typed a character of this one comes from."""
+        if not self._places:
+            return 0
         made, typed, kept = self._places[max(0, bisect.bisect_right(self._starts, offset) - 1)]
         return min(len(self.typed), typed + (offset - made if kept else 0))
 
