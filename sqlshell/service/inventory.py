@@ -108,31 +108,34 @@ def schemas(here: Here, database: str = "") -> list[Facts]:
     ]
 
 
-def relations(here: Here, database: str = "", schema: str = "", kinds: Sequence[str] = ()) -> list[Facts]:
-    """The relations of a database and schema, or of all; `kinds` are the types that are wanted."""
+def relations(
+    here: Here, database: str = "", schema: str = "", kinds: Sequence[str] = (), name: str = ""
+) -> list[Facts]:
+    """The relations of a database and schema, or of all; `kinds` are the types that are wanted, and `name` is that of
+    the only one."""
     organization = here.organization
     engine, hidden = organization.engine, set(organization.store_names)
     noted = _noted(organization)
     streams = {tuple(json.loads(item.name)): item for item in organization.catalog.objects(organization.id, "stream")}
     found: list[Facts] = []
-    for name, within, kind, place, key, comment in engine.read_listing(
-        engine.listing("relations", database, schema, set(streams), hidden)
+    for named, within, kind, place, key, comment in engine.read_listing(
+        engine.listing("relations", database, schema, set(streams), hidden, name)
     ):
-        stream = streams.get((place, within, name))
+        stream = streams.get((place, within, named))
         detail = stream.detail if stream else {}
         kind = str(detail.get("kind", kind))
         if kinds and kind not in kinds:
             continue
         found.append(
-            (_owned(organization, stream) if stream else noted(place, within, name))
+            (_owned(organization, stream) if stream else noted(place, within, named))
             | {
-                "name": name,
+                "name": named,
                 "type": kind,
                 "state": "created",
                 "database": place,
                 "schema": within,
-                "fqn": ".".join('"' + part.replace('"', '""') + '"' for part in (place, within, name)),
-                "primary_key": key,
+                "fqn": ".".join('"' + part.replace('"', '""') + '"' for part in (place, within, named)),
+                "primary_key": key or detail.get("primary_key", ""),
                 "description": detail.get("description") or comment,
                 "properties": json.dumps(detail.get("options", {})),
             }

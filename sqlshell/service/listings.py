@@ -242,8 +242,8 @@ def _describe_relation(asked: Describe, session: Session, options: Options, sink
         raise absent(organization, "stream" if is_stream else "relation", relation)
     if asked.columns or asked.kind in {"table", "view"}:
         return session.connection.run(organization.engine.columns(relation), options, sink, trusted=True)
-    facts = inventory.relations(Here(organization, session), relation[0], relation[1])
-    return _described("relation", relation[2], KINDS["relations"], [x for x in facts if x["name"] == relation[2]], sink)
+    facts = inventory.relations(Here(organization, session), relation[0], relation[1], name=relation[2])
+    return _described("relation", relation[2], KINDS["relations"], facts, sink)
 
 
 def _describe_entity(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:

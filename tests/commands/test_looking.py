@@ -293,7 +293,7 @@ def test_queries_that_run(program: Program, served: Served) -> None:
     slow = "select count(*) from range(100000) a, range(1000000) b"
     assert program("-q", "-c", f"{slow};&", env=env).code == 0
     done = program("-q", "--format", "csv", stdin="\\dq\n\\dq+\n\\cancel\n", env=env)
-    now, _, all_ = done.out.partition("id,state,sqlState")
+    now, _, all_ = done.out.partition("ID,Name,Version")
     lines = now.strip().split("\n")
     assert lines[0] == "id,state,statement,owner,since"
     assert sum(slow in line and ",operator," in line for line in lines[1:]) == 1, done.out

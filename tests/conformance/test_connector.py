@@ -136,8 +136,9 @@ def test_attachments(partitioned: Served, tmp_path: Path) -> None:
         await made.exec_with_files("create function_source \"f\" with ('file' = 'f.jar')", [str(file)])
         blob = Blob.from_bytes(b"proto", name="g.proto")
         await made.exec("create descriptor_source g with ('file' = 'g.proto')", [blob])
-        _, rows = await rows_of(made, "list function_sources")
-        assert rows[0][:3] == ["f", "f.jar", "10"]
+        found, rows = await rows_of(made, "list function_sources")
+        listed = dict(zip((column.name for column in found.columns()), rows[0], strict=True))
+        assert [listed[name] for name in ("Name", "File", "Size", "State")] == ["f", "f.jar", "10", "ready"]
         organization = str(made.rsctx.organization_id)
         got = made.statement_handler.api.download_resource_without_preload_content(
             resource_type="function_source", organization_id=organization, resource_name="f"

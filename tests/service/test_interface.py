@@ -236,8 +236,10 @@ def test_list(client: httpx.Client, what: str) -> None:
 def test_describe_relation(client: httpx.Client) -> None:
     session = str(uuid.uuid4())
     done(client, post(client, "create schema dr; create table dr.t (a int not null, b varchar)", session))
-    answer = done(client, post(client, "describe relation dr.t", session))
+    answer = done(client, post(client, "describe relation columns dr.t", session))
     assert answer["data"] == [["a", "INTEGER", "false"], ["b", "VARCHAR", "true"]]
+    told = dict(done(client, post(client, "describe relation dr.t", session))["data"])
+    assert (told["Name"], told["Type"], told["Schema"]) == ("t", "table", "dr")
 
 
 ERRORS = [

@@ -21,9 +21,11 @@ RESERVED = HIDDEN | {"memory", "main", "pg_catalog", "information_schema"}
 """Names that no database of a person's can have, in any case: the engine has or takes them."""
 
 
-def listing(what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str]) -> str:
+def listing(
+    what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str], name: str = ""
+) -> str:
     """SQL for databases, schemas, relations, and functions that people made; of all databases and schemas where
-    `database` and `schema` are ""."""
+    `database` and `schema` are "", and of relations of any name where `name` is "" too."""
     unseen = ", ".join(literal(name) for name in sorted(hidden))
     within = f"= {literal(database)}" if database else f"NOT IN ({unseen})"
     match what:
@@ -41,14 +43,15 @@ def listing(what: str, database: str, schema: str, streams: Collection[Relation]
             known = ", ".join(literal(".".join(name)) for name in sorted(streams)) or "''"
             inside = f" AND schema_name = {literal(schema)}" if schema else ""
             place = f"WHERE NOT internal AND NOT temporary AND database_name {within}{inside}"
+            table, view = (f" AND {kind}_name = {literal(name)}" if name else "" for kind in ("table", "view"))
             return (
                 "SELECT table_name AS name, schema_name AS schema, CASE WHEN database_name || '.' || schema_name "
                 f"|| '.' || table_name IN ({known}) THEN 'stream' ELSE 'table' END AS type, database_name AS database, "
                 "coalesce(keys, '') AS primary_key, comment FROM duckdb_tables() LEFT JOIN (SELECT database_oid, "
                 "table_oid, array_to_string(constraint_column_names, ', ') AS keys FROM duckdb_constraints() "
-                f"WHERE constraint_type = 'PRIMARY KEY') USING (database_oid, table_oid) {place} UNION ALL "
+                f"WHERE constraint_type = 'PRIMARY KEY') USING (database_oid, table_oid) {place}{table} UNION ALL "
                 "SELECT view_name, schema_name, 'view', database_name, '', comment FROM duckdb_views() "
-                f"{place} ORDER BY ALL"
+                f"{place}{view} ORDER BY ALL"
             )
     # What people made; the engine's own functions are in its catalog.
     return (

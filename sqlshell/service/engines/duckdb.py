@@ -162,9 +162,15 @@ class DuckdbEngine:
                     self._viewed[store, name] = stamp
 
     def listing(
-        self, what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str]
+        self,
+        what: str,
+        database: str,
+        schema: str,
+        streams: Collection[Relation],
+        hidden: Collection[str],
+        name: str = "",
     ) -> str:
-        return listing(what, database, schema, streams, {*HIDDEN, *hidden})
+        return listing(what, database, schema, streams, {*HIDDEN, *hidden}, name)
 
     def columns(self, relation: Relation) -> str:
         return columns(relation)

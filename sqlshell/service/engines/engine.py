@@ -248,9 +248,16 @@ class Engine(Protocol):
         file. Raises Failure."""
 
     def listing(
-        self, what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str]
+        self,
+        what: str,
+        database: str,
+        schema: str,
+        streams: Collection[Relation],
+        hidden: Collection[str],
+        name: str = "",
     ) -> str:
-        """SQL that lists databases, schemas, relations or functions; `hidden` databases are left out."""
+        """SQL that lists databases, schemas, relations or functions; `hidden` databases are left out. `name` is that
+        of the only relation that is wanted."""
 
     def columns(self, relation: Relation) -> str:
         """SQL that lists a relation's columns: name, type, nullable."""

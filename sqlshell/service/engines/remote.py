@@ -139,9 +139,15 @@ class RemoteEngine:
         raise Failure(sqlstate.UNSUPPORTED, "the engine's process reads no file but its own: it needs a copy")
 
     def listing(
-        self, what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str]
+        self,
+        what: str,
+        database: str,
+        schema: str,
+        streams: Collection[Relation],
+        hidden: Collection[str],
+        name: str = "",
     ) -> str:
-        return contents.listing(what, database, schema, streams, {*contents.HIDDEN, *hidden})
+        return contents.listing(what, database, schema, streams, {*contents.HIDDEN, *hidden}, name)
 
     def columns(self, relation: Relation) -> str:
         return contents.columns(relation)

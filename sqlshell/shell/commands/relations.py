@@ -40,6 +40,9 @@ SIZES = (
 LETTERS = {"t": ("table",), "v": ("view",), "m": ("stream", "changelog"), "s": ("sequence",)}
 """The kinds of relations that a letter of \\dtvms means."""
 
+ABSENT = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE})
+"""What a service says of a relation that is not there."""
+
 _INDEX = re.compile(r"CREATE (UNIQUE )?INDEX .{1,200}? ON .{1,200}?(?= USING\b|\s?\()", re.I | re.S)
 
 
@@ -138,7 +141,7 @@ async def describe(port: Port, args: Args) -> Effect | None:
             # The service may know names that it does not list, such as the entities of a store.
             return Many(_shown(port, await inspector.described(args[0]), "", plus=args.plus))
         except StatementError as error:
-            if not known and error.where.sql_state != sqlstate.NO_RELATION:
+            if not known and error.where.sql_state not in ABSENT:
                 raise
             raise no_such("relation", args[0], [item.name for item in known]) from None
     effects: list[Effect] = []
