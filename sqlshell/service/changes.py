@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlshell.interface import sqlstate
-from sqlshell.service import functions, registries, stores
+from sqlshell.service import functions, registries, secrets, stores
 from sqlshell.service.bounds import met
 from sqlshell.service.catalog import missing
 from sqlshell.service.copies import Waiting
@@ -62,6 +62,10 @@ class Changes:
             case "entity":
                 store, entity = self._objects.entity(asked.names, asked.store, session)
                 self._objects.entities.update(organization, store, entity, asked.options)
+            case "secret":
+                catalog, vault = organization.catalog, self._organizations.vault
+                kept = secrets.change(asked.options, organization.id, name, catalog, vault)
+                catalog.change(organization.id, secrets.KIND, name, kept)
             case "schema_registry":
                 catalog, vault = organization.catalog, self._organizations.vault
                 changed = registries.change(asked.options, organization.id, name, catalog, vault)

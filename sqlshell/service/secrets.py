@@ -29,6 +29,17 @@ def read_options(options: Mapping[str, str], organization: str, name: str, vault
     return {"type": kind, "description": options.get("description", ""), "sealed": sealed}
 
 
+def change(options: Mapping[str, str], organization: str, name: str, catalog: Catalog, vault: Vault) -> dict[str, Any]:
+    """What a secret keeps once it is updated: values are replaced all together, or not at all. Raises Failure."""
+    before = catalog.get(organization, KIND, name).detail
+    merged = {"type": str(before["type"]), "description": str(before["description"]), **options}
+    if options.keys() - _SHOWN:
+        return read_options(merged, organization, name, vault)
+    if merged["type"].lower() != TYPE:
+        raise Failure(sqlstate.UNSUPPORTED, f"the type of a secret is {TYPE}")
+    return {**before, "description": merged["description"]}
+
+
 def value(name: str, organization: str, catalog: Catalog, vault: Vault) -> str:
     """The value of a secret, for whoever connects with it. Raises Failure."""
     found = vault.opened(organization, KIND, name, catalog.get(organization, KIND, name).detail["sealed"])

@@ -503,7 +503,7 @@ class Statements:
             parameters=Parameters(timezone=target.timezone or None),
         )
         try:
-            (begun,) = await self.submit(request, session.caller)
+            begun = (await self.submit(request, session.caller))[0]
         except BadRequest as refused:
             raise Failure(sqlstate.LIMIT, str(refused)) from None
         said = f"query {target.statement_id} runs again as {begun.statement_id}"

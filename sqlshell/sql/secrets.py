@@ -71,6 +71,7 @@ _GIVEN: Final = re.compile(r"[\w.\-]{0,64}+[\s'\"\\\])]{0,64}+[=:>][\s'\"\\]{0,6
 _VALUE: Final = re.compile(r"[=:'\"`$>]|\bis\b", re.I)
 _KEYLIKE: Final = re.compile(r"[\w.\-:/$@\[\]]{1,200}")
 _KINDS: Final = frozenset({"OR", "REPLACE", "PERSISTENT", "TEMPORARY", "TEMP", "LOCAL"})
+_SETTING_SECRETS: Final = frozenset({"CREATE", "UPDATE", "ALTER"})
 _JOINTS: Final = frozenset({"=", ":", "IS", "BY", ">", "TO"})
 _ENDS: Final = frozenset(
     {
@@ -170,7 +171,9 @@ def _redacted(sql: str, names: re.Pattern[str], depth: int) -> str:
     given = list(tokens(sql)) if given is None else given
     if given and given[0].text == "\\":
         return _command(sql, names, depth)
-    cuts = sorted([*_values(sql, given, names), *_comments(sql, given, names), *_created(given, len(sql))])
+    # Of two that begin at one place the longer has the other in it.
+    unsorted = [*_values(sql, given, names), *_comments(sql, given, names), *_created(given, len(sql))]
+    cuts = sorted(unsorted, key=lambda cut: (cut[0], -cut[1]))
     if cuts and _unsure(sql, given):
         first = next((token.start for token in given if token.kind in {"string", "name"}), len(sql))
         start, _, left = cuts[0]
@@ -390,12 +393,13 @@ def _created(given: Sequence[Token], end: int) -> Iterator[_Cut]:
 
 
 def _creates_secret(given: Sequence[Token], number: int) -> bool:
-    """Whether the parenthesis at `number` opens what a CREATE SECRET sets: `CREATE TEMP SECRET name IN file (`."""
+    """Whether the parenthesis at `number` opens what a CREATE SECRET sets: `CREATE TEMP SECRET name IN file (`, or an
+    UPDATE SECRET."""
     words: list[str] = []
     for token in given[max(0, number - 12) : number]:
         words = [] if token.text == ";" else [*words, token.word]
-    while "CREATE" in words:
-        words = words[words.index("CREATE") + 1 :]
+    while begun := next((at for at, word in enumerate(words) if word in _SETTING_SECRETS), -1) + 1:
+        words = words[begun:]
         if "SECRET" in words and _KINDS.issuperset(words[: words.index("SECRET")]):
             return True
     return False

@@ -482,8 +482,13 @@ def test_functions_of_java_are_recorded(client: Client) -> None:
 
 def test_a_secret_is_shown_nowhere_and_written_nowhere(own: Served, client: Client, home: Path) -> None:
     sql = f"create secret hidden with ('type' = generic_string, 'description' = 'told', 'secret_string' = '{VALUE}'"
-    answers = [client.run(f"{sql})"), client.run(f"{sql})"), client.run(f"{sql}"), client.run(f"describe {sql})")]
+    again = f"update secret hidden with ('description' = 'more', 'own' = '{VALUE}')"
+    bare = "update secret hidden with (secret_string = bare_value_of_it)"
+    inside = f"begin application a {sql}); end application"
+    asked = [f"{sql})", f"{sql})", sql, f"describe {sql})", again, bare, inside, f"/* c */ {sql})", f"explain {sql})"]
+    answers = [client.run(text) for text in asked]
     assert [answer["sqlState"] for answer in answers[:3]] == ["00000", "42P014", "42601"]
+    assert [answer["sqlState"] for answer in answers[4:7]] == ["00000", "00000", "0A000"]
     client.rows(f"create secret properties with ('type' = generic_string, 'own' = '{VALUE}', 'access_region' = \"x\")")
     told = [
         *(client.run(text) for text in ("list secrets", "describe secret hidden", "list queries")),
@@ -493,11 +498,16 @@ def test_a_secret_is_shown_nowhere_and_written_nowhere(own: Served, client: Clie
     ]
     seen = json.dumps([answers, told])
     assert VALUE not in seen
+    assert "bare_value" not in seen
     assert "sealed" not in seen
+
+    def holds(content: bytes) -> bool:
+        return VALUE.encode() in content or b"bare_value" in content
+
     sealed = [row[0] for row in sqlite3.connect(home / "data" / "service.sqlite").execute("select detail from objects")]
-    text = json.loads(next(item for item in sealed if "told" in item))["sealed"]["text"]
+    text = json.loads(next(item for item in sealed if "more" in item))["sealed"]["text"]
     assert text not in seen
-    files = [path for path in home.rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()]
+    files = [path for path in home.rglob("*") if path.is_file() and holds(path.read_bytes())]
     assert files == []
     key = home / "data" / "secrets.key"
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
@@ -513,6 +523,7 @@ def test_what_a_secret_needs(client: Client) -> None:
         0A000 create secret wrong with ('type' = aws, 'secret_string' = 'x')
         22023 create secret wrong with ('type' = generic_string, 'description' = 'x')
         42501 create secret wrong (type s3)
+        3D016 update secret wrong with ('secret_string' = 'x')
         3D016 drop secret wrong
         00000 drop secret if exists wrong
         """,
