@@ -135,7 +135,7 @@ def relations(
                 "database": place,
                 "schema": within,
                 "fqn": ".".join('"' + part.replace('"', '""') + '"' for part in (place, within, named)),
-                "primary_key": key or detail.get("primary_key", ""),
+                "primary_key": key or ", ".join(detail.get("primary_key", ())),
                 "description": detail.get("description") or comment,
                 "properties": json.dumps(detail.get("options", {})),
             }

@@ -272,6 +272,8 @@ def test_describe_needs_the_rights_of_the_statement(served: Served, client: Clie
 def test_a_changelog_keeps_every_change_of_a_key(client: Client) -> None:
     client.rows("create changelog log (k int, v varchar, primary key(k)) with ('topic' = 'x')")
     client.rows_of_nothing("insert into log values (1, 'a'), (1, 'b')")
+    listed = "select relation_type, primary_key from deltastream.sys.relations where name = 'log'"
+    assert client.rows(listed) == [["changelog", "k"]]
     assert client.state("drop stream log") == "3D020"
     assert client.state("update log set v = 'c'") == "0A000"
     assert client.state("create stream log (k int)") == "42P017"
