@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service import inventory, queries, stores
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import Describe, List
-from sqlshell.service.engines.engine import Options, Outcome, Rights, Sink
+from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
 from sqlshell.service.inventory import Here
 from sqlshell.service.names import check_open
 from sqlshell.service.objects import absent, check_visible, unsupported
@@ -247,25 +248,25 @@ def _describe_relation(asked: Describe, session: Session, options: Options, sink
 
 
 def _describe_entity(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:
-    organization, names = session.organization, asked.names
+    organization, names, here = session.organization, asked.names, Here(session.organization)
     if not asked.store and len(names) <= 3 and session.connection.resolve(names) in organization.streams.known:
         return _describe_relation(asked, session, options, record.spool)
-    store, names = asked.store or session.store, tuple(names)
+    store = asked.store or session.store
     if not asked.store and names[0] in organization.store_names and len(names) > 1:
         store, names = names[0], names[1:]
-    if not store:
-        raise missing("entity", ".".join(names))
     dotted = ".".join(names)
-    found = [
-        item for item in inventory.entities(Here(organization), store) if str(item["name"]).replace("/", ".") == dotted
-    ]
-    inner = [] if found else inventory.entities(Here(organization), store, names[:-1])
-    found = found or [item for item in inner if item["name"] == names[-1]]
+    # The names of a path stand for folders, and the dot of a file's name looks like one between names.
+    found = [item for item in inventory.entities(here, store) if str(item["name"]).replace("/", ".") == dotted]
+    if not found:
+        found = [item for item in inventory.entities(here, store, names[:-1]) if item["name"] == names[-1]]
+    if len(found) > 1:
+        said = f"several stores have an entity {dotted!r}: IN STORE names one"
+        raise Failure(sqlstate.INVALID_PARAMETER, said)
     if not asked.columns:
         return _described("entity", dotted, KINDS["entities"], found, record.spool)
     if not found:
         raise missing("entity", dotted)
-    entity = str(found[0]["path"])
+    store, entity = str(found[0]["store"]), str(found[0]["path"])
     stores.mount(organization, store, [entity], record)
     columns_of = organization.engine.columns((store, "main", entity))
     return session.connection.run(columns_of, options, record.spool, trusted=True)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import Listed, Outcome, Sink
 
-TEXT, TRUTH, NUMBER, LIST = "VARCHAR", "BOOLEAN", "BIGINT", "ARRAY<VARCHAR>"
+TEXT, TRUTH, NUMBER = "VARCHAR", "BOOLEAN", "INTEGER"
 INSTANT = "TIMESTAMP_LTZ(6)"
 
 Facts = Mapping[str, object]

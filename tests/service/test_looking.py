@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 
@@ -65,7 +66,7 @@ LISTS: dict[str, list[str]] = {
     "list queries": ["ID", "Name", "Version", "IntendedState", "ActualState", "Query", *OWNED],
     "list queries with ('all')": ["ID", "Name", "Version", "IntendedState", "ActualState", "Query", *OWNED],
 }
-TYPES = {"IsDefault": TRUTH, "CreatedAt": INSTANT, "UpdatedAt": INSTANT, "Timeout": "BIGINT", "Version": "BIGINT"}
+TYPES = {"IsDefault": TRUTH, "CreatedAt": INSTANT, "UpdatedAt": INSTANT, "Timeout": "INTEGER", "Version": "INTEGER"}
 
 
 @pytest.mark.parametrize("sql", LISTS)
@@ -106,6 +107,7 @@ DESCRIBED = {
     "relation seen": {"Type": "view", "Schema": "main"},
     "stream flow": {"Type": "stream", "FQN": '"local"."main"."flow"'},
     'entity "top.csv" in store "files"': {"Name": "top.csv", "IsLeaf": "true", "Store": "files", "Size": "8"},
+    'entity "top.csv"': {"Store": "files"},
     'entity "inner"."deep.csv" in store files': {"Path": "inner/deep.csv", "IsLeaf": "true"},
     "entity inner in store files": {"Name": "inner", "IsLeaf": "false"},
     "role writer": {"Name": "writer", "Granted": "true"},
@@ -118,6 +120,8 @@ def test_an_object_is_described_by_its_properties(client: Client, what: str) -> 
     assert [column["name"] for column in answer["metadata"]["columns"]] == ["property", "value"]
     told = dict(answer["data"])
     assert {name: told[name] for name in DESCRIBED[what]} == DESCRIBED[what]
+    for name in {"CreatedAt", "UpdatedAt"} & told.keys():
+        assert datetime.strptime(told[name], "%Y-%m-%d %H:%M:%S.%f %z").tzinfo
 
 
 @pytest.mark.parametrize(
@@ -221,7 +225,7 @@ def test_system_relations_have_what_clients_select(reader: Client, name: str) ->
     assert answer["sqlState"] == "00000", answer
     types = {column["name"]: column["type"] for column in answer["metadata"]["columns"]}
     assert {kind for column, kind in types.items() if column.endswith("_at")} == {INSTANT}
-    assert types.get("version", "BIGINT") == "BIGINT"
+    assert types.get("version", "INTEGER") == "INTEGER"
     assert answer["data"] or name in {"schema_registries", "secrets"}
     assert all(value is not None for row in answer["data"] for value in row)
 

@@ -93,8 +93,7 @@ def inline(rows: Listed) -> str:
 _KINDS = {
     "VARCHAR": "VARCHAR",
     "BOOLEAN": "BOOLEAN",
-    "BIGINT": "BIGINT",
+    "INTEGER": "INTEGER",
     "TIMESTAMP_LTZ(6)": "TIMESTAMPTZ",
-    "ARRAY<VARCHAR>": "VARCHAR",
 }
 """The engine's types of the interface's, for rows of the service's own."""
