@@ -77,9 +77,11 @@ KINDS: Mapping[str, Kind] = {
         inventory.sources("descriptor_source"),
     ),
     "schema_registries": Kind(
-        columns("Name", "Type", "State", "Url", "Owner", *_TIMES), inventory.recorded("schema_registry")
+        columns("Name", "Type", "State", "Url", "Owner", *_TIMES, "Message"), inventory.recorded("schema_registry")
     ),
-    "secrets": Kind(columns("Name", "Type", "Description", "State", "Owner", *_TIMES), inventory.recorded("secret")),
+    "secrets": Kind(
+        columns("Name", "Type", "Description", "State", "Owner", *_TIMES, "Message"), inventory.recorded("secret")
+    ),
     "roles": Kind(columns("Name", "Rights", "Granted", granted=TRUTH), inventory.roles),
     "api_tokens": Kind(columns("Name", "Roles"), inventory.tokens),
     "users": Kind(columns("Name", "Email"), lambda here: []),

@@ -54,11 +54,11 @@ _RELATIONS: Mapping[str, tuple[tuple[Shown, ...], Callable[[Here], list[Facts]]]
         inventory.sources("descriptor_source"),
     ),
     "schema_registries": (
-        columns("name", "type", "status=state", "url", *_OWNED),
+        columns("name", "type", "status=state", "status_message=message", "url", *_OWNED),
         inventory.recorded("schema_registry"),
     ),
     "secrets": (
-        columns("name", "type", "description", "region", "status=state", *_OWNED),
+        columns("name", "type", "description", "region", "status=state", "status_message=message", *_OWNED),
         inventory.recorded("secret"),
     ),
 }
