@@ -169,7 +169,11 @@ def _no_record(why: str) -> Failure:
 
 def _check_name(name: str, bounds: Bounds) -> None:
     parts = name.split("/")
-    if len(name) > bounds.name or any(len(os.fsencode(part)) > 255 for part in parts):
+    try:
+        longest = max(len(part.encode()) for part in parts)
+    except UnicodeEncodeError:
+        raise Failure(sqlstate.INVALID_PARAMETER, "the name of an entity is Unicode text") from None
+    if len(name) > bounds.name or longest > 255:
         raise Failure(
             "42622", f"the name of the entity is longer than {min(bounds.name, 255)} characters {met('name')}"
         )

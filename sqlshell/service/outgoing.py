@@ -12,6 +12,7 @@ import ipaddress
 import re
 import socket
 import threading
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -22,7 +23,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure
 
 SECONDS: Final = 5.0
-"""How long a request may take with all that belongs to it: TERMINATE QUERY cannot shorten it."""
+"""How long the requests of a statement may take with all that belongs to them: TERMINATE QUERY cannot shorten it."""
 
 MOST: Final = 1 << 20
 """Bytes of an answer that are read."""
@@ -83,15 +84,19 @@ def read_target(text: str) -> Target:
     return Target(scheme, host, port or _PORTS[scheme], parts.path.rstrip("/"))
 
 
-def get(target: Target, headers: Mapping[str, str], hosts: Collection[str] | None) -> tuple[int, bytes]:
+def get(
+    target: Target, headers: Mapping[str, str], hosts: Collection[str] | None, until: float | None = None
+) -> tuple[int, bytes]:
     """The status and up to MOST bytes of the answer to a GET. `hosts` are those that the operator allows beside this
-    machine's loopback, as HOST or HOST:PORT; None allows any.
+    machine's loopback, as HOST or HOST:PORT; None allows any. `until` is a time of the monotonic clock, None for that
+    in SECONDS.
 
     In a thread. Raises Failure: 42501 for a host that is not allowed, 57015 for one that does not answer.
     """
     check_allowed(target, hosts)
     try:
-        return asyncio.run(_within(target, headers, hosts))
+        left = SECONDS if until is None else until - time.monotonic()
+        return asyncio.run(_within(target, headers, left))
     except TimeoutError:
         said = f"{target.place} did not answer within {SECONDS:g} seconds"
         raise Failure(sqlstate.REMOTE_UNAVAILABLE, said) from None
@@ -106,8 +111,8 @@ def check_allowed(target: Target, hosts: Collection[str] | None) -> None:
         raise Failure(sqlstate.PRIVILEGE, f"{said} (sqlshell serve --registry-host {target.host})")
 
 
-async def _within(target: Target, headers: Mapping[str, str], hosts: Collection[str] | None) -> tuple[int, bytes]:
-    async with asyncio.timeout(SECONDS):
+async def _within(target: Target, headers: Mapping[str, str], seconds: float) -> tuple[int, bytes]:
+    async with asyncio.timeout(seconds):
         addresses = await _addresses(target)
         return await _answer(target, addresses, headers)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
@@ -78,10 +79,11 @@ def test(name: str, organization: str, catalog: Catalog, vault: Vault, hosts: Co
     """
     detail = catalog.get(organization, KIND, name).detail
     headers = _authorization(name, organization, detail, catalog, vault)
+    until = time.monotonic() + outgoing.SECONDS
     for text in str(detail["uris"]).split(","):
         target = outgoing.read_target(text)
         asked = replace(target, path=f"{target.path}/subjects")
-        status, body = outgoing.get(asked, headers, hosts)
+        status, body = outgoing.get(asked, headers, hosts, until)
         if status in {401, 403}:
             raise _not_ready(name, f"{target.place} refused its user and password (status {status})")
         if status != 200:

@@ -18,6 +18,7 @@ import pytest
 from sqlshell.embedded import start
 from sqlshell.service import secrets
 from sqlshell.service.catalog import Catalog
+from sqlshell.service.engines import beneath
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.options import Options
 from sqlshell.service.organizations import Organizations
@@ -208,6 +209,51 @@ def test_a_file_that_becomes_a_link_is_not_written(client: Client, home: Path) -
         assert client.state(f'drop entity "{name}" in store w') == "3D008"
         (inside / name).unlink()
     assert target.read_text() == ""
+
+
+def test_a_folder_that_is_exchanged_for_a_link_is_not_entered(tmp_path: Path) -> None:
+    """However fast somebody exchanges it while files are opened."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "in").mkdir(parents=True)
+    outside.mkdir()
+    for folder in (root / "in", outside):
+        (folder / "x.json").write_text("")
+    (root / "link").symlink_to(outside)
+    ending = threading.Event()
+
+    def exchange() -> None:
+        while not ending.is_set():
+            (root / "in").rename(root / "kept")
+            (root / "link").rename(root / "in")
+            (root / "in").rename(root / "link")
+            (root / "kept").rename(root / "in")
+
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    place = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    written = 0
+    try:
+        for _ in range(3000):
+            try:
+                with beneath.opened(place, "in/x.json", os.O_WRONLY | os.O_APPEND) as file:
+                    written += os.write(file, b"x")
+            except OSError:
+                continue
+    finally:
+        ending.set()
+        thread.join()
+        os.close(place)
+    assert (outside / "x.json").read_text() == ""
+    assert len((root / "in" / "x.json").read_text()) == written > 0
+
+
+def test_odd_names_are_names(client: Client) -> None:
+    for name in ('a"b', "a'b", "a*b", "[a]", "a b", "ü", "a;b", "n=1", "in/%2e%2e", "--x", "~x.json", "$HOME"):
+        written = '"' + name.replace('"', '""') + '"'
+        client.rows(f"create entity {written} in store w")
+        client.rows(f"""insert into entity {written} in store w value('{{"a": 1}}')""")
+        assert client.rows(f"select a from w.{written}") == [["1"]], name
+        client.rows(f"drop entity {written} in store w")
 
 
 RECORDS = [
