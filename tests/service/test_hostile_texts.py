@@ -9,6 +9,8 @@ import pytest
 
 from sqlshell.service import dialect
 from sqlshell.service.body import BadRequest
+from sqlshell.service.dialect import relations
+from sqlshell.service.dialect.columns import without_key
 from sqlshell.service.engines import looks
 from sqlshell.service.engines.configuration import Setting
 from sqlshell.service.engines.copying import copied_out
@@ -28,6 +30,17 @@ TEXTS = {
     "double quotes": 'create database "' + '""' * (N // 2),
     "parts of a name": "drop database " + "a . " * (N // 4),
     "options": "create store x with (" + "a=b," * (N // 4) + "!)",
+    "columns": "create stream x (" + "a int, " * (N // 7) + "primary key (a))",
+    "types": "create stream x (a " + "array<" * (N // 6) + "int)",
+    "options of a table": "create table x with (" + "'a' = 'b', " * (N // 11) + "!) as select 1",
+    "a table and its columns": "create table x (" + "a int, " * (N // 7) + "b int) with (a = b) as select 1",
+    "backticks": "drop relation " + "`" * (N + 1),
+    "dots": "list entities in " + "a." * (N // 2),
+    "numbers": "create store x with (a = " + "1e+" * (N // 3) + ")",
+    "values": "insert into entity e value " + "('a')," * (N // 6),
+    "a function's types": "create function f (x int) returns " + "array<" * (N // 6) + "int",
+    "parentheses before a select": "insert into x " + "(" * N + "select 1",
+    "names of columns": "insert into x (" + "a, " * (N // 3) + "b) select 1",
     "brackets": "create stream x " + "(" * N,
     "a long name": "drop database " + "a" * N + " x",
     "ends of an application": "begin application x " + "end application " * (N // 16) + "x",
@@ -42,6 +55,9 @@ TEXTS = {
 def test_a_text_is_read_in_linear_time(text: str) -> None:
     with contextlib.suppress(Failure):
         dialect.read(text)
+    relations.selecting(text)
+    relations.writing(text)
+    without_key(text)
     for verbs in (dialect.WRITES, dialect.READS):
         dialect.targets(text, verbs)
     dialect.bare(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlshell.service.dialect.tokens import END, SIGN, Tokens
+from sqlshell.service.dialect.tokens import END, SIGN, Tokens, TooMany
 
 
 def without_key(text: str) -> tuple[str, list[str]]:
@@ -10,7 +10,11 @@ def without_key(text: str) -> tuple[str, list[str]]:
     tokens = Tokens(text)
     kept: list[str] = []
     key: list[str] = []
-    for numbers in _pieces(tokens):
+    try:
+        pieces = _pieces(tokens)
+    except TooMany:
+        return text, []
+    for numbers in pieces:
         start, end = tokens[numbers[0]].start, tokens[numbers[-1]].end
         primary = next((at for at in numbers if tokens[at].upper == "PRIMARY" and tokens[at + 1].upper == "KEY"), -1)
         if primary < 0:

@@ -13,11 +13,11 @@ A form is words and these, with a blank between two of them:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.dialect.tokens import END, NAME, NUMBER, TEXT, WORD, Tokens
+from sqlshell.service.dialect.tokens import END, NAME, NUMBER, TEXT, WORD, Tokens, TooMany
 from sqlshell.service.engines.engine import Failure
 
 T_co = TypeVar("T_co", covariant=True)
@@ -78,6 +78,18 @@ class Form(Generic[T_co]):
             return self._make(**found.values, **self._more)
         if found.committed:
             raise found.error()
+        return None
+
+
+def first_of(forms: Iterable[Form[T_co]], sql: str) -> T_co | None:
+    """What a statement asks for by the first form that it is of, None where it is of none or too long to be looked at.
+
+    Raises Failure.
+    """
+    tokens = Tokens(sql)
+    try:
+        return next((asked for form in forms if (asked := form.read(tokens)) is not None), None)
+    except TooMany:
         return None
 
 

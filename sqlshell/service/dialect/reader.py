@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 
 from sqlshell.service.dialect import changing, looking, making, refusing, running
-from sqlshell.service.dialect.forms import Form
+from sqlshell.service.dialect.forms import Form, first_of
 from sqlshell.service.dialect.names import HEAD, plain
-from sqlshell.service.dialect.tokens import Tokens
 
 READ_LENGTH = 1 << 20
 """Characters; a longer statement is the engine's."""
@@ -50,11 +49,7 @@ def read(sql: str) -> Own | None:
     word = first[0].lower()
     if word == "begin":
         return running.read_application(sql)
-    tokens = Tokens(sql)
-    for form in _FORMS[word]:
-        if (asked := form.read(tokens)) is not None:
-            return asked
-    return None
+    return first_of(_FORMS[word], sql)
 
 
 def takes_long(sql: str) -> bool:

@@ -6,9 +6,8 @@ import re
 
 from msgspec import Struct
 
-from sqlshell.service.dialect.forms import Form
+from sqlshell.service.dialect.forms import Form, first_of
 from sqlshell.service.dialect.names import Names
-from sqlshell.service.dialect.tokens import Tokens
 
 _VALUES = re.compile(r"""insert\s++into\s++[\w."]++\s*+(?:\([^()]*+\)\s*+)?values\b""", re.I)
 _TABLE = "CREATE [ OR REPLACE =replace ] kind:TABLE [ IF NOT EXISTS =if_not_exists ] <names:names>"
@@ -50,14 +49,9 @@ _ALL = (
 
 def selecting(sql: str) -> Written | None:
     """What a CREATE TABLE … AS SELECT or INSERT INTO … SELECT is about, None for any other statement."""
-    return None if _VALUES.match(sql) else _first(_FORMS, sql)
+    return None if _VALUES.match(sql) else first_of(_FORMS, sql)
 
 
 def writing(sql: str) -> Written | None:
     """The same of those without a SELECT too."""
-    return _first(_ALL, sql)
-
-
-def _first(forms: tuple[Form[Written], ...], sql: str) -> Written | None:
-    tokens = Tokens(sql)
-    return next((found for form in forms if (found := form.read(tokens)) is not None), None)
+    return first_of(_ALL, sql)

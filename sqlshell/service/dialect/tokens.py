@@ -22,6 +22,14 @@ _TOKEN = re.compile(
 WORD, NAME, TEXT, NUMBER, SIGN, END = "word", "name", "text", "number", "sign", "end"
 
 
+MOST = 50_000
+"""Tokens that are looked at."""
+
+
+class TooMany(Exception):
+    """A statement is of more tokens than are looked at."""
+
+
 class Token(Struct):
     """One word, quoted name, string, number or sign from `start` to before `end`; `value` without quotes, `upper` the
     word in capitals."""
@@ -34,13 +42,15 @@ class Token(Struct):
 
 
 class Tokens:
-    """The tokens of a text by their numbers, each read when it is first asked for."""
+    """The tokens of a text by their numbers, each read when it is first asked for. Raises TooMany."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._read: list[Token] = []
 
     def __getitem__(self, number: int) -> Token:
+        if number >= MOST:
+            raise TooMany
         while number >= len(self._read):
             self._read.append(self._next(self._read[-1].end if self._read else 0))
         return self._read[number]
