@@ -7,7 +7,7 @@ import asyncio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-BODY = 64 << 20
+BODY = 16 << 20
 """Bytes of a body that are read before its request is refused."""
 
 SECONDS, IDLE_SECONDS = 10.0, 1.0
@@ -53,15 +53,15 @@ class ReadFirst:
         if self._reading >= TOGETHER:
             return
         self._reading += 1
+        now = asyncio.get_running_loop().time
+        end, left, ended = now() + SECONDS, BODY, False
         try:
-            left = BODY
-            async with asyncio.timeout(SECONDS):
-                while left > 0:
-                    async with asyncio.timeout(self._idle_seconds):
-                        message = await receive()
-                    if not message.get("more_body", False):
-                        return
-                    left -= len(message["body"])
+            async with asyncio.timeout(None) as clock:
+                while left > 0 and not ended:
+                    clock.reschedule(min(end, now() + self._idle_seconds))
+                    message = await receive()
+                    ended = not message.get("more_body", False)
+                    left -= len(message.get("body", b""))
         except TimeoutError:
             pass
         finally:

@@ -164,7 +164,7 @@ async def strangers(target: Target) -> None:
 
 async def large_strangers(target: Target) -> None:
     """Bodies as large as are read before they are refused, with a token that nobody knows."""
-    body = b" " * (60 << 20)
+    body = b" " * (15 << 20)
     head = target.head("POST /v2/statements HTTP/1.1", "Content-Type: application/json", f"Content-Length: {len(body)}")
 
     async def send() -> None:
