@@ -24,6 +24,9 @@ ROLES: Mapping[str, Rights] = {"owner": Rights.OBJECTS, "writer": Rights.DATA, "
 OPERATOR, ANONYMOUS = "operator", "anonymous"
 """The ids of those who have no token in the catalog: the operator, and strangers at the legacy endpoints."""
 
+TIDIED = 1000
+"""How many times are noted until the oldest are forgotten."""
+
 DUPLICATES = {
     "database": sqlstate.DUPLICATE_DATABASE,
     "store": sqlstate.DUPLICATE_STORE,
@@ -102,6 +105,7 @@ class Catalog:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self._noted = 0
         self.dropped: set[str] = set()
         """The ids of tokens that were dropped since the start: what they began is ended, what they read is cut off."""
         if not self.organizations():
@@ -195,22 +199,23 @@ class Catalog:
         if not done:
             raise missing(kind, name)
 
-    def note(self, organization: str, kind: str, name: str, *, made: bool) -> None:
-        """Remember when something was made or changed that the engine keeps, and of which it does not tell that."""
+    def note(self, organization: str, kind: str, name: str, most: int, *, made: bool) -> None:
+        """Remember when something was made or changed that the engine keeps, and of which it does not tell that: of
+        the latest `most` and some more."""
         now, key = time.time(), (organization, kind, name)
-        if made:
-            self._storage.write("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, '{}', ?, 0)", (*key, now))
-        else:
+        if not made:
             self._storage.write(
                 "UPDATE objects SET updated = ? WHERE organization = ? AND kind = ? AND name = ?", (now, *key)
             )
-
-    def forget(self, organization: str, kind: str, names: Sequence[str]) -> None:
-        """Remove objects; those that are not there are no matter."""
-        self._storage.write_all(
-            "DELETE FROM objects WHERE organization = ? AND kind = ? AND name = ?",
-            [(organization, kind, name) for name in names],
-        )
+            return
+        self._storage.write("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, '{}', ?, 0)", (*key, now))
+        self._noted += 1
+        if self._noted % TIDIED == 0:
+            self._storage.write(
+                "DELETE FROM objects WHERE organization = ?1 AND kind = ?2 AND created < (SELECT created FROM objects "
+                "WHERE organization = ?1 AND kind = ?2 ORDER BY created DESC LIMIT 1 OFFSET ?3)",
+                (organization, kind, most),
+            )
 
     def new_token(self, organization: str, roles: Sequence[str], name: str = "") -> str:
         """A new token's text, which is kept as a hash alone. Raises Failure for unknown roles and a name in use."""

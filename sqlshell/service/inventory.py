@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
@@ -17,7 +16,7 @@ from sqlshell.service import artifacts, secrets, stores
 from sqlshell.service.catalog import ROLES, Object, owning_role
 from sqlshell.service.dialect import bare, names_of
 from sqlshell.service.dialect.names import DOTTED, HEAD
-from sqlshell.service.engines.engine import Relation, Rights
+from sqlshell.service.engines.engine import Rights
 from sqlshell.service.objects import pool_detail
 from sqlshell.service.organizations import Organization
 from sqlshell.service.pools import DEFAULT, Size
@@ -27,8 +26,8 @@ from sqlshell.service.shown import Facts
 NOTED = "noted"
 """The kind under which the catalog has when relations and schemas were made; their names are JSON lists."""
 
-STALE_SECONDS = 3600.0
-"""How long what is noted of a relation that is not to be seen is kept: a transaction may have made it."""
+MOST_NOTED = 20_000
+"""Of so many relations and schemas of an organization, the latest, it is noted when they were made."""
 
 _MADE = re.compile(
     r"(?P<made>create(?: or replace)?)(?: recursive)? (?:table|view|schema)(?: if not exists)? "
@@ -66,7 +65,7 @@ def note(session: Session, sql: str) -> None:
     else:
         key = artifacts.place(session, names)
     organization = session.organization
-    organization.catalog.note(organization.id, NOTED, json.dumps(key), made=bool(found["made"]))
+    organization.catalog.note(organization.id, NOTED, json.dumps(key), MOST_NOTED, made=bool(found["made"]))
 
 
 def databases(here: Here) -> list[Facts]:
@@ -140,8 +139,6 @@ def relations(
                 "properties": json.dumps(detail.get("options", {})),
             }
         )
-    if not database and not schema and not kinds:
-        _forget_stale(organization, found)
     return found
 
 
@@ -303,19 +300,3 @@ def _noted(organization: Organization) -> Callable[..., dict[str, object]]:
         return dict(made.get(name[0], oldest)) if item is None else _owned(organization, item)
 
     return told
-
-
-def _forget_stale(organization: Organization, found: Sequence[Facts]) -> None:
-    """Forget what is noted of relations that are gone, once that is much."""
-    catalog = organization.catalog
-    noted = catalog.objects(organization.id, NOTED)
-    if len(noted) <= 2 * len(found) + 100:
-        return
-    there = {(item["database"], item["schema"], item["name"]) for item in found}
-    oldest = time.time() - STALE_SECONDS
-    gone = []
-    for item in noted:
-        name: Relation | tuple[str, ...] = tuple(json.loads(item.name))
-        if len(name) == 3 and name not in there and item.created < oldest:
-            gone.append(item.name)
-    catalog.forget(organization.id, NOTED, gone)

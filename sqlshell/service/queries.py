@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 
+from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Outcome, Rights, Sink
 from sqlshell.service.records import LISTED, Record
 from sqlshell.service.sessions import Session
@@ -81,12 +82,18 @@ def describe(record: Record, part: str, sink: Sink) -> Outcome:
             took = f"{ended - record.created:.3f}"
             values = (record.statement_id, str(record.spool.layout.rows), str(record.spool.size), took)
             return table(sink, ("id", "rows", "bytes", "seconds"), [values])
-    columns = ("id", "state", "sqlState", "statement", "created", "finished", "message", "rows", "database", "schema")
     context = record.context
-    rest = (record.message, str(record.spool.layout.rows), context.database_name or "", context.schema_name or "")
-    return table(sink, columns, [(*_row(record), *rest)])
-
-
-def _row(record: Record) -> tuple[str, ...]:
-    finished = stamp(record.finished) if record.finished else ""
-    return record.statement_id, record.status, record.state, record.text[:LISTED], stamp(record.created), finished
+    told = {
+        "id": record.statement_id,
+        "state": record.status,
+        "error": record.message if sqlstate.failed(record.state) else "",
+        "sqlState": record.state,
+        "message": record.message,
+        "query": record.text[:LISTED],
+        "created": stamp(record.created),
+        "finished": stamp(record.finished) if record.finished else "",
+        "rows": str(record.spool.layout.rows),
+        "database": context.database_name or "",
+        "schema": context.schema_name or "",
+    }
+    return table(sink, ("Property", "Value"), list(told.items()))

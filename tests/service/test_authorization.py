@@ -245,6 +245,11 @@ CHANGE = table("""
     registry-create  42501  42501   3D016 42710
     registry-test    42501  42501   3D009 57015
     registry-drop    42501  42501   3D009 00000
+    schema-create    42501  42501   00000 00000
+    schema-drop      42501  42501   00000 00000
+    list-where       00000  00000   00000 00000
+    can-create       42501  42501   00000 00000
+    can-query        42501  00000   00000 00000
 """)
 """Statements that change and test objects of the first organization, one caller after another: their sqlStates."""
 
@@ -268,6 +273,11 @@ CHANGES = {
     "('type' = CONFLUENT, 'uris' = 'http://127.0.0.1:1', 'secret' = '{m}_secret')",
     "registry-test": "test schema_registry {m}_registry",
     "registry-drop": "drop schema_registry {m}_registry",
+    "schema-create": "create schema {m}_schema in database local",
+    "schema-drop": "drop schema {m}_schema in database local",
+    "list-where": "list relations where name = '{m}_table'",
+    "can-create": "can i create_store",
+    "can-query": "can i create_query",
 }
 
 PLAIN = table("""

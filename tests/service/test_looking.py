@@ -309,3 +309,34 @@ def test_schemas_are_made_and_dropped_in_a_database(client: Client) -> None:
 
 def test_a_reader_makes_no_schema(reader: Client) -> None:
     assert reader.state("create schema s in database local") == "42501"
+
+
+def test_a_query_is_described_by_its_properties(client: Client) -> None:
+    failed = client.run("select * from nowhere_at_all")["statementID"]
+    answer = client.run(f"describe query {failed}")
+    assert [column["name"] for column in answer["metadata"]["columns"]] == ["Property", "Value"]
+    told = dict(answer["data"])
+    assert (told["state"], told["sqlState"], told["query"]) == ("failed", "3D020", "select * from nowhere_at_all")
+    assert "nowhere_at_all" in told["error"]
+
+
+def test_times_of_the_latest_relations_alone_are_kept(storage: Storage) -> None:
+    catalog = Catalog(storage)
+    for number in range(TIDIED + 5):
+        catalog.note(ORGANIZATION_ID, "noted", f"t{number}", 10, made=True)
+    kept = {item.name for item in catalog.objects(ORGANIZATION_ID, "noted")}
+    assert f"t{TIDIED + 4}" in kept
+    assert len(kept) <= 20
+
+
+def test_a_data_folder_of_before_is_read(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "service.sqlite")) as before, before:
+        before.execute(
+            "CREATE TABLE objects (organization TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, "
+            "detail TEXT NOT NULL, created REAL NOT NULL, PRIMARY KEY (organization, kind, name))"
+        )
+        before.execute("INSERT INTO objects VALUES (?, 'store', 's', '{}', 5.0)", (ORGANIZATION_ID,))
+    for _ in range(2):
+        with contextlib.closing(Storage(tmp_path / "service.sqlite")) as storage:
+            found = Catalog(storage).get(ORGANIZATION_ID, "store", "s")
+            assert (found.created, found.updated) == (5.0, 5.0)
