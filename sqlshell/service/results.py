@@ -60,8 +60,8 @@ class Discard:
     def keep(self, rows: Sequence[str]) -> None:
         return
 
-    def file(self) -> Path:
-        raise NotImplementedError
+    def file(self) -> None:
+        return
 
     def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
         return

@@ -31,13 +31,12 @@ ALLOWED = {
 REACHING = """
     add_parquet_key arrow_scan arrow_scan_dumb checkpoint copy_database create_external_resource current_query
     current_setting deregister_external_resource destroy_external_resource disable_logging duckdb_extensions
-    duckdb_external_file_cache duckdb_logs duckdb_prepared_statements duckdb_secrets duckdb_settings duckdb_temporary_files enable_logging
-    enable_profiling force_checkpoint glob import_database index_key json_execute_serialized_sql json_serialize_plan
-    pandas_scan parquet_metadata parquet_scan pragma_database_size pragma_storage_info python_arrow_scan
-    python_map_function query query_table read_blob read_csv read_csv_auto read_duckdb read_json read_json_objects
-    read_ndjson read_parquet read_text register_external_resource
-    reservoir_quantile seq_scan sniff_csv truncate_duckdb_logs which_secret
-    write_log
+    duckdb_external_file_cache duckdb_logs duckdb_prepared_statements duckdb_secrets duckdb_settings
+    duckdb_temporary_files enable_logging enable_profiling force_checkpoint glob import_database index_key
+    json_execute_serialized_sql json_serialize_plan pandas_scan parquet_metadata parquet_scan pragma_database_size
+    pragma_storage_info python_arrow_scan python_map_function query query_table read_blob read_csv read_csv_auto
+    read_duckdb read_json read_json_objects read_ndjson read_parquet read_text register_external_resource
+    reservoir_quantile seq_scan sniff_csv truncate_duckdb_logs which_secret write_log
 """.split()  # noqa: SIM905
 """Functions that read files or settings, run SQL from a string, take pointers, or write outside the databases."""
 

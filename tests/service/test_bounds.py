@@ -19,7 +19,7 @@ from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.engines.engine import Options
 from sqlshell.service.engines.filed import Reader, reads_wide
 from sqlshell.service.engines.render import finished, row
-from sqlshell.service.results import Layout, Spool
+from sqlshell.service.results import Discard, Layout, Spool
 from sqlshell.service.workers import Workers
 from tests.conftest import Served
 from tests.service.client import Client
@@ -242,3 +242,9 @@ def test_a_stream_is_read_by_the_width_of_its_rows(engine: DuckdbEngine, monkeyp
     sizes = [sum(map(len, rows)) for rows in segments if len(rows[0]) > 900 and len(rows[-1]) > 900]
     # The first segment of wide rows is as many rows as the narrow ones before it.
     assert max(sizes[1:]) < 12_000
+
+
+def test_rows_that_nobody_sees_need_no_file(engine: DuckdbEngine) -> None:
+    connection = engine.connect()
+    for sql in ("from range(60000)", "create table t (i int)", "insert into t select * from range(60000) returning i"):
+        assert connection.run(sql, Options(), Discard()).sql_state == "00000"

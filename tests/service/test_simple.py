@@ -36,7 +36,7 @@ def ran(sql: str, *, in_python: bool) -> tuple[Outcome, list[list[str | None]]]:
     with pytest.MonkeyPatch.context() as patch:
         if not in_python:
             patch.setattr(selected, "writers", lambda kinds: None)
-        return CONNECTION.run(sql, Options(), kept), kept.rows  # type: ignore[arg-type]
+        return CONNECTION.run(sql, Options(), kept), kept.rows
 
 
 EXACT = Context(prec=60)
@@ -110,9 +110,9 @@ def test_a_query_is_described_without_being_run() -> None:
         made = DuckdbConnection(database)
         kept = Kept()
         for sql in ("create sequence s", "create macro n() as nextval('s')", "create view v as select nextval('s')"):
-            made.run(sql, Options(), kept)  # type: ignore[arg-type]
+            made.run(sql, Options(), kept)
         for sql in ("select nextval('s')", "select n(), 1.5::double", "select n ()", "from v", "select * from v"):
-            made.run(sql, Options(), kept)  # type: ignore[arg-type]
+            made.run(sql, Options(), kept)
         assert [row[0] for row in kept.rows] == ["1", "2", "3", "4", "5"]
 
 
@@ -131,7 +131,7 @@ def test_a_row_of_constants_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> N
     connection = DuckdbConnection(duckdb.connect())
     monkeypatch.setattr(connection, "_connection", Unparsed(connection._connection))
     kept = Kept()
-    connection.run("select 1 as a, 'b' as b;", Options(), kept)  # type: ignore[arg-type]
+    connection.run("select 1 as a, 'b' as b;", Options(), kept)
     assert kept.rows == [["1", "b"]]
 
 

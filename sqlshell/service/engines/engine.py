@@ -43,13 +43,14 @@ class Rights(enum.IntEnum):
 
 
 class Sink(Protocol):
-    """Takes the rows of a result: as text by keep(), or as a file of the engine's own at file()."""
+    """Takes the rows of a result: as text by keep(), or as a file of the engine's own at file(), where it takes one."""
 
     def keep(self, rows: Sequence[str]) -> None:
         """Some more rows; each is a JSON array of strings and nulls."""
 
-    def file(self) -> Path:
-        """Where the engine may write the whole result in its own form, for read() to read."""
+    def file(self) -> Path | None:
+        """Where the engine may write the whole result in its own form, for read() to read; None where it takes text
+        alone."""
 
 
 class Kept(Sink, Protocol):

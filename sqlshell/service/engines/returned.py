@@ -65,8 +65,8 @@ def returned(
     columns = [ColumnInfo(name, type_name(kind), True) for name, kind in named]
     names = [f"c{at}" for at in range(len(kinds))]
     values = relation.project(", ".join(f"#{at} AS {name}" for at, name in enumerate(names, 1)))
-    if number >= LARGE and reaches_files():
-        with sink.file(connection.interrupt) as path:
+    if number >= LARGE and reaches_files() and (path := sink.file()) is not None:
+        with sink.counted(path, connection.interrupt):
             filed = write_relation(connection, values, kinds, path, options)
         return Outcome(columns, instants(kinds), filed=filed)
     for rows in _batches(values.project(row(kinds, names))):

@@ -98,12 +98,12 @@ class Growing:
         self._taken += size
         self._sink.keep(rows)
 
-    @contextlib.contextmanager
-    def file(self, interrupt: Callable[[], None]) -> Iterator[Path]:
-        """The file to write, which is counted while it is written. Raises as Room.watch()."""
-        path = self._sink.file()
-        with self._room.watch(path, interrupt):
-            yield path
+    def file(self) -> Path | None:
+        return self._sink.file()
+
+    def counted(self, path: Path, interrupt: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+        """Counts what file() gave while it is written. Raises as Room.watch()."""
+        return self._room.watch(path, interrupt)
 
     def close(self) -> None:
         self._room.give(self._taken)

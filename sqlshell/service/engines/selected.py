@@ -40,8 +40,8 @@ def selected(
     zoned = instants(kinds)
     limit = options.row_limit
     estimate = _estimate(connection, sql) if limit is None else SMALL + 1
-    if estimate >= LARGE and reaches_files():
-        with sink.file(connection.interrupt) as path:
+    if estimate >= LARGE and reaches_files() and (path := sink.file()) is not None:
+        with sink.counted(path, connection.interrupt):
             return Outcome(columns, zoned, filed=write(connection, sql, kinds, path, options))
     writes = writers(kinds) if estimate <= SMALL else None
     if writes is not None:
