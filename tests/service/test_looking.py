@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
+from sqlshell.service.catalog import ORGANIZATION_ID, TIDIED, Catalog
+from sqlshell.service.storage import Storage
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
