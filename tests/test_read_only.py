@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tests.conftest import Program
@@ -67,10 +68,15 @@ def test_no_view_and_no_macro_writes(program: Program, tmp_path: Path, kept: str
         assert found.code != 0
         assert "25006" in found.err, found.err
     assert (tmp_path / kept).read_bytes() == before
-    read = program(
-        kept, "--read-only", "--format", "csv", "-c", 'from t; select count(*) as n from deltastream.sys."stores"'
+    looks = (
+        "from t; select count(*) as n from deltastream.sys.\"stores\"; pragma table_info('t') \\g looked.csv\n"
+        "explain analyze from t \\g looked.csv\nprepare p as from t;\nselect setseed(0.5) \\g looked.csv\n"
+        "copy (from t) to stdout (format csv) \\g looked.csv\nattach 'other.db' as o (read_only);\nfrom o.u;\n"
+        "select current_setting('autoinstall_known_extensions') as installs;\n"
     )
-    assert read.out.split() == ["a", "1", "n", "0"]
+    duckdb.connect(tmp_path / "other.db").execute("create table u as select 7 as u").close()
+    read = program(kept, "--read-only", "--format", "csv", stdin=looks)
+    assert read.out.split() == ["a", "1", "n", "0", "u", "7", "installs", "false"], read.err
 
 
 def test_nothing_is_created_read_only(program: Program, tmp_path: Path, kept: str) -> None:

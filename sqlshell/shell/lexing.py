@@ -45,8 +45,11 @@ _RUNNERS: Final = frozenset(
 Runner = Callable[[Own], str]
 
 
-def words(text: Own, values: Mapping[str, Text], run: Runner | None = None, *, quotes: bool = False) -> list[Text]:
-    """The words of a command's line; with `quotes` the double quotes stay, as part of a name or of SQL.
+def words(
+    text: Own, values: Mapping[str, Text], run: Runner | None = None, *, quotes: bool = False, strings: bool = False
+) -> list[Text]:
+    """The words of a command's line; with `quotes` the double quotes stay, as part of a name or of SQL, and with
+    `strings` the single ones too.
 
     Raises UsageError for a quote that is not closed and a command that fails.
     """
@@ -69,7 +72,10 @@ def words(text: Own, values: Mapping[str, Text], run: Runner | None = None, *, q
                 found.append(joined(current))
             current = None
             continue
-        said = _said(part, values, run or output_of, quotes=quotes)
+        if strings and part["single"] is not None:
+            said = mine(Own(part[0]))
+        else:
+            said = _said(part, values, run or output_of, quotes=quotes)
         current = [*(current or []), said]
     return found if current is None else [*found, joined(current)]
 

@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from sqlshell.sql.judge import in_transaction, readings, settles, stains, uncertain
 from sqlshell.sql.kinds import reads, verb_of
+from sqlshell.sql.looks import only_looks
 from sqlshell.sql.tokens import Token
-from sqlshell.sql.words import DROP_OBJECTS, LOCAL_STATEMENTS, STATEMENTS
+from sqlshell.sql.words import DROP_OBJECTS, LOCAL_STATEMENTS, STATEMENTS, UPDATE_OBJECTS
 
 _SESSION: Final = frozenset({"USE", "RESET", "BEGIN", "COMMIT", "ROLLBACK", "END", "ABORT", "START"})
 """Verbs that change the session alone; some have other forms, which are looked at below."""
@@ -35,10 +36,12 @@ _FORMS: Final = frozenset(
     {
         *("DELETE WITHOUT WHERE", "UPDATE WITHOUT WHERE", "COPY TO", "COPY FROM", "SELECT INTO", "EXPLAIN ANALYZE"),
         *("TRUNCATE TABLE", "CREATE OR REPLACE", "START COMPUTE_POOL", "STOP COMPUTE_POOL", "WRITE"),
+        *("TRUNCATE RELATION", "TRUNCATE STREAM", "TRUNCATE CHANGELOG", *(f"UPDATE {kind}" for kind in UPDATE_OBJECTS)),
         *("TERMINATE QUERY", "TERMINATE SESSION", "RESTART QUERY", "RESUME QUERY"),
         *(f"{verb} {kind}" for verb in ("ALTER", "CREATE", "CREATE OR REPLACE", "DROP") for kind in _KINDS),
     }
 )
+_DESCRIBED: Final = frozenset({"CREATE", "INSERT"})
 _INNER: Final = frozenset({"COPY", "DELETE", "INSERT", "MERGE", "TRUNCATE", "UPDATE", "DROP", "CREATE", "ALTER"})
 _EXPLAINED: Final = _VERBS | {"SELECT", "FROM", "VALUES", "WITH", "TABLE", "SHOW", "MERGE", "REPLACE", "INSERT"}
 
@@ -123,13 +126,14 @@ def _effects(part: Sequence[Token]) -> Effects:
             stain = next((item for item in stains(rest) if item.startswith("the function") or item == "nextval"), "")
             return Effects(bool(stain), ("EXPLAIN",), stain)
         # The statement runs: what asks about it asks about this.
-        names = _plain_effects(rest).names if rest else ()
-        return Effects(True, (*names, "EXPLAIN", "EXPLAIN ANALYZE"))
+        ran = _plain_effects(rest) if rest else Effects(True, ())
+        return Effects(not (rest and reads(rest)), (*ran.names, "EXPLAIN", "EXPLAIN ANALYZE"), ran.because)
     if part and part[0].word == "PREPARE" and (rest := _prepared(part)):
         # EXECUTE does not tell what it runs: what asks about that asks about this.
         found = _plain_effects(part)
         within = dict.fromkeys([*_plain_effects(rest).names, *found.names])
-        return Effects(found.writes, (*(name for name in within if name != "PREPARE"), "PREPARE"), found.because)
+        names = (*(name for name in within if name != "PREPARE"), "PREPARE")
+        return Effects(not reads(rest), names, next(stains(rest), ""))
     return _plain_effects(part)
 
 
@@ -141,7 +145,15 @@ def _plain_effects(part: Sequence[Token]) -> Effects:
         return Effects(False, (first,))
     if first == "SET" and len(said) > 1 and said[1] != "DEFAULT" and settles(said, part):
         return Effects(False, ("SET",))
+    if only_looks(part):
+        return Effects(False, ("COPY", "COPY TO") if first == "COPY" else (first,))
+    if first in {"DESCRIBE", "DESC"} and said[1:2] and said[1] in _DESCRIBED:
+        # It tells what a statement would make, and makes nothing.
+        called = next((stain for stain in stains(part) if stain.startswith("the function") or stain == "nextval"), "")
+        return Effects(bool(called), (first,), called)
     inside = _inside(part)
+    if verb == "UPDATE" and said[1:2] and said[1] in UPDATE_OBJECTS and "SET" not in _outside(part):
+        return Effects(True, (*inside, verb, f"{verb} {said[1]}"))
     if verb in {"DELETE", "UPDATE"}:
         whole = "WHERE" not in _outside(part)
         return Effects(True, (*inside, verb, f"{verb} WITHOUT WHERE") if whole else (*inside, verb))

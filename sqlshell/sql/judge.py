@@ -83,6 +83,9 @@ _IN_TRANSACTION: Final = _each(
     " ONLY WRITE SNAPSHOT NOT DEFERRABLE AND NO CHAIN RELEASE TO SAVEPOINT CONSISTENT WITH"
 )
 _MADE: Final = frozenset(DROP_OBJECTS) | {"VIEW", "SEQUENCE", "TYPE", "MACRO", "MATERIALIZED", "OR", "TEMP", "UNIQUE"}
+SESSION_FUNCTIONS: Final = frozenset({"setseed"})
+"""Functions that change the session alone."""
+
 _NESTED: Final = re.compile(r"/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+/\*")
 _OPENING: Final = re.compile(r"['\"`$]|/\*|--")
 
@@ -179,7 +182,8 @@ def stains(given: Sequence[Token]) -> Iterator[str]:
         if token.kind == "sign" and token.text == "(":
             if after is not None and (wrong := _begins(given, number, after)):
                 yield wrong
-            if before is not None and (name := _called(given, number, closing)) and not known(name):
+            name = _called(given, number, closing) if before is not None else ""
+            if name and not known(name) and name.lower() not in SESSION_FUNCTIONS:
                 yield f"the function {name}"
 
 

@@ -56,6 +56,9 @@ CREATE_OBJECTS: Final = (
 DROP_OBJECTS: Final = tuple(sorted((*CREATE_OBJECTS, "RELATION", "USER")))
 """What may follow DROP."""
 
+UPDATE_OBJECTS: Final = ("COMPUTE_POOL", "ENTITY", "SCHEMA_REGISTRY", "SECRET", "STORE")
+"""What may follow UPDATE where it is no relation, and WITH follows its name."""
+
 LIST_OBJECTS: Final = (
     *("API_TOKENS", "CHANGELOGS", "COMPUTE_POOLS", "DATABASES", "DESCRIPTOR_SOURCES", "ENTITIES", "FUNCTIONS"),
     *("FUNCTION_SOURCES", "INVITATIONS", "ORGANIZATIONS", "QUERIES", "RELATIONS", "ROLES", "SCHEMAS"),

@@ -356,6 +356,10 @@ def test_named_queries(program: Program) -> None:
     assert kept.code == 0, kept.err
     done = program("-q", "--format", "csv", stdin="\\n one\n\\n lim 2\n\\n+ two select :x as x\n\\set x 4\n\\n two\n")
     assert done.out == "a\n1\ni\n0\n1\nx\n4\n"
+    strings = "\\n+ s1 select 'it''s' as a, \"b c\" from (select 2 as \"b c\") where 'x' = 'x'\n\\n s1\n"
+    strings += "\\n+ s2 'select ''q'' as a'\n\\n s2\n"
+    done = program("-q", "--format", "csv", stdin=strings + "\\n- s1\n\\n- s2\n")
+    assert done.out == "a,b c\nit's,2\na\nq\n", done.err
     listed = program("-q", "-c", "\\n")
     assert [line.split()[0] for line in listed.err.splitlines()] == ["lim", "one", "two"]
     assert "needs $1" in program("-q", "-c", "\\n lim").err

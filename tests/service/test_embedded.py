@@ -57,6 +57,27 @@ def test_the_row_limit_counts_here(embedded: Embedded) -> None:
     assert "rowlimit" in answer["message"]
 
 
+def test_a_stream_is_not_read_as_a_table(embedded: Embedded, tmp_path: Path) -> None:
+    def state(sql: str) -> str:
+        _, body = ask(embedded, "POST", "/v2/statements", json.dumps({"statement": sql}).encode())
+        return str(json.loads(body)["sqlState"])
+
+    file = tmp_path / "stream.csv"
+    assert state("create stream st (i int)") == state("insert into st values (1)") == "00000"
+    for sql in (
+        f"copy st to '{file}'",
+        f"copy st (i) to '{file}'",
+        f"copy (select * from st where i > 0) to '{file}' (format csv)",
+        "explain analyze select * from st",
+        "explain (analyze, format json) select * from st",
+    ):
+        assert state(sql) == "0A000", sql
+    assert not file.exists()
+    for sql in ("explain select * from st", "create table t as select 1 as i", f"copy t to '{file}'"):
+        assert state(sql) == "00000", sql
+    assert state("explain analyze select * from t") == "00000"
+
+
 @pytest.mark.parametrize("what", ["database memory", "organization local", "compute_pool default"])
 def test_what_is_always_there_cannot_be_dropped(embedded: Embedded, what: str) -> None:
     _, body = ask(embedded, "POST", "/v2/statements", json.dumps({"statement": f"drop {what}"}).encode())

@@ -16,7 +16,7 @@ NAMES = ["type", "name", "command", "summary", "path"]
 
 
 def result(names: list[str], *rows: list[str | None], message: str = "") -> Result:
-    made = table_of([(name, "VARCHAR") for name in names], rows)
+    made = table_of([(name, "VARCHAR") for name in names], list(rows))
     made.message, made.row_counts = message, [len(rows)]
     return made
 

@@ -64,23 +64,34 @@ class _Token(Struct, frozen=True):
 
 def copied_out(sql: str, *, paths: bool) -> Copied | None:
     """What a COPY … TO STDOUT selects, None for every other statement; with `paths` by a path to descriptor 1 too."""
+    found = _copied(sql)
+    if found is None:
+        return None
+    selected, target, after = found
+    if after and after[0].word.startswith("."):
+        return None
+    if target.word != "stdout" and not (paths and _number(target) == _STDOUT):
+        return None
+    return Copied(selected, any(item.word != ";" for item in after))
+
+
+def copied(sql: str) -> str:
+    """What a COPY … TO selects, wherever it goes; "" for every other statement."""
+    found = _copied(sql)
+    return found[0] if found is not None else ""
+
+
+def _copied(sql: str) -> tuple[str, _Token, list[_Token]] | None:
+    """What a COPY … TO selects, where it goes, and what stands behind that."""
     if not _COPY.match(sql):
         return None
-    encoded = sql.encode("utf-8", "surrogatepass")
     tokens = list(_tokens(sql))
     depth = 0
     for number, token in enumerate(tokens):
         depth += (token.word == "(") - (token.word == ")")
-        if depth or token.word != "to" or number < 2 or number + 1 == len(tokens):
-            continue
-        target, after = tokens[number + 1], tokens[number + 2 :]
-        if after and after[0].word.startswith("."):
-            return None
-        if target.word != "stdout" and not (paths and _number(target) == _STDOUT):
-            return None
-        source = tokens[1:number]
-        rest = [item for item in after if item.word != ";"]
-        return Copied(_selected(encoded, source, token.start), bool(rest))
+        if not depth and token.word == "to" and number > 1 and number + 1 < len(tokens):
+            selected = _selected(sql.encode("utf-8", "surrogatepass"), tokens[1:number], token.start)
+            return selected, tokens[number + 1], tokens[number + 2 :]
     return None
 
 

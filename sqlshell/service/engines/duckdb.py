@@ -260,6 +260,9 @@ def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> d
             raise ServiceError(f"{database} is in use by another process", "close it there first") from None
         raise UsageError(f"{database} cannot be opened as a DuckDB database: {text}") from None
     root.execute("SET python_enable_replacements = false")
+    if read_only:
+        # Into a folder of the person's.
+        root.execute("SET autoinstall_known_extensions = false")
     if database is None or read_only:
         # Its own default is a folder where the person happens to be, or beside the file.
         root.execute(f"SET temp_directory = {literal(str(temporary or scratch().folder('engine')))}")

@@ -2,7 +2,8 @@
 
 A usage is words: `FILE` is required, `[FILE]` may be left out, `[on|off]` is one of those words, `WORD...` is any
 number of words, `PATTERN` a name with its quotes or a pattern for names, `VALUE...` and `TEXT` are words with their
-double quotes, `[TEXT...]` is the rest of the line as it stands, and so is a `|command` in the place of `FILE...`.
+double quotes, `SQL...` words with all their quotes, unless one string is all of them, `[TEXT...]` is the rest of the
+line as it stands, and so is a `|command` in the place of `FILE...`.
 
 What came from a service is refused as an argument, except for the words that a command says it takes as `data`.
 """
@@ -24,6 +25,9 @@ OPTIONS: Final = "[(NAME=VALUE...)]"
 """The word of a usage for options in brackets, which stand first."""
 _BRACKETS: Final = re.compile(r"""\(((?:[^()'"]++|'(?:[^'\\]++|\\.|'')*+'|"[^"]*+")*+)\)""", re.DOTALL)
 
+_NAMED_TEXT: Final = re.compile(r"\S+\s+'(?:[^'\\]++|\\.|'')*+'", re.DOTALL)
+"""A name, and SQL that is one argument in single quotes: without these its own strings are in it."""
+
 ABSENT: Final = {
     "copy": "\\g FILE writes a result to a file of this machine; to read one, use INSERT, or COPY t FROM 'FILE' where"
     " the service can open it",
@@ -32,7 +36,7 @@ ABSENT: Final = {
 _COMBINED: Final = re.compile(r"d[tvms]{2,4}\+?")
 """Several kinds of relations in one command, such as `\\dtv`."""
 
-KEEP_QUOTES: Final = frozenset({"PATTERN", "[PATTERN]", "[VALUE...]", "[TEXT]"})
+KEEP_QUOTES: Final = frozenset({"PATTERN", "[PATTERN]", "[VALUE...]", "[TEXT]", "[SQL...]"})
 """Words of usages whose double quotes are part of the value, as psql keeps them."""
 
 
@@ -158,7 +162,9 @@ def parse(
             raise UsageError(f"\\{name} needs {wanted[-1]}", hint)
         return _args(name, [mine(text)] if text else [], options)
     try:
-        found = _words(text, values, quotes=not elsewhere and not KEEP_QUOTES.isdisjoint(usage.split()))
+        quotes = not elsewhere and not KEEP_QUOTES.isdisjoint(usage.split())
+        strings = last == "SQL..." and _NAMED_TEXT.fullmatch(text) is None
+        found = _words(text, values, quotes=quotes, strings=strings)
     except UsageError as error:
         raise UsageError(f"\\{name}: {error.message}", error.hint or hint) from None
     said = [word.text for word in found]
@@ -199,9 +205,9 @@ def _options(text: Own, values: Mapping[str, Text], hint: str) -> tuple[list[Tex
     return _words(Own(found[1]), values, quotes=False), Own(text[found.end() :].strip())
 
 
-def _words(text: Own, values: Mapping[str, Text], *, quotes: bool) -> list[Text]:
+def _words(text: Own, values: Mapping[str, Text], *, quotes: bool, strings: bool = False) -> list[Text]:
     if not any(char in text for char in "'\"`:"):
         return [mine(Own(word)) for word in text.split()]
     from sqlshell.shell.lexing import words
 
-    return words(text, values, quotes=quotes)
+    return words(text, values, quotes=quotes, strings=strings)

@@ -29,11 +29,11 @@ async def named(port: Port, args: Args) -> Effect | None:
     return Execute(statements(with_arguments(queries.text(args.own(0)), args.texts[1:])))
 
 
-@command("n+", "NAME [VALUE...]")
+@command("n+", "NAME [SQL...]")
 async def keep(port: Port, args: Args) -> Effect | None:
-    """Give a name to a statement: that being written, the last one, or the words after the name.
+    """Give a name to a statement: that being written, the last one, or the SQL after the name.
 
-    \\n+ top 'select $1'"""
+    The SQL stands as it is, strings too; where all of it is in single quotes, these go: \\n+ top 'select $1'"""
     if len(args) > 1:
         _queries(port).keep(args[0], " ".join(args[1:]))
         return Say(f"kept as {args[0]}")

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.engines.copying import copied
 from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Rights
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.render import identifier, literal
@@ -239,6 +240,8 @@ class Judge:
             nothing = Found(strict=False)
             nothing.needs(Rights.OBJECTS, kind)
             _may(nothing, options)
+            if options.streams and (read := _read_whole(kind, text)):
+                self._judged(read, options, in_transaction)
             return Verdict(kind_of(statement, sql), sql, statement, Rights.OBJECTS)
         if options.rights is Rights.READ and kind not in _READ:
             # What binding it would run is not for a reader either.
@@ -504,6 +507,17 @@ def _keep(known: dict[Any, Any], key: Any, value: Any) -> None:
     if len(known) >= _KEPT:
         known.pop(next(iter(known)))
     known[key] = value
+
+
+def _read_whole(kind: str, sql: str) -> str:
+    """What a statement without a plan of its own reads to its end, which a stream has not; "" for others."""
+    if kind == "COPY":
+        return copied(sql)
+    if kind == "EXPLAIN":
+        with contextlib.suppress(Failure):
+            head, inner = parts.explained(sql)
+            return inner if "analyze" in head.lower() else ""
+    return ""
 
 
 def _spoken(kind: str, sql: str) -> str:
