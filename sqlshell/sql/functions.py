@@ -100,29 +100,29 @@ regexp_count regexp_escape regexp_extract regexp_extract_all regexp_full_match r
 regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx regr_avgy
 regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy remap_struct repeat repeat_row replace
 replace_type reservoir_quantile reverse right right_grapheme round round_even roundbankers row row_number
-row_to_json rowtime rpad rtrim second sem seq_scan session session_end session_start session_user set_bit sha
-sha1 sha2 sha224 sha256 sha384 sha512 shobj_description show show_databases show_tables show_tables_expanded
-sign signbit sin sinh skewness sleep_ms sniff_csv soundex space split split_index split_part split_to_array
-sqrt square st_asbinary st_asgeojson st_astext st_aswkb st_aswkt st_crs st_geomfromgeojson st_geomfromwkb
-st_intersects_extent st_setcrs starts_with statement_timestamp stats stddev stddev_pop stddev_samp storage_info
-str_split str_split_regex str_to_date str_to_map strcmp strftime string_agg string_split string_split_regex
-string_to_array string_to_table strip_accents strlen strpos strptime struct struct_concat struct_contains
-struct_extract struct_extract_at struct_has struct_indexof struct_insert struct_keys struct_pack
-struct_position struct_update struct_values stuff substr substring substring_grapheme subtract suffix sum
-sum_no_overflow sumkahan summary switch sysdate systimestamp table_info tan tanh test_all_types
-test_vector_types time time_bucket timeofday timestamp timestampadd timestampdiff timetz_byte_comparable
-timezone timezone_hour timezone_minute to_aggregate_state to_base to_base64 to_binary to_centuries to_char
-to_date to_days to_decades to_hex to_hours to_json to_jsonb to_microseconds to_millennia to_milliseconds
-to_minutes to_months to_number to_quarters to_regclass to_regtype to_seconds to_timestamp to_timestamp_ltz
-to_timestamp_ntz to_timestamp_tz to_weeks to_years today transaction_timestamp transform translate trim trunc
-truncate try_cast try_strptime try_to_date try_to_number try_to_timestamp tumble tumble_end tumble_start
-txid_current typeof ucase unbin unhex unicode uniform union_extract union_tag union_value unix_timestamp unnest
-unpivot_list upper upper_inf url_decode url_encode user user_agent uuid uuid_extract_timestamp
-uuid_extract_version uuidv4 uuidv7 var_pop var_samp variance variant_array_length variant_bytes_to_variant
-variant_comparator variant_contains variant_exists variant_extract variant_extract_string variant_group_array
-variant_group_object variant_keys variant_normalize variant_to_parquet_variant variant_type variant_typeof
-vector_type version vertex_extract wavg week weekday weekofyear weighted_avg which_secret window_end
-window_start xmltable xor year yearweek zeroifnull
+row_to_json rowkey rowmetadata rowtime rpad rtrim second sem seq_scan session session_end session_start
+session_user set_bit sha sha1 sha2 sha224 sha256 sha384 sha512 shobj_description show show_databases
+show_tables show_tables_expanded sign signbit sin sinh skewness sleep_ms sniff_csv soundex space split
+split_index split_part split_to_array sqrt square st_asbinary st_asgeojson st_astext st_aswkb st_aswkt st_crs
+st_geomfromgeojson st_geomfromwkb st_intersects_extent st_setcrs starts_with statement_timestamp stats stddev
+stddev_pop stddev_samp storage_info str_split str_split_regex str_to_date str_to_map strcmp strftime string_agg
+string_split string_split_regex string_to_array string_to_table strip_accents strlen strpos strptime struct
+struct_concat struct_contains struct_extract struct_extract_at struct_has struct_indexof struct_insert
+struct_keys struct_pack struct_position struct_update struct_values stuff substr substring substring_grapheme
+subtract suffix sum sum_no_overflow sumkahan summary switch sysdate systimestamp table_info tan tanh
+test_all_types test_vector_types time time_bucket timeofday timestamp timestampadd timestampdiff
+timetz_byte_comparable timezone timezone_hour timezone_minute to_aggregate_state to_base to_base64 to_binary
+to_centuries to_char to_date to_days to_decades to_hex to_hours to_json to_jsonb to_microseconds to_millennia
+to_milliseconds to_minutes to_months to_number to_quarters to_regclass to_regtype to_seconds to_timestamp
+to_timestamp_ltz to_timestamp_ntz to_timestamp_tz to_weeks to_years today transaction_timestamp transform
+translate trim trunc truncate try_cast try_strptime try_to_date try_to_number try_to_timestamp tumble
+tumble_end tumble_start txid_current typeof ucase unbin unhex unicode uniform union_extract union_tag
+union_value unix_timestamp unnest unpivot_list upper upper_inf url_decode url_encode user user_agent uuid
+uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7 var_pop var_samp variance variant_array_length
+variant_bytes_to_variant variant_comparator variant_contains variant_exists variant_extract
+variant_extract_string variant_group_array variant_group_object variant_keys variant_normalize
+variant_to_parquet_variant variant_type variant_typeof vector_type version vertex_extract wavg week weekday
+weekofyear weighted_avg which_secret window_end window_start xmltable xor year yearweek zeroifnull
 """
 KNOWN: Final = frozenset(_KNOWN.split())
 """In small letters."""

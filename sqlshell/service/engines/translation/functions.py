@@ -100,6 +100,7 @@ MADE_OF_TEXT: Final[Mapping[str, Mapping[int, str]]] = {
 
 REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("proctime", "current_watermark"), f"it tells of a running stream: {CONTINUOUS}"),
+    **dict.fromkeys(("rowtime", "rowkey", "rowmetadata"), "rows have no metadata of a topic here"),
     **dict.fromkeys(("sha2", "sha224", "sha384", "sha512"), "DuckDB has md5, sha1 and sha256"),
     **dict.fromkeys(("collect", "array_union", "array_except"), "DuckDB treats duplicates in another way"),
     **dict.fromkeys(("json_objectagg", "json_arrayagg"), "use json_group_object or json_group_array"),

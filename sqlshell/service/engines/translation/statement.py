@@ -15,7 +15,7 @@ from sqlshell.service.engines.translation import fields, functions, sources
 from sqlshell.service.engines.translation.text import Edits, Made, Typed
 from sqlshell.service.engines.translation.types import read_type
 
-_FIRST: Final = ("(", "<", "->", "::", "alter", "type", "within")
+_FIRST: Final = ("(", "<", "->", "::", "alter", "type", "within", "json")
 _STEMS: Final = (
     *(
         "<",
@@ -34,14 +34,14 @@ _STEMS: Final = (
         "date(",
     ),
     *("is_", "sha", "locate", "nvl", "rand", "regexp", "split_", "truncate", "element", "initcap", "e(", "e (", "elt"),
-    *("collect", "convert_", "parse_", "hop", "tumble", "cumulate", "str_", "current_", "to_date"),
+    *("collect", "convert_", "parse_", "hop", "tumble", "cumulate", "str_", "current_", "to_date", "json", "row"),
 )
 """What is in every statement that has any of the forms: the first look, at very long statements too."""
 
 _CALLS: Final = "|".join(sorted(functions.NAMES | {"floor", "ceil"}, key=lambda name: (-len(name), name)))
 _FORMS: Final = re.compile(
     rf"(?:array|map|struct|row)\s*+<|->(?!>)|timestamp_l?tz|(?<!\w)time(?:stamp)?\s*+[(w]|(?<!\w)bytes|binary\s*+\(|"
-    rf"(?:decimal|numeric)\s*+\(\s*+39|with\s*+\(|json_value\s*+\(|within|(?:tumble|hop|cumulate)\s*+\(|(?<!\w)(?:{_CALLS})\s*+\("
+    rf"(?:decimal|numeric)\s*+\(\s*+39|with\s*+\(|json_(?:value|object)\s*+\(|\sis\s++(?:not\s++)?json|within|(?:tumble|hop|cumulate)\s*+\(|(?<!\w)(?:{_CALLS})\s*+\("
 )
 """The second look, in lower case; the tokens decide."""
 
@@ -280,7 +280,7 @@ class _Reader:
             kind = "cast"
         elif before in sources.WINDOWS:
             kind = before if self.text.word(at - 2) in {"FROM", "JOIN"} else ""
-        elif before in {"JSON_VALUE", "JSON_QUERY", "FLOOR", "CEIL"}:
+        elif before in {"JSON_VALUE", "JSON_QUERY", "JSON_OBJECT", "FLOOR", "CEIL"}:
             kind = before
         self._frames.append(_Frame(at, kind))
         if kind == "columns":
@@ -298,7 +298,13 @@ class _Reader:
         match word:
             case "AS" if frame.kind == "cast":
                 self._type(at + 1)
-            case "RETURNING" if frame.kind.startswith("JSON_"):
+            case "KEY" if frame.kind == "JSON_OBJECT" and text.sign(at - 1) in {"(", ","} and text.sign(at + 1) != ",":
+                self.edits.drop(at, at + 1)
+            case "VALUE" if frame.kind == "JSON_OBJECT" and text.sign(at - 1) not in {"(", ","}:
+                self.edits.replace(at, ",")
+            case "JSON" if text.word(at - 1 - (text.word(at - 1) == "NOT")) == "IS":
+                raise Failure(sqlstate.UNSUPPORTED, "IS JSON is not supported: use json_valid(value)")
+            case "RETURNING" if frame.kind in {"JSON_VALUE", "JSON_QUERY"}:
                 self._returning(at, frame)
             case "TO" if frame.kind in {"FLOOR", "CEIL"}:
                 self._rounded(at, frame)
