@@ -13,7 +13,7 @@ import websockets.sync.client
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.conftest import Served, serve, stop
+from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Answer, Client
 
 
@@ -46,7 +46,7 @@ async def rows_of(socket: ClientConnection, count: int) -> list[list[str | None]
     return [frame["data"] for frame in await frames(socket, count)]
 
 
-def test_large_results_by_the_data_plane(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_large_results_by_the_data_plane(tmp_path_factory: pytest.TempPathFactory, program: Program) -> None:
     running = serve(
         tmp_path_factory.mktemp("plane"), "--data-plane", "large", "--partition-rows", "1000", "--stream-scheme", "http"
     )
@@ -87,6 +87,14 @@ def test_large_results_by_the_data_plane(tmp_path_factory: pytest.TempPathFactor
             with websockets.sync.client.connect(stream["uri"].replace("http", "ws", 1), proxy=None) as socket:
                 socket.send(json.dumps({"type": "auth", "accessToken": stream["token"]}))
                 assert json.loads(socket.recv(10))["columns"][0]["name"] == "i"
+            # Our own client reads both.
+            client.rows_of_nothing("insert into s values (7), (8)")
+            sql = "select range as i, repeat('x', 1000) as x from range(3000); print entity s from beginning"
+            argv = ("--format", "csv", "--max-rows", "2", "-c", sql)
+            done = program(running.url, *argv, env={"SQLSHELL_TOKEN": running.token})
+            assert done.code == 0, done.err
+            assert done.out.splitlines()[3000] == "2999," + "x" * 1000
+            assert done.out.split()[-3:] == ["i", "7", "8"]
     finally:
         stop(running)
 
