@@ -148,7 +148,8 @@ def all_stores(here: Here) -> list[Facts]:
     for item in organization.catalog.objects(organization.id, "store"):
         state, _, reason = stores.state(organization, item.name).partition(": ")
         default = here.session is not None and here.session.store == item.name
-        found.append(_object(organization, item) | {"state": state, "message": reason, "default": default})
+        facts = {"state": state, "message": reason, "default": default, "writable": bool(item.detail.get("writable"))}
+        found.append(_object(organization, item) | facts)
     return found
 
 

@@ -46,7 +46,8 @@ KINDS: Mapping[str, Kind] = {
     ),
     "relations": Kind(_RELATION, inventory.relations, _OF_RELATION),
     "stores": Kind(
-        columns("Name", "Type", "State", "Message", "IsDefault=default", "Owner", *_TIMES, "Uri"), inventory.all_stores
+        columns("Name", "Type", "State", "Message", "IsDefault=default", "Owner", *_TIMES, "Uri", "Writable"),
+        inventory.all_stores,
     ),
     "entities": Kind(
         columns("Name", "IsLeaf=leaf"),
