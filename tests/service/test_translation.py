@@ -394,6 +394,8 @@ def test_a_macro_of_the_user_comes_first(client: Client) -> None:
     assert client.rows("SELECT nvl(NULL, 1) FROM initcap UNION ALL SELECT nvl(NULL, 2)") == [["2"]]
     assert client.rows("WITH e(a) AS (SELECT 5) SELECT a FROM e") == [["5"]]
     client.rows_of_nothing("INSERT INTO initcap(a) VALUES (1)")
+    assert client.rows("COPY initcap(a) TO STDOUT") == [["1"]]
+    assert client.rows("WITH a AS (SELECT 1 AS x), e(y) AS NOT MATERIALIZED (SELECT x FROM a) FROM e") == [["1"]]
 
 
 def test_functions_in_what_a_table_keeps_need_nothing_of_the_service(client: Client) -> None:
@@ -513,7 +515,7 @@ def test_any_text_keeps_its_lines_and_its_places(parts: Sequence[str]) -> None:
     assert all(made.sql[offset] == sql[place] for offset, place in enumerate(places[:-1]) if made.sql[offset] == "\n")
 
 
-N = 10_000
+N = 5_000
 
 LONG = {
     "a chain of arrows": "select s" + "->a" * N,

@@ -50,20 +50,8 @@ _BEFORE_KIND: Final = frozenset(
 )
 _MACROS: Final = frozenset({"MACRO", "FUNCTION"})
 _NAMED: Final = _MACROS | {
-    *(
-        "TABLE",
-        "INTO",
-        "VIEW",
-        "EXISTS",
-        "STREAM",
-        "CHANGELOG",
-        "FROM",
-        "JOIN",
-        "TYPE",
-        "INDEX",
-        "REFERENCES",
-        "UPDATE",
-    ),
+    *("ANALYZE", "CHANGELOG", "COPY", "EXISTS", "FROM", "INDEX", "INTO", "JOIN", "RECURSIVE", "REFERENCES", "STREAM"),
+    *("TABLE", "TYPE", "UPDATE", "VACUUM", "VIEW"),
 }
 """Words behind which a name with parentheses is no call."""
 
@@ -372,7 +360,8 @@ class _Reader:
         end = text.closing.get(at + 1)
         if end is None or text.sign(at - 1) == "." or before in _NAMED or (before == "ON" and self._kind == "INDEX"):
             return
-        if text.word(end + 1) == "AS" and (text.sign(end + 2) == "(" or text.word(end + 2) in {"MATERIALIZED", "NOT"}):
+        behind = text.word(end + 1), text.word(end + 2) or text.sign(end + 2)
+        if behind in {("AS", "("), ("AS", "MATERIALIZED"), ("AS", "NOT"), ("USING", "KEY")}:
             # A common table expression with names for its columns.
             return
         arguments = text.arguments(at + 1)
