@@ -70,12 +70,14 @@ def listed(shown: Sequence[Shown], facts: Sequence[Facts]) -> Listed:
     return Listed([(item.name, item.type) for item in shown], [_texts(shown, item) for item in facts])
 
 
-def properties(
-    shown: Sequence[Shown], item: Facts, sink: Sink, titles: tuple[str, str] = ("property", "value")
-) -> Outcome:
-    """The result that describes one object: a row for each property."""
-    sink.keep([json.dumps([column.name, text(item.get(column.key))], ensure_ascii=False) for column in shown])
-    return Outcome([ColumnInfo(title, TEXT, False) for title in titles])
+def properties(shown: Sequence[Shown], item: Facts, sink: Sink) -> Outcome:
+    """The result that describes one object: a row for each property. An instant's offset is written apart from it, as
+    clients read one from a text."""
+    told = []
+    for column in shown:
+        value = text(item.get(column.key))
+        told.append((column.name, value.replace("Z", " +0000") if column.type == INSTANT else value))
+    return table(sink, ("property", "value"), told)
 
 
 def _texts(shown: Sequence[Shown], item: Facts) -> list[str]:
