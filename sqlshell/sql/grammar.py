@@ -116,18 +116,30 @@ def statement_words(said: Sequence[str]) -> Wanted | None:
                 return (), words.LIST_OBJECTS, ""
             if last == "IN":
                 return (), ("STORE", "DATABASE", "SCHEMA", "ORGANIZATION"), ""
-            return _objects(last, True, 1) if said[-2] == "IN" else ((), ("IN", "LIKE"), "")
+            return _objects(last, True, 1) if said[-2] == "IN" else ((), ("IN", "WHERE", "LIKE"), "")
         case "DESCRIBE" | "DESC":
             if count == 1:
-                return ("relation",), words.DESCRIBE_OBJECTS, ""
-            if second == "QUERY" and count == 2:
-                return ("query",), words.DESCRIBE_PARTS["QUERY"], ""
+                return ("relation",), (*words.DESCRIBE_OBJECTS, "CREATE", "INSERT INTO"), ""
+            if second in {"CREATE", "INSERT"}:
+                return statement_words(said[1:])
+            if second in words.DESCRIBE_PARTS and count == 2:
+                return (OBJECTS[second],), words.DESCRIBE_PARTS[second], ""
+            if second == "ENTITY" and count > 2:
+                return _inside(said, "STORE", ())
             return _objects(second, count == 2 or last in {"COLUMNS", "HISTORY", "STATE", "EVENTS", "METRICS"}, 2)
         case "CREATE" if count == 1 or (count == 3 and said[1:] == ["OR", "REPLACE"]):
             return (), ("OR REPLACE", *words.CREATE_OBJECTS, "VIEW", "TEMP TABLE"), ""
+        case "CREATE" if second == "ENTITY" and count > 2 and last != "WITH":
+            return _inside(said, "STORE", ("WITH",))
+        case "CREATE" if second == "SCHEMA" and count > 2:
+            return _inside(said, "DATABASE", ())
         case "DROP" | "ALTER":
             if count == 1:
                 return (), (*words.DROP_OBJECTS, "VIEW"), ""
+            if first == "ALTER" and second == "RELATION" and count > 2:
+                return (), {"SET": ("DESCRIPTION",)}.get(last, ("SET",)), ""
+            if second == "ENTITY" and count > 2:
+                return _inside(said, "STORE", ("CASCADE",))
             if last == "EXISTS":
                 return _objects(said[-3], True, 1)
             if first == "ALTER" and second == "TABLE" and count > 2:
@@ -137,14 +149,26 @@ def statement_words(said: Sequence[str]) -> Wanted | None:
                 return kinds, ("IF EXISTS",), within
             return (), ("CASCADE", "RESTRICT") if first == "DROP" else ("RENAME TO",), ""
         case "PRINT":
-            return ((), ("ENTITY",), "") if count == 1 else _print(count)
+            if count < 3:
+                return ((), ("ENTITY",), "") if count == 1 else (("entity", "relation"), (), "")
+            return _inside(said, "STORE", ("WITH", "FROM BEGINNING", "LIMIT")) if last != "WITH" else ((), (), "")
+        case "CAN" if count < 3:
+            return (), ("I",) if count == 1 else words.PRIVILEGES, ""
+        case "TEST":
+            return ((), ("STORE",), "") if count == 1 else _objects(second, count == 2, 2)
+        case "UPDATE" if count == 1:
+            return ("relation",), words.UPDATE_OBJECTS, ""
+        case "UPDATE" if second in words.UPDATE_OBJECTS and "SET" not in said and last != "WITH":
+            if count == 2:
+                return _objects(second, True, 2)
+            return _inside(said, "STORE", ("WITH",)) if second == "ENTITY" else ((), ("WITH", "SET"), "")
         case "TERMINATE" | "RESTART" | "RESUME":
             return ((), ("QUERY",), "") if count == 1 else (("query",), (), "")
         case "START" | "STOP":
             return ((), ("COMPUTE_POOL",), "") if count == 1 else (("pool",), (), "")
         case "TRUNCATE" | "SUMMARIZE" if count == 1:
-            return ("relation",), ("TABLE",) if first == "TRUNCATE" else ("SELECT",), ""
-        case "TRUNCATE" | "PIVOT" | "UNPIVOT" if count == 1 or said[1:] == ["TABLE"]:
+            return ("relation",), ("TABLE", "RELATION") if first == "TRUNCATE" else ("SELECT",), ""
+        case "TRUNCATE" | "PIVOT" | "UNPIVOT" if count == 1 or list(said[1:]) in (["TABLE"], ["RELATION"]):
             return ("relation",), (), ""
         case "VACUUM" | "ANALYZE" if count == 1:
             return ("relation",), (), ""
@@ -160,6 +184,10 @@ def statement_words(said: Sequence[str]) -> Wanted | None:
             return ("database",), (), ""
         case "INSERT" if count == 1:
             return (), ("INTO",), ""
+        case "INSERT" if second == "INTO" and count == 2:
+            return ("relation",), ("ENTITY",), ""
+        case "INSERT" if list(said[1:3]) == ["INTO", "ENTITY"] and "VALUE" not in said:
+            return (("entity",), (), "") if count == 3 else _inside(said, "STORE", ("VALUE",))
         case "DELETE" if count == 1:
             return (), ("FROM",), ""
         case "EXPLAIN" if count == 1:
@@ -171,7 +199,9 @@ def statement_words(said: Sequence[str]) -> Wanted | None:
                 (("setting",), (), "") if count == 1 else ((), ("=", "TO") if count == 2 and first == "SET" else (), "")
             )
         case "SHOW" if count == 1:
-            return ("setting",), ("TABLES", "DATABASES", "ALL TABLES"), ""
+            return ("setting",), ("TABLES", "DATABASES", "ALL TABLES", *words.SHOW_OBJECTS), ""
+        case "SHOW" if second in words.SHOW_OBJECTS:
+            return statement_words(["LIST", *said[1:]])
         case "COPY" if count == 1:
             return ("relation",), ("FUNCTION_SOURCE", "DESCRIPTOR_SOURCE"), ""
         case "COPY":
@@ -228,5 +258,10 @@ def _objects(word: str, wanted: bool, _: int) -> Wanted:
     return (((OBJECTS[word],) if word in OBJECTS else ()) if wanted else (), (), "")
 
 
-def _print(count: int) -> Wanted:
-    return (("entity", "relation"), (), "") if count == 2 else ((), ("FROM BEGINNING", "LIMIT"), "")
+def _inside(said: Sequence[str], what: str, behind: tuple[str, ...]) -> Wanted:
+    """Behind a name: the store or database that it is in, and then `behind`."""
+    if said[-1] == "IN":
+        return (), (what,), ""
+    if said[-1] == what and said[-2] == "IN":
+        return (OBJECTS[what],), (), ""
+    return (), behind if what in said[3:] else (f"IN {what}", *behind), ""

@@ -16,7 +16,18 @@ from sqlshell.sql.scopes import Source
 
 WITH_KEYS: Final = {
     "API_TOKEN": ("role", "roles"),
-    "STORE": ("type", "uri", "access_region", "kafka.sasl.hash_function", "kafka.sasl.username", "kafka.sasl.password"),
+    "STORE": (
+        *(
+            "type",
+            "uri",
+            "uris",
+            "access_region",
+            "schema_registry.name",
+            "tls.ca_cert_file",
+            "kafka.sasl.hash_function",
+        ),
+        *("kafka.sasl.username", "kafka.sasl.password"),
+    ),
     "COMPUTE_POOL": ("concurrency", "queue", "timeout", "compute_pool.size", "compute_pool.timeout_min"),
     "FUNCTION_SOURCE": ("file", "description"),
     "DESCRIPTOR_SOURCE": ("file", "description"),
@@ -25,6 +36,7 @@ WITH_KEYS: Final = {
     "FUNCTION": ("source.name", "class.name", "egress.allow.uris"),
     "ENTITY": ("store", "kafka.partitions", "kafka.replicas"),
     "SCHEMA_REGISTRY": ("type", "uris", "access_region"),
+    "SECRET": ("type", "description", "secret_string"),
 }
 SETTINGS: Final = (
     "timezone",

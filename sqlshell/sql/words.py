@@ -66,7 +66,19 @@ LIST_OBJECTS: Final = (
 )
 """What may follow LIST."""
 
-DESCRIBE_OBJECTS: Final = ("ENTITY", "QUERY", "RELATION", "ROLE", "STORE", "USER")
+SHOW_OBJECTS: Final = ("RELATIONS", "SCHEMAS", "STORES")
+"""What may follow SHOW besides what the local service's engine has."""
+
+PRIVILEGES: Final = (
+    *("CREATE_API_TOKEN", "CREATE_COMPUTE_POOL", "CREATE_DATABASE", "CREATE_QUERY", "CREATE_SCHEMA", "CREATE_STORE"),
+    *("CREATE_STREAM",),
+)
+"""What CAN I may ask about."""
+
+DESCRIBE_OBJECTS: Final = (
+    *("COMPUTE_POOL", "DATABASE", "ENTITY", "FUNCTION", "QUERY", "RELATION", "ROLE", "SCHEMA", "SCHEMA_REGISTRY"),
+    *("SECRET", "STORE", "STREAM", "USER"),
+)
 """What may follow DESCRIBE."""
 
 DESCRIBE_PARTS: Final = {
@@ -96,7 +108,8 @@ STATEMENTS: Final = (
         "RESTART QUERY",
         "RESUME QUERY",
     ),
-    *("REVOKE", "SELECT", "SET DEFAULT", "START COMPUTE_POOL", "STOP COMPUTE_POOL", "TERMINATE QUERY", "UPDATE", "USE"),
+    *("REVOKE", "SELECT", "SET DEFAULT", "START COMPUTE_POOL", "STOP COMPUTE_POOL", "TERMINATE QUERY", "TEST STORE"),
+    *("UPDATE", "USE"),
     *("WITH",),
 )
 """How a statement may begin."""
@@ -167,7 +180,8 @@ DEFINITIONS: Final = (
         "LANGUAGE",
         "MACRO",
     ),
-    *("METADATA", "NO", "NOTHING", "OF", "OPTION", "OWNER", "PARAMS", "PRIMARY", "PRIVILEGES", "PROCEDURE", "QUERY"),
+    *("JAVA", "METADATA", "NO", "NOTHING", "OF", "OPTION", "OWNER", "PARAMS", "PRIMARY", "PRIVILEGES", "PROCEDURE"),
+    *("QUERY",),
     *("REFERENCES", "RENAME", "REPLACE", "RESTRICT", "RETURN", "RETURNING", "RETURNS", "SANDBOX", "SEQUENCE", "SET"),
     *("TEMP", "TEMPORARY", "TRANSACTION", "TYPE", "UNIQUE", "UPSERT", "USAGE", "USER", "VALUES", "VIEW", "WITH"),
     *("WITHOUT",),
