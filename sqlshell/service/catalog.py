@@ -34,6 +34,7 @@ DUPLICATES = {
     "function_source": sqlstate.DUPLICATE_FUNCTION_SOURCE,
     "stream": sqlstate.DUPLICATE_RELATION,
     "secret": sqlstate.DUPLICATE_SECRET,
+    "schema_registry": sqlstate.DUPLICATE_SCHEMA_REGISTRY,
     "function": sqlstate.DUPLICATE_FUNCTION,
     "changelog": sqlstate.DUPLICATE_RELATION,
     "table": sqlstate.DUPLICATE_RELATION,

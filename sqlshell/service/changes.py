@@ -10,14 +10,16 @@ from sqlshell.service.bounds import met
 from sqlshell.service.catalog import missing
 from sqlshell.service.copies import Waiting
 from sqlshell.service.dialect import Alter, CreateFunction, DropFunction, InsertEntity, Test, Truncate, Update
-from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights
+from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
 from sqlshell.service.engines.render import literal
 from sqlshell.service.entities import check_options
 from sqlshell.service.objects import Objects, pool_detail, quoted, relation_kind, require, unsupported
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.pools import DEFAULT, read_size, size_of
+from sqlshell.service.records import Record
 from sqlshell.service.results import Discard
 from sqlshell.service.sessions import Session
+from sqlshell.service.shown import table
 
 Changing = Update | Test | InsertEntity | Truncate | Alter | CreateFunction | DropFunction
 
@@ -29,12 +31,12 @@ class Changes:
         self._organizations = organizations
         self._objects = objects
 
-    def run(self, asked: Changing, session: Session, waiting: Waiting, options: Options) -> Outcome:
+    def run(self, asked: Changing, session: Session, record: Record, options: Options) -> Outcome:
         match asked:
             case Update():
-                return self._update(asked, session, waiting)
+                return self._update(asked, session, record)
             case Test():
-                return self._test(asked, session)
+                return self._test(asked, session, record.spool)
             case InsertEntity():
                 return self._insert(asked, session)
             case Truncate():
@@ -75,14 +77,17 @@ class Changes:
                 raise unsupported("UPDATE", asked.kind)
         return Outcome(message=verb)
 
-    def _test(self, asked: Test, session: Session) -> Outcome:
+    def _test(self, asked: Test, session: Session, sink: Sink) -> Outcome:
+        return table(sink, ("Status", "Message"), [("ready", self._tested(asked, session))])
+
+    def _tested(self, asked: Test, session: Session) -> str:
         organization, name = session.organization, asked.name
         if asked.kind == "store":
-            return Outcome(message=stores.test(organization, name, self._organizations))
+            return stores.test(organization, name, self._organizations)
         # It sends the registry's password.
         require(session, Rights.OBJECTS, "TEST SCHEMA_REGISTRY")
         hosts, vault = self._organizations.registry_hosts, self._organizations.vault
-        return Outcome(message=registries.test(name, organization.id, organization.catalog, vault, hosts))
+        return registries.test(name, organization.id, organization.catalog, vault, hosts)
 
     def _insert(self, asked: InsertEntity, session: Session) -> Outcome:
         require(session, Rights.DATA, "INSERT INTO ENTITY")

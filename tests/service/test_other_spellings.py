@@ -72,3 +72,8 @@ def test_a_registry_elsewhere_does_not_get_the_password_of_the_one_before(client
     client.rows_of_nothing("update schema_registry moved with ('secret' = 'word')")
     client.rows_of_nothing("update schema_registry moved with ('uris' = 'http://127.0.0.1:9/b')")
     assert client.state("drop secret word") == "00000"
+
+
+def test_a_test_answers_with_what_it_found(client: Client) -> None:
+    assert client.rows("test store outside") == [["ready", "store 'outside' can be read: it has 2 entities"]]
+    assert client.state("create schema_registry r with ('url' = 'http://127.0.0.1:9/')") == "42P018"
