@@ -1,0 +1,40 @@
+"""Virtual environments of clients that others wrote, made once for each machine and each set of versions."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+SECONDS = 600
+"""The longest time that pip may take."""
+
+
+def python_with(*requirements: str) -> Path:
+    """The Python of an environment that has these packages. Skips the test where no registry gives them."""
+    key = hashlib.sha256("\n".join((sys.version, *requirements)).encode())
+    root = platformdirs.user_cache_path("sqlshell") / "conformance"
+    root.mkdir(parents=True, exist_ok=True)
+    folder = root / key.hexdigest()[:16]
+    with (root / f"{folder.name}.lock").open("w") as lock:
+        # Processes that test side by side make it once.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        python, whole = folder / "bin" / "python", folder / "whole"
+        if not whole.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            venv.create(folder, with_pip=True)
+            command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+            if done.returncode:
+                shutil.rmtree(folder, ignore_errors=True)
+                said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or [done.stderr[-200:]]
+                pytest.skip(f"pip cannot install {' '.join(requirements)}: {said[-1]}")
+            whole.touch()
+    return python

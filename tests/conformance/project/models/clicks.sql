@@ -1,0 +1,1 @@
+{{ config(materialized='stream', parameters={'topic': 'clicks', 'value.format': 'json', 'topic.partitions': 1}) }}

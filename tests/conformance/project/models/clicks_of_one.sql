@@ -1,0 +1,2 @@
+{{ config(materialized='stream', tags=['continuous'], parameters={'value.format': 'json'}) }}
+select id, what from {{ ref('clicks') }} where id = 1

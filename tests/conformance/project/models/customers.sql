@@ -1,0 +1,1 @@
+{{ config(materialized='changelog', primary_key='id', parameters={'topic': 'customers', 'value.format': 'json'}) }}

@@ -1,0 +1,2 @@
+{{ config(materialized='incremental', tags=['incremental']) }}
+select 1 as id

@@ -1,0 +1,1 @@
+{{ config(materialized='descriptor_source', parameters={'file': 'files/shapes.desc'}) }}

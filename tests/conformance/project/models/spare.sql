@@ -1,0 +1,1 @@
+{{ config(materialized='function_source', parameters={'file': 'files/lib.jar'}) }}

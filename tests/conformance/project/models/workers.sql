@@ -1,0 +1,1 @@
+{{ config(materialized='compute_pool', parameters={'compute_pool.size': 'small', 'compute_pool.timeout_min': 5}) }}

@@ -1,0 +1,202 @@
+"""dbt-deltastream, as it comes from the registry, against a real service: a small project from nothing, and again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.conformance.environments import python_with
+from tests.conformance.outcomes import Expected, Row, fault, refused, works
+from tests.conftest import Served, serve, stop
+from tests.service.client import Client
+
+VERSIONS = ("dbt-deltastream==1.10.2", "dbt-core==1.11.16", "deltastream-connector==0.3.1")
+DRIVER = Path(__file__).with_name("drive_dbt.py")
+PROJECT = Path(__file__).with_name("project")
+
+FOR_EVER = "a query that runs on as rows come in is for another engine"
+DATABASE = "relation.py:15 has no type for the database that materializations/database.sql:18 has made"
+FUNCTION = "materializations/function.sql:19 makes the function under another name than 'main', which dbt misses"
+FUNCTIONS = "impl.py:525 and 532 read rows of agate in ways that they do not have, so that no function is ever found"
+SOURCE = "materializations/function_source.sql:14 drops the source, which its functions need, to make it again"
+COUNT = (
+    "where fail_calc gives no integer, such as cast(count(*) as double): connections.py:109 lets agate guess types, "
+    "which takes counts of 0 and 1 for booleans"
+)
+CELL = "materializations/seeds/helpers.sql:38 says null, which Jinja does not know"
+
+FIRST = ["outside", "orders_file", "workers"]
+REST = ["clicks", "customers", "orders", "totals", "spare", "jar", "shapes", "registry"]
+TESTS = ["not_null_orders_id", "unique_orders_id", "no_negative_amounts"]
+ENDLESS = ["clicks_of_one", "clicks_by_what", "clicks_so_far"]
+
+
+class Command(NamedTuple):
+    """What dbt is asked for; what comes of it, and of each node that it runs."""
+
+    words: Sequence[str]
+    expected: Expected
+    nodes: Mapping[str, Expected] = {}
+
+
+def all_of(names: Sequence[str], expected: Expected) -> dict[str, Expected]:
+    return dict.fromkeys(names, expected)
+
+
+COMMANDS: dict[str, Command] = {
+    "run-operation create_deltastream_database": Command(
+        ["run-operation", "create_deltastream_database", "--args", "{database_name: shop}"], works()
+    ),
+    "debug": Command(["debug"], works()),
+    "run, first": Command(["run", "--select", *FIRST], works(), all_of(FIRST, works())),
+    "seed": Command(["seed"], fault(CELL), {"raw_orders": works(), "empty_cells": fault(CELL)}),
+    "run, rest": Command(
+        ["run", "--exclude", "tag:continuous", *FIRST],
+        fault("two models"),
+        all_of(REST, works()) | {"archive": fault(DATABASE), "twice": fault(FUNCTION)},
+    ),
+    "test": Command(["test"], works(note=COUNT), all_of(TESTS, works())),
+    "docs generate": Command(["docs", "generate"], works()),
+    "run, again": Command(
+        ["run", "--exclude", "tag:continuous"],
+        fault("three models"),
+        all_of(FIRST, works())
+        | all_of(REST, works())
+        | {"archive": fault(DATABASE), "jar": fault(SOURCE), "twice": fault(FUNCTIONS)},
+    ),
+    "run, continuous": Command(
+        ["run", "--select", "tag:continuous"], refused(FOR_EVER), all_of(ENDLESS, refused(FOR_EVER))
+    ),
+}
+
+
+MATERIALIZATIONS = {
+    "outside": "store",
+    "orders_file": "entity",
+    "workers": "compute_pool",
+    "archive": "database",
+    "clicks": "stream",
+    "customers": "changelog",
+    "orders": "table",
+    "totals": "materialized_view over a table",
+    "spare": "function_source",
+    "jar": "function_source that a function uses",
+    "twice": "function",
+    "shapes": "descriptor_source",
+    "registry": "schema_registry",
+    "clicks_of_one": "stream … as select",
+    "clicks_by_what": "changelog … as select",
+    "clicks_so_far": "materialized_view over a stream",
+    "raw_orders": "a csv file",
+    "empty_cells": "a csv file with an empty cell",
+}
+
+
+def _rows() -> Iterator[Row]:
+    for name, command in COMMANDS.items():
+        made = {node: expected for node, expected in command.nodes.items() if node in MATERIALIZATIONS}
+        again = " again" if name == "run, again" else ""
+        if not made:
+            yield Row(name, command.expected)
+        for node, expected in made.items():
+            verb = "seed" if name == "seed" else "run"
+            yield Row(f"{verb}{again}: {MATERIALIZATIONS[node]}", expected)
+
+
+ROWS = list(_rows())
+
+
+class Ran(NamedTuple):
+    outcomes: dict[str, dict[str, Any]]
+    project: Path
+    client: Client
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+    python = python_with(*VERSIONS)
+    folder, room = tmp_path_factory.mktemp("outside"), tmp_path_factory.mktemp("dbt")
+    project = room / "project"
+    shutil.copytree(PROJECT, project)
+    running = serve(room, "--store-root", str(folder))
+    with Client(running) as client:
+        organization = client.rows("list organizations")[0]
+        (project / "profiles.yml").write_text(json.dumps(profiles(running, str(organization[1]))))
+        given = json.dumps([list(command.words) for command in COMMANDS.values()])
+        environment = os.environ | {
+            "HOME": str(room),
+            "DBT_PROFILES_DIR": str(project),
+            "CONFORMANCE_FOLDER": str(folder),
+            "CONFORMANCE_REGISTRY": "http://127.0.0.1:9/",
+        }
+        subprocess.run(
+            [python, DRIVER, room / "outcomes"],
+            input=given,
+            text=True,
+            timeout=300,
+            check=True,
+            cwd=project,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+        )
+        outcomes = json.loads((room / "outcomes").read_text())
+        yield Ran(dict(zip(COMMANDS, outcomes, strict=True)), project, client)
+    stop(running)
+
+
+def profiles(served: Served, organization: str) -> dict[str, Any]:
+    """The database, schema, store and pool are what the project makes."""
+    output = {
+        "type": "deltastream",
+        "url": f"{served.url}/v2",
+        "token": served.token,
+        "organization_id": organization,
+        "database": "shop",
+        "schema": "analytics",
+        "store": "outside",
+        "compute_pool": "workers",
+        "threads": 2,
+    }
+    return {"conformance": {"target": "local", "outputs": {"local": output}}}
+
+
+def test_a_project_is_run_from_nothing_and_again(ran: Ran) -> None:
+    """One test, so that processes that share the tests do not run dbt twice."""
+    for name, command in COMMANDS.items():
+        found = ran.outcomes[name]
+        assert found["success"] == (command.expected.word == "works"), (name, found)
+        for node, expected in command.nodes.items():
+            status, said = found["nodes"][node]
+            assert (status in {"success", "pass"}) == (expected.word == "works"), (name, node, said)
+    check_what_was_made(ran.client)
+    check_that_the_second_run_changed_nothing(ran.client)
+    check_the_catalog(ran.project)
+
+
+def check_what_was_made(client: Client) -> None:
+    assert client.rows('select id, amount from shop.analytics."orders" order by id') == [["1", "10.5"], ["2", "20.0"]]
+    assert client.rows("select n, amount from shop.analytics.totals") == [["2", "30.5"]]
+    assert client.rows('select what, paid from outside."orders.jsonl" where id = 2') == [["two, quoted", "0"]]
+    made = {row[0] for row in client.rows("list relations in schema shop.analytics")}
+    assert made == {"clicks", "customers", "orders", "totals"}
+
+
+def check_that_the_second_run_changed_nothing(client: Client) -> None:
+    """Each entity, store and pool is there once, and has what the first run made of it."""
+    assert len(client.rows('select * from outside."orders.jsonl"')) == 3
+    assert [row[0] for row in client.rows("list stores")] == ["outside"]
+    assert [row[0] for row in client.rows("list compute_pools")] == ["default", "workers"]
+    assert [row[0] for row in client.rows("list databases")] == ["archive", "local", "shop"]
+
+
+def check_the_catalog(project: Path) -> None:
+    catalog = json.loads((project / "target" / "catalog.json").read_text())
+    assert {"model.conformance.orders", "model.conformance.clicks"} <= catalog["nodes"].keys(), catalog["errors"]
+    assert catalog["nodes"]["model.conformance.orders"]["metadata"]["schema"] == "analytics"
