@@ -8,6 +8,8 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError, Where
 from sqlshell.interface.models import ContextEcho
 from sqlshell.shell.session import Session
+from tests.client.test_statements import ID, done, scripted
+from tests.conftest import Program
 
 BEFORE = SessionContext(database="d", schema="s", store="st", compute_pool="p")
 HERE = ContextEcho(database_name="d", schema_name="s", store_name="st", compute_pool_name="p")
@@ -57,3 +59,16 @@ def test_what_the_service_had_and_has_no_more_is_dropped(
     assert after(state, message, sql, echo, interactive=True, confirmed=False)[0] == expected
     kept, hint = after(state, message, sql, echo, interactive=False, confirmed=False)
     assert (kept, hint.startswith("USE ")) == (BEFORE, bool(context))
+
+
+def test_a_script_ends_with_the_session_that_it_had(program: Program) -> None:
+    """What follows may mean other tables of the same names, whatever is set for errors."""
+    lost = {"sqlState": "57P02", "message": "the engine began anew", "statementID": ID, "createdOn": 1}
+    with scripted((200, done(data=[["1"]])), (200, lost), (200, done(data=[["2"]]))) as service:
+        script = "select 1;\ncreate table kept as from temporary;\ndrop table other;\n"
+        env = {"SQLSHELL_URL": service.url, "SQLSHELL_TOKEN": "t"}
+        found = program("--on-error", "continue", "--format", "csv", stdin=script, env=env)
+    assert (found.code, found.out) == (1, "a\n1\n"), found.err
+    assert "2 statements not run" not in found.err
+    assert "1 statement not run" in found.err
+    assert not any(b"drop table" in asked[3] for asked in service.asked)
