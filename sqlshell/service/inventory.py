@@ -16,7 +16,7 @@ from sqlshell.service import artifacts, secrets, stores
 from sqlshell.service.catalog import ROLES, Object, owning_role
 from sqlshell.service.dialect import bare, names_of
 from sqlshell.service.dialect.names import DOTTED, HEAD
-from sqlshell.service.engines.engine import Rights
+from sqlshell.service.engines.engine import Failure, Rights
 from sqlshell.service.objects import pool_detail
 from sqlshell.service.organizations import Organization
 from sqlshell.service.pools import DEFAULT, Size
@@ -158,7 +158,14 @@ def entities(here: Here, store: str = "", folder: Sequence[str] | None = None) -
     found: dict[tuple[str, str], Facts] = {}
     inside = "".join(f"{part}/" for part in folder or ())
     for place in [store] if store else sorted(here.organization.store_names):
-        for path, state in stores.entities(here.organization, place).items():
+        try:
+            files = stores.entities(here.organization, place)
+        except Failure:
+            if store:
+                raise
+            # One that is broken hides no other.
+            continue
+        for path, state in files.items():
             if not path.startswith(inside):
                 continue
             name, deeper, _ = path.removeprefix(inside).partition("/") if folder is not None else (path, "", "")

@@ -101,6 +101,18 @@ def test_entities_have_two_columns_and_are_found_by_folders(client: Client) -> N
     assert client.state("list entities in store nowhere") == "3D006"
 
 
+def test_a_store_that_is_gone_hides_no_other(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    client.rows(f"create store a_gone with ('uri' = '{tmp_path}/gone')")
+    (tmp_path / "gone").rmdir()
+    assert client.state("list entities in store a_gone") == "3E001"
+    assert "top.csv" in client.names("list entities")
+    asked = "select name from deltastream.sys.\"entities\" where store_name = 'files' order by 1"
+    assert client.names(asked) == ["inner/deep.csv", "top.csv"]
+    assert client.described('describe entity "top.csv"')["Store"] == "files"
+    client.rows("drop store a_gone")
+
+
 DESCRIBED = {
     "database other": {"Name": "other", "Owner": "owner", "State": "ready", "IsDefault": "false"},
     "schema public": {"Name": "public", "Database": "local", "IsDefault": "false"},

@@ -40,6 +40,11 @@ TYPES = (
     "SELECT user_defined_type_schema AS schema, user_defined_type_name AS name, "
     "lower(user_defined_type_category) AS type FROM information_schema.user_defined_types ORDER BY 1, 2",
 )
+STORES = (
+    "SELECT name, type, uri, status AS state, status_message AS message, owner, created_at, updated_at "
+    'FROM deltastream.sys."stores" ORDER BY name',
+    "LIST STORES",
+)
 ENDED = frozenset(
     {"cancelled", "canceled", "completed", "ended", "error", "failed", "stopped", "succeeded", "terminated"}
 )
@@ -218,7 +223,7 @@ COMMANDS = (
     _lister("dT", TYPES, "List the types that were made here."),
     functions,
     show_function,
-    _lister("ds", ("LIST STORES",), "List stores. + shows all of their columns."),
+    _lister("ds", STORES, "List stores. + shows all of their columns."),
     entities,
     _lister("dp", ("LIST COMPUTE_POOLS",), "List compute pools."),
     _lister("dr", ("LIST ROLES",), "List roles.", ("dg", "du")),
