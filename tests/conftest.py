@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import checked
+from tests.prepared import Prepared
 
 CHECKED = Path(checked.__file__)
 """The program that is `sqlshell`, and checks the answers of its service."""
@@ -131,18 +132,29 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     stop(running)
 
 
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
+    made = Prepared(clean_environment(tmp_path_factory.mktemp("prepared")))
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def program(tmp_path: Path) -> Program:
+def program(tmp_path: Path, prepared: Prepared) -> Program:
     """Run the program: `program(*argv, stdin=…, env=…)`; its home and working folder are empty."""
 
     def run(*argv: str, stdin: str | bytes | None = None, env: Mapping[str, str] = {}, timeout: float = 60) -> Done:
         given = stdin.encode() if isinstance(stdin, str) else stdin
+        if prepared.can_run(environment := clean_environment(tmp_path, env)):
+            code, out, err = prepared.run(argv, given, environment, tmp_path, timeout)
+            assert b"Traceback" not in err, err.decode()
+            return Done(code, out.decode(), err.decode())
         done = subprocess.run(
             [sys.executable, "-m", "sqlshell", *argv],
             input=given,
             stdin=subprocess.DEVNULL if given is None else None,
             capture_output=True,
-            env=clean_environment(tmp_path, env),
+            env=environment,
             cwd=tmp_path,
             timeout=timeout,
             check=False,

@@ -343,6 +343,13 @@ def test_what_would_be_sent_runs_as_it_is(program: Program, kept: Served, tmp_pa
     assert program("--offline", "-c", "select 1").code == 2
 
 
+def wait_for_reader(program: Program, kept: Served, stream: str) -> None:
+    """Wait until a SELECT from a stream runs: it does not see what is inserted before."""
+    until = time.monotonic() + 60
+    while f"from {stream}" not in program("-c", "list queries", "--format", "csv", env=to(kept)).out:
+        assert time.monotonic() < until
+
+
 def test_a_stream_as_lines(program: Program, kept: Served, tmp_path: Path) -> None:
     assert program("-c", "create stream s1 (a integer, b varchar)", env=to(kept)).code == 0
     process = subprocess.Popen(
@@ -354,7 +361,7 @@ def test_a_stream_as_lines(program: Program, kept: Served, tmp_path: Path) -> No
         env=clean_environment(tmp_path, to(kept)),
     )
     assert process.stdout is not None
-    time.sleep(1)
+    wait_for_reader(program, kept, "s1")
     lines = []
     for number in range(3):
         program("-c", f"insert into s1 values ({number}, 'x')", env=to(kept))
@@ -386,8 +393,9 @@ def test_a_stream_for_a_time_and_interrupted(program: Program, kept: Served, tmp
 
 @pytest.mark.parametrize("argv", [["-o", "rows.csv"], []])
 def test_rows_of_a_stream_stay_in_their_file(program: Program, kept: Served, tmp_path: Path, argv: list[str]) -> None:
-    program("-c", "create stream if not exists s3 (a integer)", env=to(kept))
-    sql = "select * from s3" if argv else "select * from s3 \\g rows.csv"
+    stream = "s3" if argv else "s4"
+    program("-c", f"create stream {stream} (a integer)", env=to(kept))
+    sql = f"select * from {stream}" if argv else f"select * from {stream} \\g rows.csv"
     process = subprocess.Popen(
         [sys.executable, "-m", "sqlshell", "-v", "-c", sql, *argv],
         stdin=subprocess.DEVNULL,
@@ -398,8 +406,8 @@ def test_rows_of_a_stream_stay_in_their_file(program: Program, kept: Served, tmp
     )
     assert process.stderr is not None
     process.stderr.readline()
-    time.sleep(1)
-    program("-c", "insert into s3 values (7)", env=to(kept))
+    wait_for_reader(program, kept, stream)
+    program("-c", f"insert into {stream} values (7)", env=to(kept))
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)

@@ -94,13 +94,13 @@ async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bo
             await shell.aclose()
 
 
-def results() -> list[str]:
+def results(many: int = 2_500) -> list[str]:
     """Statements whose results have 0, 1, 2 and 300 columns, no row, one and many, and every type."""
     with duckdb.connect() as database:
         types = [row[0] for row in database.execute("describe from test_all_types()").fetchall()]
     wide = ", ".join(f"i + {number} as c{number}" for number in range(300))
     made = ["create or replace table made as select 1 as a", "select 1 as a, 2 as a, 3 as a"]
-    for rows in (0, 1, 2_500):
+    for rows in (0, 1, many):
         made += [
             f"select i as a from range({rows}) t(i)",
             f"select i % 7 as a, 'x' || i as b from range({rows}) t(i)",
@@ -161,7 +161,7 @@ def test_what_goes_on_leaves_or_asks(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     async def work() -> None:
         async with room(tmp_path, table(BUILTIN), interactive=False) as here:
-            for sql in (*results()[:17], "select 'select 1/'", "select '\\q'", "select null", "select 'select ''a'"):
+            for sql in (*results(40)[:17], "select 'select 1/'", "select '\\q'", "select null", "select 'select ''a'"):
                 for line in ("\\watch c=2 i=0", "\\watch 0 m=5000", "\\repeat 2 0", "\\gexec"):
                     await here.enter(f"{sql} {line}\n\\r\n")
             for item in BUILTIN:
