@@ -134,7 +134,7 @@ def _init(path: Path) -> None:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(TEMPLATE)
     except FileExistsError:
-        raise UsageError(f"{path} is there already", "sqlshell config edit opens it") from None
+        raise UsageError(f"{path} already exists", "sqlshell config edit opens it") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
     sys.stdout.write(f"{path}\n")

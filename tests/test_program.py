@@ -223,7 +223,7 @@ def test_a_binary_file_is_no_script(program: Program, tmp_path: Path) -> None:
         (["--profile", "missing", "-c", "select 1"], 2, "missing"),
         (["-q", "serve"], 2, "serve"),
         (["serve", "--port", "x"], 2, "port"),
-        (["http://127.0.0.1:9", "-c", "select 1"], 3, "nobody listens"),
+        (["http://127.0.0.1:9", "-c", "select 1"], 3, "connection refused"),
         (["http://no-such-host.invalid", "-c", "select 1"], 3, "no-such-host.invalid"),
     ],
 )

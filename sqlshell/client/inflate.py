@@ -75,7 +75,7 @@ class Body:
             raise ConnectionBroken(f"{self._name} broke off in mid-body")
         most = max(FEW, self._limit // PER_VALUE)
         if len(self._whole) > FEW and (found := values_in(self._whole)) > most:
-            raise ProtocolError(f"{self._name} sent {found:,} values in one answer, and {most:,} are the most", REMEDY)
+            raise ProtocolError(f"{self._name} sent {found:,} values in one answer; the limit is {most:,}", REMEDY)
         return self._whole
 
     def _add(self, text: bytes) -> None:

@@ -68,7 +68,7 @@ class Pages(Struct):
             elapsed = time.monotonic() - began
             if elapsed > min(PREPARING_SECONDS, transport.network.timeout):
                 raise ProtocolError(
-                    f"{transport.target.base} still prepares partition {number} of a finished statement",
+                    f"{transport.target.base} is still preparing partition {number} of a finished statement",
                     where=Where(statement_id=self.statement_id),
                 )
             await asyncio.sleep(poll_wait(elapsed))

@@ -86,7 +86,7 @@ class _Part:
         if place.is_dir():
             raise UsageError(f"{place} is a folder")
         if place.exists() and not force:
-            raise UsageError(f"{place} is there already", "--force writes over it")
+            raise UsageError(f"{place} already exists", "--force overwrites it")
         if not place.parent.is_dir():
             raise UsageError(f"{place.parent} is not a folder")
         self._place = place
@@ -147,7 +147,7 @@ class _Part:
         try:
             yield
         except FileExistsError:
-            raise UsageError(f"{self._place} is there already", "--force writes over it") from None
+            raise UsageError(f"{self._place} already exists", "--force overwrites it") from None
         except OSError as error:
             raise OutputError(f"{self._place} cannot be written: {error.strerror or error}") from error
 

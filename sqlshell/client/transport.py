@@ -323,7 +323,7 @@ class Transport:
         except httpx.TimeoutException as error:
             raise ConnectionBroken(f"{base} does not take the request in time") from error
         except httpx.ProxyError as error:
-            raise ConnectionFailed(f"the proxy before {base} refused: {error}", "look at HTTPS_PROXY") from error
+            raise ConnectionFailed(f"the proxy before {base} refused: {error}", "check HTTPS_PROXY") from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise UsageError(f"{base} is not a URL that can be asked: {error}") from error
         except httpx.TransportError as error:
@@ -340,7 +340,7 @@ def _checked(token: str) -> str:
     try:
         token.encode("ascii")
     except UnicodeEncodeError:
-        raise UsageError("the token has characters that no token has", "look at where it comes from") from None
+        raise UsageError("the token has characters that are not allowed in one", "check where it comes from") from None
     if any(char in token for char in "\r\n\0"):
         raise UsageError("the token has a line break in it", "a token file holds one line")
     return token
@@ -371,7 +371,7 @@ def _unreachable(base: str, error: Exception) -> ConnectionFailed:
     text = " ".join(chain).lower()
     if "refused" in text or "errno 111" in text or "errno 61" in text:
         right = "" if base.startswith("unix:") else ", and is the port right"
-        return ConnectionFailed(f"nobody listens at {base}", f"is the service running{right}?")
+        return ConnectionFailed(f"connection refused by {base}", f"is the service running{right}?")
     if ("name" in text and ("resol" in text or "known" in text or "nodename" in text)) or "getaddrinfo" in text:
         return Unreachable(f"the host of {base} is not known", "is the name spelt right?")
     return ConnectionFailed(f"cannot reach {base}: {next((item for item in chain if item), type(error).__name__)}")

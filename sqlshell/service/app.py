@@ -234,7 +234,7 @@ class Endpoints:
             try:
                 span = resources.read_range(request.headers.get("range", ""), size)
             except ValueError:
-                return message("the range is behind the end", 416, {"Content-Range": f"bytes */{size}"})
+                return message("the range begins after the end", 416, {"Content-Range": f"bytes */{size}"})
         if span is not None:
             headers["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{size}"
         whole = resources.Span(0, size)

@@ -93,7 +93,7 @@ class Copies:
             if asked or gone or copy.path is None:
                 self._renew(store, copy, root, known, asked, waiting)
             elif not self._attached(store):
-                # The engine was begun anew.
+                # The engine was restarted.
                 self._engine.mount(store, copy.path)
             return {
                 name: copy.failed[name][1] for name in wanted if copy.failed.get(name, (None, ""))[0] == known[name]
@@ -111,7 +111,7 @@ class Copies:
                     shutil.rmtree(copy.path.parent, ignore_errors=True)
 
     def mount_again(self) -> None:
-        """The engine was begun anew and has none of the copies.
+        """The engine was restarted and has none of the copies.
 
         Takes no copy's lock: who has one may wait for the engine.
         """

@@ -132,7 +132,7 @@ class Decoding:
             self._close()
             return at + 1
         if len(body) - at >= ESCAPE:
-            raise msgspec.DecodeError("a string has an escape or a character that is none")
+            raise msgspec.DecodeError("a string has an invalid escape or character")
         return at
 
     def _close(self) -> None:

@@ -371,7 +371,7 @@ class Organizations:
             if low in RESERVED:
                 reason = "its name is reserved"
             elif low in taken:
-                reason = "its name is that of another one, but for case"
+                reason = "another one has the same name in another case"
             taken.add(low)
             if item.kind == "database" and not reason:
                 found[item.name] = folder / item.detail["file"]

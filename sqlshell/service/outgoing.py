@@ -79,7 +79,7 @@ def read_target(text: str) -> Target:
     if not (_literal(host) or _HOST.fullmatch(host)) or "%" in host:
         raise _no_url("its host is a name or an address")
     if port == 0 or not _PATH.fullmatch(parts.path) or len(parts.path) > 1000:
-        raise _no_url("its port or its path is none")
+        raise _no_url("its port or its path is invalid")
     scheme = parts.scheme.lower()
     return Target(scheme, host, port or _PORTS[scheme], parts.path.rstrip("/"))
 
@@ -129,7 +129,7 @@ async def _addresses(target: Target) -> Sequence[_Address]:
     known = list(dict.fromkeys(ipaddress.ip_address(str(item[4][0]).partition("%")[0]) for item in found))
     fit = [item for item in known if _is_fit(item, target.host == "localhost")]
     if not fit:
-        raise Failure(sqlstate.PRIVILEGE, f"the address of {target.host!r} is none that the service may ask")
+        raise Failure(sqlstate.PRIVILEGE, f"the service may not connect to the address of {target.host!r}")
     return fit[:ADDRESSES]
 
 
@@ -179,7 +179,7 @@ async def _answer(target: Target, addresses: Sequence[_Address], headers: Mappin
                             break
                     return answer.status_code, bytes(body[:MOST])
             except httpx.ConnectError as error:
-                why = "the certificate is not good" if "CERTIFICATE" in str(error).upper() else "connection refused"
+                why = "the certificate is not trusted" if "CERTIFICATE" in str(error).upper() else "connection refused"
                 failed = f"{target.place}: {why}"
             except (httpx.HTTPError, httpx.InvalidURL, ValueError):
                 failed = f"{target.place} does not answer as HTTP says"

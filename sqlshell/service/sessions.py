@@ -124,7 +124,7 @@ class Session(Struct, eq=False):
         try:
             self.connection.use(database, schema)
         except Failure as failure:
-            # The engine may have begun anew just now, without it.
+            # The engine may have been restarted just now, without it.
             self._check_database(database)
             if failure.sql_state == sqlstate.NO_DATABASE:
                 self._lose("database", database, failure)

@@ -67,7 +67,7 @@ class Streams:
         self._rows: dict[tuple[int, str], int] = {}
 
     def forget(self, relation: Relation) -> None:
-        """The stream is gone: what reads it fails, and one that gets its name begins anew. From any thread."""
+        """The stream is gone: what reads it fails, and one that gets its name is another. From any thread."""
         self._tables[relation] = self._tables.get(relation, 0) + 1
         self.known.discard(relation)
 

@@ -156,4 +156,4 @@ def test_a_partition_that_is_prepared_without_end(monkeypatch: pytest.MonkeyPatc
     preparing = {"sqlState": "03000", "statementID": ID, "createdOn": 1}
     for status in (200, 202):
         error = failure((200, parts(1, 1, data=[["1"]])), (status, preparing))
-        assert "still prepares partition 1" in error.message
+        assert "still preparing partition 1" in error.message

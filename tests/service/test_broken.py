@@ -86,7 +86,7 @@ def test_broken_databases_are_listed_with_their_reasons(client: Client) -> None:
     assert reasons["lost"] == "its file is not there"
     assert reasons["empty"] == "its file is empty"
     assert reasons["memory"] == "its name is reserved"
-    assert reasons["Good"] == "its name is that of another one, but for case"
+    assert reasons["Good"] == "another one has the same name in another case"
     assert "not a valid DuckDB database file" in reasons["damaged"]
     assert "/" not in reasons["damaged"]
 

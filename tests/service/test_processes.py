@@ -159,7 +159,7 @@ def test_a_session_is_told_once_that_it_began_anew(host: Host) -> None:
     os.kill(host.pid, signal.SIGKILL)
     outcome = connection.run("select i from t", Options(), host.spool())
     assert outcome.sql_state == sqlstate.WARNING
-    assert "began anew" in outcome.message and "SIGKILL" in outcome.message
+    assert "was restarted" in outcome.message and "SIGKILL" in outcome.message
     assert rows(host, connection, "select i from t") == ("00000", b'["1"]')
     assert rows(host, fresh, "select i from t") == ("00000", b'["1"]')
     assert elsewhere.run("create table u (i int)", Options(), Discard()).sql_state == sqlstate.WARNING
@@ -191,7 +191,7 @@ def test_nothing_runs_in_a_session_that_lost_what_it_had(host: Host) -> None:
     for connection in connections:
         lost = failing(connection, "delete from kept")
         assert lost.sql_state == sqlstate.SESSION_LOST
-        assert "began anew" in lost.message and "SIGKILL" in lost.message and "nothing was run" in lost.message
+        assert "was restarted" in lost.message and "SIGKILL" in lost.message and "nothing was run" in lost.message
         assert rows(host, connection, "select i from kept") == ("00000", b'["1"]')
 
 

@@ -76,7 +76,7 @@ def test_one_organization_dies_and_the_others_go_on(place: Served, first: int) -
         assert ended["sqlState"] == "XX000" and "was ended by SIGKILL" in ended["message"]
         assert [client.state("select 1") for _ in range(2)] == ["01000", "00000"]
         warned = idle.run("select 1")
-        assert warned["sqlState"] == "01000" and "began anew" in warned["message"]
+        assert warned["sqlState"] == "01000" and "was restarted" in warned["message"]
         assert idle.state("select 1") == "00000"
         assert client.http.get(f"/v2/statements/{small['statementID']}").json()["data"] == [["42"]]
         page = client.http.get(f"/v2/statements/{large['statementID']}", params={"partitionID": 99}).json()

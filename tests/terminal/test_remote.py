@@ -46,7 +46,7 @@ def test_a_service_that_is_gone(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q", "http://127.0.0.1:9", env={"SQLSHELL_TOKEN": "tok"})
     terminal.wait("sqlshell>")
     terminal.enter("select 1;")
-    terminal.wait("nobody listens")
+    terminal.wait("connection refused")
     terminal.prompt()
     terminal.enter("\\q")
     assert terminal.end() == 0

@@ -1,7 +1,7 @@
 """An engine in a process of its own, one for each organization: the Engine protocol over sockets.
 
 A process that dies, hangs or fails for good is replaced when it is next needed: what ran in it fails with XX000, its
-sessions are told once that they began anew, and whoever reads asks again. Nothing here that the event loop calls waits
+sessions are told once that they were restarted, and whoever reads asks again. Nothing here that the event loop calls waits
 for the process: places, transactions and progress are copies of what its answers told.
 """
 
@@ -48,7 +48,7 @@ PAUSE_SECONDS: Final = 0.005
 ASKED_SECONDS: Final = 0.2
 """How often the progress of a statement is asked for, at most."""
 
-BEGAN_ANEW: Final = "the session began anew, because {why}"
+RESTARTED: Final = "the session was restarted, because {why}"
 GONE: Final = "temporary tables, settings and variables are gone"
 UNRUN: Final = "nothing was run: send the statement again"
 LOST: Final = "the open transaction was lost, because {why}: ROLLBACK ends it"
@@ -424,7 +424,7 @@ class RemoteConnection:
                 raise self._lost(process, error) from None
             raise
         self._leaves = False
-        said = (LOST if transaction else BEGAN_ANEW).format(why=why)
+        said = (LOST if transaction else RESTARTED).format(why=why)
         if leaves and not transaction:
             # It may mean what is gone, and would find something else of that name.
             raise Failure(sqlstate.SESSION_LOST, f"{said}: {GONE}; {UNRUN}")
@@ -446,7 +446,7 @@ def _check(answer: Answer, process: Process) -> None:
     if error.fatal:
         # Others hear of it too, and the message may quote what this statement worked on.
         process.kill("the engine failed")
-        raise Failure(error.sql_state, f"the engine failed and begins anew: {error.message}")
+        raise Failure(error.sql_state, f"the engine failed and was restarted: {error.message}")
     if error.code:
         raise OSError(error.code, error.message)
     raise Failure(error.sql_state, error.message)
