@@ -684,7 +684,7 @@ def test_a_registry_is_asked_when_it_is_tested(client: Client, registry: str) ->
         f"""
         00000 {made} ok with ('type' = CONFLUENT, 'access_region' = "x", 'uris' = '{registry}/ok')
         00000 test schema_registry ok
-        42710 {made} ok with ('type' = CONFLUENT, 'uris' = '{registry}')
+        42P018 {made} ok with ('type' = CONFLUENT, 'uris' = '{registry}')
         00000 create or replace schema_registry ok with ('type' = CONFLUENT, 'uris' = '{registry}/moved')
         3E002 test schema_registry ok
         00000 {made} locked with ('type' = CONFLUENT, {user}, 'confluent.password' = '{VALUE}')
