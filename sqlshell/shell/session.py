@@ -205,7 +205,7 @@ class Session(Struct):
                 now = getattr(self.context, part)
                 goes_on = f"in {now!r}" if now else "without one"
                 error.hint = (
-                    f"the context names it no more, and goes on {goes_on}; {chooses}" if self.moved else chooses
+                    f"the context no longer names it and goes on {goes_on}; {chooses}" if self.moved else chooses
                 )
             raise
         self.confirmed = self.echoed or self.confirmed

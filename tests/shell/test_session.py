@@ -54,7 +54,7 @@ def test_what_the_service_had_and_has_no_more_is_dropped(
     for interactive in (True, False):
         found, hint = after(state, message, sql, echo, interactive=interactive, confirmed=True)
         assert found == expected
-        assert ("names it no more" in hint) == bool(context)
+        assert ("no longer names it" in hint) == bool(context)
     # A script goes on nowhere else than it asked for; a person sees where.
     assert after(state, message, sql, echo, interactive=True, confirmed=False)[0] == expected
     kept, hint = after(state, message, sql, echo, interactive=False, confirmed=False)

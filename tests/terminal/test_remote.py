@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.client.test_statements import RUNNING, scripted
 from tests.conftest import Served
+from tests.service.client import Client
 from tests.terminal.terminal import Terminal
 
 
@@ -50,3 +51,31 @@ def test_a_service_that_is_gone(tmp_path: Path) -> None:
     terminal.prompt()
     terminal.enter("\\q")
     assert terminal.end() == 0
+
+
+def test_what_is_made_is_a_tag_and_what_is_gone_is_told_once(tmp_path: Path, served: Served) -> None:
+    terminal = Terminal(tmp_path, "-q", served.url, env={"SQLSHELL_TOKEN": served.token}, rows=40, columns=120)
+    terminal.wait(">")
+    with Client(served) as other:
+        other.run("create schema gone_at_prompt")
+        terminal.enter("use schema gone_at_prompt;")
+        terminal.wait("gone_at_prompt>")
+        assert other.state("drop schema gone_at_prompt") == "00000"
+    terminal.enter("select 5 + 1; select 6 + 1;")
+    told = terminal.wait("not run")
+    assert told.count("3D003") == 1
+    assert "the context no longer names it" in told
+    assert "|       " not in told
+    terminal.enter("create or replace temp table made as select 1 as i;")
+    made = terminal.wait("CREATE")
+    assert "3D003" not in made.partition("create or replace")[2]
+    terminal.wait(lambda text: "CREATE TEMP" in text.partition("as i;")[2] or "CREATE" in text.partition("as i;")[2])
+    assert "summary" not in terminal.screen()
+    terminal.enter("create store s with ('kafka.sasl.username' = 'hunter2_47', 'sasl.password' = hunter2_47);")
+    terminal.wait(lambda text: "error" in text.partition("hunter2_47")[2])
+    terminal.prompt()
+    terminal.type("\x04")
+    assert terminal.end() == 0
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any("history" in str(path) for path in kept)
+    assert not [path for path in kept if b"hunter2_47" in path.read_bytes()]
