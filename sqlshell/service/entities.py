@@ -53,7 +53,11 @@ class Entities:
         self._bounds = bounds
         self._most = most
 
-    def create(self, organization: Organization, store: str, name: str, options: Mapping[str, str]) -> None:
+    def create(
+        self, organization: Organization, store: str, name: str, options: Mapping[str, str], *, takes_over: bool = False
+    ) -> None:
+        """Make an empty file. With `takes_over` one without an ending that is there, and that this store did not make,
+        becomes an entity of it where it holds JSON."""
         check_options(options)
         _check_name(name, self._bounds)
         with organization.changing, self._writable(organization, store) as place:
@@ -70,8 +74,19 @@ class Entities:
                 # Before its file: one that is recorded and not there is none.
                 _record(organization, store, place.made | {name})
             try:
-                with _told(store, name), beneath.opened(place.root, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
-                    pass
+                with _told(store, name):
+                    try:
+                        with beneath.opened(place.root, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
+                            return
+                    except FileExistsError:
+                        if not recorded:
+                            raise _not_ready(store, name, "something that is no file has this name") from None
+                        if not takes_over:
+                            said = f"file {name!r} is in the folder of store {store!r} already"
+                            remedy = "CREATE ENTITY IF NOT EXISTS makes it an entity"
+                            raise Failure(sqlstate.DUPLICATE, f"{said}: {remedy}") from None
+                    with beneath.opened(place.root, name) as file:
+                        _check_lines(file, f"{store}.{name}")
             except Failure:
                 if recorded:
                     _record(organization, store, place.made)
@@ -205,8 +220,6 @@ def _told(store: str, name: str) -> Iterator[None]:
     """Errors of the system as failures."""
     try:
         yield
-    except FileExistsError:
-        raise _duplicate(store, name) from None
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
             raise Failure(sqlstate.DISK_FULL, f"the disk of store {store!r} is full") from None
@@ -214,20 +227,29 @@ def _told(store: str, name: str) -> Iterator[None]:
             folder = name.rpartition("/")[0]
             raise Failure(sqlstate.INVALID_PARAMETER, f"there is no folder {folder!r} in store {store!r}") from None
         why = "a link is not followed" if error.errno == errno.ELOOP else error.strerror
-        raise Failure(sqlstate.STORE_NOT_READY, f"entity '{store}.{name}' cannot be changed: {why}") from None
+        raise _not_ready(store, name, why or "") from None
+
+
+def _not_ready(store: str, name: str, why: str) -> Failure:
+    return Failure(sqlstate.STORE_NOT_READY, f"entity '{store}.{name}' cannot be changed: {why}")
+
+
+def _check_lines(file: int, what: str) -> os.stat_result:
+    """Raises Failure for a file to which no record can be added."""
+    state = os.fstat(file)
+    if state.st_nlink != 1:
+        raise Failure(sqlstate.STORE_NOT_READY, f"entity {what!r} cannot be changed: its file has other names too")
+    if state.st_size and not os.pread(file, _HEAD, 0).lstrip().startswith(b"{"):
+        said = f"entity {what!r} does not hold a JSON object in each line, so that none can be added"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    return state
 
 
 def _append(file: int, what: str, line: bytes) -> None:
     with _locked(file, what):
-        state = os.fstat(file)
-        if state.st_nlink != 1:
-            raise Failure(sqlstate.STORE_NOT_READY, f"entity {what!r} cannot be changed: its file has other names too")
-        if state.st_size:
-            if not os.pread(file, _HEAD, 0).lstrip().startswith(b"{"):
-                said = f"entity {what!r} does not hold a JSON object in each line, so that none can be added"
-                raise Failure(sqlstate.UNSUPPORTED, said)
-            if os.pread(file, 1, state.st_size - 1) != b"\n":
-                line = b"\n" + line
+        state = _check_lines(file, what)
+        if state.st_size and os.pread(file, 1, state.st_size - 1) != b"\n":
+            line = b"\n" + line
         written = os.write(file, line)
         if written != len(line):
             # Half a record would make the whole file unreadable.

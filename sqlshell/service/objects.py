@@ -71,7 +71,7 @@ class Objects:
                         stores.add(organization, name, detail, record)
                 case "entity":
                     store, entity = self.entity(asked.names, asked.store, session)
-                    self.entities.create(organization, store, entity, asked.options)
+                    self.entities.create(organization, store, entity, asked.options, takes_over=asked.if_not_exists)
                 case "secret":
                     vault = self._organizations.vault
                     _keep(asked, organization, secrets.read_options(asked.options, organization.id, name, vault))

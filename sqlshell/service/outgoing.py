@@ -64,20 +64,20 @@ def read_target(text: str) -> Target:
     """A URL as a target. Raises Failure; its message never repeats a password."""
     text = text.strip()
     if not text.isprintable():
-        raise _no_url("it has no control characters")
+        raise _no_url("it has control characters")
     try:
         parts = urlsplit(text)
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
-        raise _no_url("it cannot be read") from None
+        raise _no_url("it is no URL") from None
     if parts.scheme.lower() not in _PORTS:
-        raise _no_url("it begins with http:// or https://")
+        raise _no_url("a URL such as https://registry.example.com:8081 is expected")
     if parts.username is not None or parts.password is not None:
-        raise _no_url("it has no user and no password: options of their own have these")
+        raise _no_url("a user and a password are given by options of their own")
     if parts.query or parts.fragment or "?" in text or "#" in text:
-        raise _no_url("it has no query and no fragment")
+        raise _no_url("a query or fragment is not possible")
     if not (_literal(host) or _HOST.fullmatch(host)) or "%" in host:
-        raise _no_url("its host is a name or an address")
+        raise _no_url("its host is neither a name nor an address")
     if port == 0 or not _PATH.fullmatch(parts.path) or len(parts.path) > 1000:
         raise _no_url("its port or its path is invalid")
     scheme = parts.scheme.lower()
@@ -208,4 +208,4 @@ def _is_fit(address: _Address, local: bool) -> bool:
 
 
 def _no_url(why: str) -> Failure:
-    return Failure("22023", f"'uris': it is a URL such as https://registry.example.com:8081, and {why}")
+    return Failure("22023", f"'uris': {why}")

@@ -196,6 +196,28 @@ def test_a_file_with_other_names_is_not_changed(client: Client, home: Path) -> N
     assert client.rows('select a from w."unfinished.json"') == [["1"], ["2"]]
 
 
+def test_what_another_store_made_is_taken_over(client: Client, home: Path) -> None:
+    inside = home / "root" / "w"
+    (inside / "before").write_text('{"a": 1}\n')
+    (inside / "Makefile").write_text("all:\n")
+    (inside / "hard").hardlink_to(inside / "before")
+    states(
+        client,
+        """
+        3D020 select * from w.before
+        42710 create entity before in store w
+        3E001 create entity if not exists before in store w
+        0A000 create entity if not exists "Makefile" in store w
+        3D020 select * from w."Makefile"
+        """,
+    )
+    (inside / "hard").unlink()
+    client.rows("create entity if not exists before in store w")
+    assert client.rows("select a from w.before") == [["1"]]
+    client.rows("drop entity before in store w")
+    (inside / "Makefile").unlink()
+
+
 def test_a_file_that_becomes_a_link_is_not_written(client: Client, home: Path) -> None:
     inside, target = home / "root" / "w", home / "target.ndjson"
     target.write_text("")
