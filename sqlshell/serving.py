@@ -58,7 +58,12 @@ BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
 SERVE: tuple[Served, ...] = (
     ("--host", "ADDRESS", "127.0.0.1", "address to listen at  [default: 127.0.0.1]"),
     ("--port", click.IntRange(0, 65535), 8765, "0 = any free"),
-    ("--uds", "PATH", None, "a unix socket instead of a port"),
+    (
+        "--uds",
+        "PATH",
+        None,
+        "a unix socket instead of a port; folders of its path that are missing are made (mode 0700)",
+    ),
     ("--allow-host", "NAME", (), "answer to this Host too; may be repeated"),
     ("--data", "DIR", None, "keep databases, results, tokens and all else in DIR; without it nothing is kept"),
     (

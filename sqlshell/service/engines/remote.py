@@ -1,8 +1,8 @@
 """An engine in a process of its own, one for each organization: the Engine protocol over sockets.
 
 A process that dies, hangs or fails for good is replaced when it is next needed: what ran in it fails with XX000, its
-sessions are told once that they were restarted, and whoever reads asks again. Nothing here that the event loop calls waits
-for the process: places, transactions and progress are copies of what its answers told.
+sessions are told once that they were restarted, and whoever reads asks again. Nothing here that the event loop calls
+waits for the process: places, transactions and progress are copies of what its answers told.
 """
 
 from __future__ import annotations
