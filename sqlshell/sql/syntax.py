@@ -12,8 +12,8 @@ from sqlshell.sql.words import CREATE_OBJECTS, LOCAL_STATEMENTS, STATEMENTS
 
 _OBJECT: Final = {
     "CREATE DATABASE": "CREATE DATABASE name",
-    "CREATE SCHEMA": "CREATE SCHEMA [IF NOT EXISTS] name",
-    "CREATE STORE": "CREATE STORE name WITH ('type' = 'files', 'uri' = '/path' [, …])",
+    "CREATE SCHEMA": "CREATE SCHEMA [IF NOT EXISTS] name [IN DATABASE database]",
+    "CREATE STORE": "CREATE STORE name WITH ('type' = 'files', 'uri' = '/path' [, 'writable' = TRUE])",
     "CREATE STREAM": "CREATE STREAM name (column type [NOT NULL], …) [WITH ('store' = '…', 'value.format' = '…')]\n"
     "CREATE STREAM name [WITH (…)] AS SELECT …",
     "CREATE CHANGELOG": "CREATE CHANGELOG name (column type, …, PRIMARY KEY (column)) [WITH (…)]\n"
@@ -31,8 +31,9 @@ _OBJECT: Final = {
     "CREATE DESCRIPTOR_SOURCE": "CREATE DESCRIPTOR_SOURCE name WITH ('file' = '@path/file.desc')",
     "CREATE COMPUTE_POOL": "CREATE COMPUTE_POOL name WITH ('concurrency' = 2, 'queue' = 100, 'timeout' = '10m')",
     "CREATE ROLE": "CREATE ROLE name",
-    "CREATE SECRET": "CREATE SECRET name WITH ('type' = '…', …)",
-    "CREATE SCHEMA_REGISTRY": "CREATE SCHEMA_REGISTRY name WITH ('type' = '…', 'uris' = '…')",
+    "CREATE SECRET": "CREATE SECRET name\n"
+    "  WITH ('type' = 'generic_string', 'secret_string' = '…' [, 'description' = '…'])",
+    "CREATE SCHEMA_REGISTRY": "CREATE SCHEMA_REGISTRY name WITH ('type' = 'CONFLUENT', 'uris' = 'https://…' [, …])",
     "CREATE API_TOKEN": "CREATE API_TOKEN name [WITH ('role' = {'reader' | 'writer' | 'owner'})]",
     "CREATE ORGANIZATION": "CREATE ORGANIZATION name",
     "CREATE METRICS INTEGRATION": "CREATE METRICS INTEGRATION name WITH ('type' = '…', …)",
@@ -45,28 +46,34 @@ SYNTAX: Final[dict[str, str]] = {
     "WITH": "WITH [RECURSIVE] name [(column, …)] AS (SELECT …), … {SELECT | INSERT | UPDATE | DELETE} …",
     "VALUES": "VALUES (value, …), …",
     "FROM": "FROM relation [SELECT …] [WHERE condition] …",
-    "INSERT INTO": "INSERT INTO relation [(column, …)] {VALUES (value, …), … | SELECT …}",
-    "UPDATE": "UPDATE relation SET column = value, … [FROM relation] [WHERE condition]",
+    "INSERT INTO": "INSERT INTO relation [(column, …)] {VALUES (value, …), … | SELECT …}\n"
+    "INSERT INTO ENTITY name [IN STORE store] VALUE('{json}')",
+    "UPDATE": "UPDATE relation SET column = value, … [FROM relation] [WHERE condition]\n"
+    "UPDATE {STORE | COMPUTE_POOL | SECRET | SCHEMA_REGISTRY} name WITH ('option' = value, …)",
     "DELETE": "DELETE FROM relation [USING relation] [WHERE condition]",
     "MERGE INTO": "MERGE INTO relation USING relation ON condition WHEN [NOT] MATCHED THEN …",
-    "TRUNCATE": "TRUNCATE [TABLE] relation",
+    "TRUNCATE": "TRUNCATE [TABLE | RELATION] relation",
     **_OBJECT,
     "DROP": "DROP {DATABASE | SCHEMA | STORE | STREAM | CHANGELOG | TABLE | VIEW | MATERIALIZED VIEW | ENTITY | "
     "INDEX | "
     "FUNCTION |\n  FUNCTION_SOURCE | DESCRIPTOR_SOURCE | COMPUTE_POOL | ROLE | SECRET | SCHEMA_REGISTRY | API_TOKEN | "
     "ORGANIZATION |\n  METRICS INTEGRATION | SECURITY INTEGRATION | RELATION | USER} [IF EXISTS] name [CASCADE]",
     "ALTER": "ALTER TABLE name {ADD COLUMN column type | DROP COLUMN column | RENAME TO name}\n"
+    "ALTER RELATION name SET description = '…'\n"
     "ALTER {COMPUTE_POOL | STORE | USER | …} name …",
     "LIST": "LIST {ORGANIZATIONS | ROLES | DATABASES | SCHEMAS [IN DATABASE name] | STORES | RELATIONS | STREAMS | "
     "CHANGELOGS |\n  ENTITIES [IN STORE name] | QUERIES | FUNCTIONS | FUNCTION_SOURCES | DESCRIPTOR_SOURCES | "
-    "COMPUTE_POOLS | USERS |\n  SECRETS | API_TOKENS | SCHEMA_REGISTRIES | INVITATIONS}",
-    "DESCRIBE": "DESCRIBE RELATION [COLUMNS] name\nDESCRIBE {ENTITY | STORE | ROLE | USER} name\n"
-    "DESCRIBE QUERY [METRICS | EVENTS | STATE | HISTORY] id\nDESCRIBE relation",
+    "COMPUTE_POOLS | USERS |\n  SECRETS | API_TOKENS | SCHEMA_REGISTRIES | INVITATIONS} [WHERE condition]",
+    "DESCRIBE": "DESCRIBE RELATION [COLUMNS] name\nDESCRIBE ENTITY name [IN STORE store]\n"
+    "DESCRIBE {DATABASE | SCHEMA | STORE | COMPUTE_POOL | SECRET | SCHEMA_REGISTRY | FUNCTION | ROLE | USER} name\n"
+    "DESCRIBE QUERY [METRICS | EVENTS | STATE | HISTORY] id\n"
+    "DESCRIBE {relation | CREATE … | INSERT …}",
     "USE": "USE {ORGANIZATION | ROLE | DATABASE | SCHEMA | STORE | COMPUTE_POOL} name",
-    "PRINT ENTITY": "PRINT ENTITY name [IN STORE store] [FROM BEGINNING]",
+    "PRINT ENTITY": "PRINT ENTITY name [IN STORE store] [FROM BEGINNING | WITH ('from_beginning')]",
     "TERMINATE QUERY": "TERMINATE QUERY id",
     "RESTART QUERY": "RESTART QUERY id",
     "RESUME QUERY": "RESUME QUERY id",
+    "TEST STORE": "TEST STORE name\nTEST SCHEMA_REGISTRY name",
     "START COMPUTE_POOL": "START COMPUTE_POOL name",
     "STOP COMPUTE_POOL": "STOP COMPUTE_POOL name",
     "GRANT": "GRANT ROLE role TO {USER | ROLE} name\nGRANT privilege ON {object} name TO ROLE role",
@@ -79,7 +86,8 @@ SYNTAX: Final[dict[str, str]] = {
     "COPY DESCRIPTOR_SOURCE": "COPY DESCRIPTOR_SOURCE name TO 'file'    (here: \\download descriptor_source name)",
     "BEGIN APPLICATION": "BEGIN APPLICATION name\n  statement; …\nEND APPLICATION",
     "EXPLAIN": "EXPLAIN [ANALYZE] statement",
-    "SHOW": "SHOW {TABLES | ALL TABLES | DATABASES | setting}",
+    "SHOW": "SHOW {TABLES | ALL TABLES | DATABASES | setting}\nSHOW SCHEMAS IN DATABASE name\n"
+    "SHOW RELATIONS IN SCHEMA database.schema",
     "SET": "SET setting = value",
     "RESET": "RESET setting",
     "SUMMARIZE": "SUMMARIZE {relation | SELECT …}",
@@ -104,10 +112,8 @@ SYNTAX: Final[dict[str, str]] = {
 
 
 NOT_LOCAL: Final = frozenset(
-    {"CREATE CHANGELOG", "CREATE MATERIALIZED VIEW", "CREATE ENTITY", "CREATE ROLE", "CREATE SECRET"}
-    | {"CREATE SCHEMA_REGISTRY", "CREATE METRICS INTEGRATION", "CREATE SECURITY INTEGRATION", "RESTART QUERY"}
-    | {"RESUME QUERY", "GRANT", "REVOKE", "SET DEFAULT", "CAN I", "GENERATE COLUMNS", "INVITE USER"}
-    | {"COPY FUNCTION_SOURCE", "COPY DESCRIPTOR_SOURCE"}
+    {"CREATE ROLE", "CREATE METRICS INTEGRATION", "CREATE SECURITY INTEGRATION", "RESUME QUERY", "GRANT", "REVOKE"}
+    | {"SET DEFAULT", "GENERATE COLUMNS", "INVITE USER", "COPY FUNCTION_SOURCE", "COPY DESCRIPTOR_SOURCE"}
 )
 """What the local service does not take."""
 

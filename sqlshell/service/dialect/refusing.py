@@ -67,7 +67,7 @@ def _forms() -> Mapping[str, tuple[Form[NoReturn], ...]]:
     for words, why in _REFUSED.items():
         first = words.split()[0].lower()
         # COPY of a table of this name, and DESCRIBE of it, are the engine's.
-        rest = "<name:one>" if first in {"copy", "describe"} else "[ <rest:rest> ]"
+        rest = {"copy": "<name:one> [ TO <rest:rest> ]", "describe": "<name:one>"}.get(first, "[ <rest:rest> ]")
         said = f"{' '.join(part for part in words.split() if part.isupper())} is not supported: {why}"
         forms[first] = (*forms.get(first, ()), Form(f"{words} {rest}", _refuse, sentence=said.replace("_INT", " INT")))
     return forms
