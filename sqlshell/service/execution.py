@@ -52,6 +52,9 @@ PLAIN = re.compile(
 SCHEMA = "schema"
 """Stands in what makes or drops one."""
 
+CHANGES = re.compile(r"\s*+(?:--|/\*|create|drop|alter|execute|call|import)", re.I)
+"""How a statement begins that may make or drop a schema."""
+
 NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
 """What the engine says of a relation that is not there; one whose name looks like a file's is taken for a file."""
 
@@ -102,7 +105,7 @@ class Execution:
 
     def _look_at_schemas(self, session: Session, asked: Own | None, sql: str) -> None:
         """Once it is certain that a schema may be gone, sessions leave it."""
-        changed = isinstance(asked, Application) or SCHEMA in sql[:4000].lower()
+        changed = isinstance(asked, Application) or (SCHEMA in sql[:4000].lower() and CHANGES.match(sql) is not None)
         session.changes_schemas = session.changes_schemas or changed
         if session.changes_schemas and not session.connection.in_transaction:
             session.changes_schemas = False
