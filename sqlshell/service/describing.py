@@ -73,10 +73,7 @@ def _engines(sql: str, session: Session, options: Options) -> tuple[str, Mapping
         return _kind("CREATE", what), {"ddl": made, **_plan(session, plan)}
     if found.kind == "insert":
         relation = place(session, found.names)
-        engine = session.organization.engine
-        listed = engine.read_listing(engine.columns(relation))
-        columns = [ColumnInfo(str(row[0]), str(row[1]), str(row[2]).lower() == "true") for row in listed]
-        sink = _relation(session, relation, _type(session, relation), {}, columns)
+        sink = _relation(session, relation, _type(session, relation), {}, session.connection.columns(relation))
         return "INSERT_INTO", {"sink": sink, **_plan(session, plan)}
     made = _relation(session, _free(session, found.kind, found), found.kind, {}, plan.columns)
     return _kind("CREATE", found.kind), {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
@@ -245,7 +246,7 @@ def _describe_relation(asked: Describe, session: Session, options: Options, sink
     if (is_stream and relation not in organization.streams.known) or not organization.engine.exists(relation):
         raise absent(organization, "stream" if is_stream else "relation", relation)
     if asked.columns or asked.kind in {"table", "view"}:
-        return session.connection.run(organization.engine.columns(relation), options, sink, trusted=True)
+        return _columns(session.connection.columns(relation), sink)
     facts = inventory.relations(Here(organization, session), relation[0], relation[1], name=relation[2])
     return _described("relation", relation[2], KINDS["relations"], facts, sink)
 
@@ -271,8 +272,14 @@ def _describe_entity(asked: Describe, session: Session, options: Options, record
         raise missing("entity", dotted)
     store, entity = str(found[0]["store"]), str(found[0]["path"])
     stores.mount(organization, store, [entity], record)
-    columns_of = organization.engine.columns((store, "main", entity))
-    return session.connection.run(columns_of, options, record.spool, trusted=True)
+    return _columns(session.connection.columns((store, "main", entity)), record.spool)
+
+
+def _columns(found: Sequence[ColumnInfo], sink: Sink) -> Outcome:
+    """A row for each column: name, type, and whether it may be NULL."""
+    sink.keep([json.dumps([item.name, item.type, str(item.nullable).lower()], ensure_ascii=False) for item in found])
+    told = (("name", "VARCHAR"), ("type", "VARCHAR"), ("nullable", "BOOLEAN"))
+    return Outcome([ColumnInfo(name, kind, False) for name, kind in told])
 
 
 def check_database(database: str, session: Session) -> None:

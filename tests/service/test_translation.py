@@ -110,6 +110,7 @@ def test_every_type_that_an_answer_names_defines_a_column_of_the_same_type(clien
     client.rows_of_nothing(f"CREATE TABLE back ({', '.join(f'c{at} {name}' for at, name in enumerate(told))})")
     assert types_of(client, "SELECT * FROM back") == told
     described = [(row[0], row[1]) for row in client.rows("DESCRIBE RELATION COLUMNS back")]
+    assert [kind for _, kind in described] == told
     client.rows_of_nothing(f"CREATE TABLE again ({', '.join(f'{name} {kind}' for name, kind in described)})")
     assert types_of(client, "SELECT * FROM again") == told
 

@@ -75,7 +75,7 @@ are needed, and stay."""
 
 HELD: Final = "Could not set lock"
 
-CONNECTION: Final = frozenset({"use", "feed", "plan", "resolve", "run_all", "lose_transaction"})
+CONNECTION: Final = frozenset({"use", "feed", "plan", "resolve", "columns", "run_all", "lose_transaction"})
 ENGINE: Final = frozenset(
     {"attach", "detach", "mount", "identity", "exists", "read_listing", "publish", "head", "rows", "read"}
 )

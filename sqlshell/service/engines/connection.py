@@ -14,7 +14,9 @@ import duckdb
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.configuration import Setting, check_setting, is_zone, keep_unlocked
+from sqlshell.service.engines.contents import columns
 from sqlshell.service.engines.copying import OPTIONS_UNUSED, check_files, copied_out
 from sqlshell.service.engines.engine import (
     ENDED_EARLY,
@@ -33,7 +35,7 @@ from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.feeds import make_feed
 from sqlshell.service.engines.looks import FILLERS, first_word, returns_rows, writes_inside
 from sqlshell.service.engines.planned import planned
-from sqlshell.service.engines.render import identifier, literal
+from sqlshell.service.engines.render import identifier, literal, type_name
 from sqlshell.service.engines.returned import gives_rows, kind_of, returned
 from sqlshell.service.engines.rights.judge import Judge, Verdict
 from sqlshell.service.engines.rights.walk import Known
@@ -263,6 +265,21 @@ class DuckdbConnection:
         except Failure as error:
             self._after_failure(error.__cause__)
             raise
+
+    def columns(self, relation: Relation) -> list[ColumnInfo]:
+        name = ".".join(identifier(part) for part in relation)
+        try:
+            described = self._connection.execute(f"DESCRIBE {name}").fetchall()
+            kinds = self._connection.query(f"FROM {name}").types
+        except duckdb.Error as error:
+            self._after_failure(error)
+            if self.transaction == "failed":
+                raise failure(error) from error
+            # A view of what cannot be read now has columns still.
+            listed = self._connection.execute(columns(relation)).fetchall()
+            return [ColumnInfo(str(item[0]), str(item[1]), bool(item[2])) for item in listed]
+        named = zip(described, kinds, strict=True)
+        return [ColumnInfo(str(item[0]), type_name(kind), item[2] != "NO") for item, kind in named]
 
     def resolve(self, names: Sequence[str]) -> Relation:
         name = names[-1]

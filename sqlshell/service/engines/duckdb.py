@@ -172,9 +172,6 @@ class DuckdbEngine:
     ) -> str:
         return listing(what, database, schema, streams, {*HIDDEN, *hidden}, name)
 
-    def columns(self, relation: Relation) -> str:
-        return columns(relation)
-
     def identity(self, relation: Relation) -> int | None:
         wanted = " AND ".join(
             f"{name} = '{part.replace(chr(39), chr(39) * 2)}'"

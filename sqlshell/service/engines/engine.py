@@ -194,6 +194,9 @@ class Connection(Protocol):
     def plan(self, sql: str, options: Options) -> Plan:
         """What a CREATE or INSERT would do, which is judged as if it ran. Raises Failure."""
 
+    def columns(self, relation: Relation) -> list[ColumnInfo]:
+        """The columns of a relation. Raises Failure."""
+
     def resolve(self, names: Sequence[str]) -> Relation:
         """A name as the statement wrote it, made whole by the present place."""
 
@@ -259,9 +262,6 @@ class Engine(Protocol):
     ) -> str:
         """SQL that lists databases, schemas, relations or functions; `hidden` databases are left out. `name` is that
         of the only relation that is wanted."""
-
-    def columns(self, relation: Relation) -> str:
-        """SQL that lists a relation's columns: name, type, nullable."""
 
     def identity(self, relation: Relation) -> int | None:
         """A number that another table of the same name does not have while the engine is open; None for no table."""

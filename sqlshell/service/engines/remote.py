@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines import contents
 from sqlshell.service.engines.engine import Failure, Feed, Kept, Listed, Options, Outcome, Plan, Relation, Sink
 from sqlshell.service.engines.frames import (
@@ -149,9 +150,6 @@ class RemoteEngine:
     ) -> str:
         return contents.listing(what, database, schema, streams, {*contents.HIDDEN, *hidden}, name)
 
-    def columns(self, relation: Relation) -> str:
-        return contents.columns(relation)
-
     def identity(self, relation: Relation) -> int | None:
         found: int | None = self._ask("identity", int | None, relation)
         return found
@@ -269,6 +267,10 @@ class RemoteConnection:
 
     def plan(self, sql: str, options: Options) -> Plan:
         found: Plan = self._ask("plan", Plan, sql, options)
+        return found
+
+    def columns(self, relation: Relation) -> list[ColumnInfo]:
+        found: list[ColumnInfo] = self._ask("columns", list[ColumnInfo], list(relation))
         return found
 
     def resolve(self, names: Sequence[str]) -> Relation:
