@@ -73,7 +73,7 @@ def _engines(sql: str, session: Session, options: Options) -> tuple[str, Mapping
         return _kind("CREATE", what), {"ddl": made, **_plan(session, plan)}
     if found.kind == "insert":
         relation = place(session, found.names)
-        sink = _relation(session, relation, _type(session, relation), {}, session.connection.columns(relation))
+        sink = _relation(session, relation, _type(session, relation), {}, plan.columns)
         return "INSERT_INTO", {"sink": sink, **_plan(session, plan)}
     made = _relation(session, _free(session, found.kind, found), found.kind, {}, plan.columns)
     return _kind("CREATE", found.kind), {

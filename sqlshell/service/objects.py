@@ -158,7 +158,7 @@ class Objects:
         except Failure as failure:
             if not (asked.if_exists and failure.sql_state.startswith("3D")):
                 raise
-        return Outcome(message=f"DROP {asked.kind.upper()}")
+        return Outcome(message=f"DROP {asked.kind.upper()}".replace("MATERIALIZED_", "MATERIALIZED "))
 
     def _check(self, asked: Create, organization: Organization) -> None:
         """Raises Failure for a name or value that is too long, and where there are too many of this kind already."""

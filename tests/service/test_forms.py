@@ -33,6 +33,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         client.rows_of_nothing("create table t (i integer, s varchar)")
         client.rows_of_nothing("insert into t values (1, 'a'), (2, 'b')")
         client.rows("create stream s (a bigint)")
+        client.rows_of_nothing("create table typed (a timestamptz)")
     yield running
     stop(running)
 
@@ -211,6 +212,8 @@ def test_a_batch_tells_the_same(client: Client) -> None:
         ("create table z as select i + 1 as n, s from t;", "CREATE_TABLE", "z", ["n INTEGER", "s VARCHAR"], ["t"]),
         ("create table z with ('a'='b') as select s from t", "CREATE_TABLE", "z", ["s VARCHAR"], ["t"]),
         ("create table z (m map(varchar, timestamptz))", "CREATE_TABLE", "z", ["m MAP<VARCHAR, TIMESTAMP_LTZ(6)>"], []),
+        ("create materialized view z as select i from t", "CREATE_MATERIALIZED_VIEW", "z", ["i INTEGER"], ["t"]),
+        ("insert into typed by name select now() as a", "INSERT_INTO", "typed", ["a TIMESTAMP_LTZ(6)"], []),
         ("insert into main.t select * from t", "INSERT_INTO", "t", ["i INTEGER", "s VARCHAR"], ["t"]),
         ("insert into t values (nextval('seq'), 'x')", "INSERT_INTO", "t", ["i INTEGER", "s VARCHAR"], []),
     ],

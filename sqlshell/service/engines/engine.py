@@ -135,8 +135,8 @@ class Feed(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What a statement would do: the columns of what it makes (none for what makes no relation), the relations that it
-    reads, and the engine's own plan, JSON."""
+    """What a statement would do: the columns of the relation that it makes or adds to, the relations that it reads, and
+    the engine's own plan, JSON."""
 
     columns: list[ColumnInfo]
     reads: list[Relation]

@@ -12,6 +12,8 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import Plan
 from sqlshell.service.engines.render import NAMES, field_name
 
+_RELATIONS = frozenset({"LOGICAL_CREATE_TABLE", "LOGICAL_CREATE_VIEW", "LOGICAL_INSERT"})
+
 LARGEST = 1 << 20
 """Characters of a plan that is told; a larger one is left out."""
 
@@ -27,10 +29,13 @@ def planned(connection: duckdb.DuckDBPyConnection, sql: str, reads: Collection[t
 
 
 def _columns(plan: Mapping[str, Any]) -> list[ColumnInfo]:
-    """The columns of the table that a plan makes."""
-    info = plan.get("info")
-    if plan.get("type") != "LOGICAL_CREATE_TABLE" or not isinstance(info, dict):
+    """The columns of the relation that a plan makes or adds rows to."""
+    info = plan.get("table_info") or plan.get("info")
+    if not isinstance(info, dict) or plan["type"] not in _RELATIONS:
         return []
+    if plan["type"] == "LOGICAL_CREATE_VIEW":
+        named = zip(info["aliases"] or info["names"], info["types"], strict=False)
+        return [ColumnInfo(name, _named(kind), True) for name, kind in named]
     columns = info["columns"]["columns"]
     needed = {columns[item["index"]]["name"] for item in info["constraints"] if item["type"] == "NOT_NULL"}
     needed |= {name for item in info["constraints"] if item.get("is_primary_key") for name in item["columns"]}
