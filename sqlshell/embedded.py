@@ -132,14 +132,16 @@ def start(
     views: Mapping[str, Path] | None = None,
     partition_rows: int = 10_000,
     read_only: bool = False,
+    installs: bool = True,
 ) -> Embedded:
     """Start the service on a database file (None: in memory), with a view for each of `views` (name -> data file).
 
-    With `read_only` the file is opened so that nothing writes into it. What is wrong with the database is raised by
+    With `read_only` the file is opened so that nothing writes into it; then, and without `installs`, no extension is
+    fetched. What is wrong with the database is raised by
     wait() and dial().
     """
 
     def opened() -> Engine:
-        return DuckdbEngine(database, views, read_only=read_only)
+        return DuckdbEngine(database, views, read_only=read_only, installs=installs)
 
     return Embedded(opened, Options(partition_rows=partition_rows, row_limits=True, records=RECORDS, bounds=FREE))

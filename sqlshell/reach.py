@@ -84,7 +84,7 @@ async def local_results(shell: Shell, place: Place, services: contextlib.ExitSta
 
     folder = scratch().folder("local")
     services.callback(shutil.rmtree, folder, ignore_errors=True)
-    embedded = start_embedded(folder / "local.duckdb")
+    embedded = start_embedded(folder / "local.duckdb", installs=not shell.policy.read_only)
     services.callback(embedded.close)
     reached = Reached(EMBEDDED, embedded.token, embedded.dial)
     service = service_of(replace(place, where=Local()), reached, shell.session, shell.diagnostics)

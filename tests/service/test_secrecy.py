@@ -216,6 +216,9 @@ def test_a_secret_is_stored_nowhere(tmp_path: Path, program: Program) -> None:
                 assert typed not in json.dumps(client.run(f"describe query '{answer['statementID']}'"))
             together = {"statements": [sql.format(typed, typed) for sql in WITH_SECRETS], "onError": "continue"}
             assert typed not in client.http.post("/v2/statements", json=together).text
+            assert typed not in json.dumps(client.run('select * from deltastream.sys."queries"'))
+            for sql in ("list stores", "list secrets", 'select * from deltastream.sys."secrets"'):
+                assert typed not in json.dumps(client.run(sql))
             listed = json.dumps(client.run("list queries"))
             assert "'type' = KINESIS, 'access_key_id' = '***', 'secret_access_key' = ***);" in listed
             assert typed not in listed

@@ -27,7 +27,7 @@ from sqlshell.service.engines.room import Room
 class DuckdbEngine:
     """An instance on a database file, or in memory, with a view for each of `views` (name -> data file). `temporary` is
     the folder for temporary data of one in memory, None for one that is removed at the end. With `read_only` no
-    statement changes the file, whatever it calls.
+    statement changes the file, whatever it calls, and no extension is fetched, nor is one without `installs`.
 
     Raises UsageError for a file that is no database or cannot be read, ServiceError for one that another process holds.
     """
@@ -41,6 +41,7 @@ class DuckdbEngine:
         temporary: Path | None = None,
         *,
         read_only: bool = False,
+        installs: bool = True,
     ) -> None:
         self._known = Known()
         self._lock = threading.RLock()
@@ -52,6 +53,9 @@ class DuckdbEngine:
         self._stores: set[str] = set()
         self._viewed: dict[tuple[str, str], tuple[str, int, int]] = {}
         self._root = _opened(database, temporary, read_only)
+        if read_only or not installs:
+            # They go into a folder of the person's.
+            self._root.execute("SET autoinstall_known_extensions = false")
         self.first_database = str(self._root.execute("SELECT current_database()").fetchall()[0][0])
         self._admin: duckdb.DuckDBPyConnection | None = None
         self._results = Reader()
@@ -257,9 +261,6 @@ def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> d
             raise ServiceError(f"{database} is in use by another process", "close it there first") from None
         raise UsageError(f"{database} cannot be opened as a DuckDB database: {text}") from None
     root.execute("SET python_enable_replacements = false")
-    if read_only:
-        # Into a folder of the person's.
-        root.execute("SET autoinstall_known_extensions = false")
     if database is None or read_only:
         # Its own default is a folder where the person happens to be, or beside the file.
         root.execute(f"SET temp_directory = {literal(str(temporary or scratch().folder('engine')))}")
