@@ -184,7 +184,7 @@ class Objects:
             case "organization":
                 number = len(catalog.organizations())
             case _:
-                number = len(catalog.objects(organization.id, kind))
+                number = len(catalog.objects(organization.id, "stream" if kind == "changelog" else kind))
         if number >= self.bounds.objects:
             where = "service" if kind == "organization" else "organization"
             kind = kind.replace("_", " ")

@@ -174,6 +174,7 @@ def test_the_size_of_statements_that_wait(client: Client) -> None:
         ("create compute_pool p{}", "drop compute_pool p{}"),
         ("create api_token t{}", "drop api_token t{}"),
         ("create stream s{} (i int)", "drop stream s{}"),
+        ("create changelog c{} (i int, primary key(i))", "drop changelog c{}"),
         ("create database d{}", "drop database d{}"),
         ("create organization o{}", "drop organization o{}"),
     ],
