@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.conformance import test_connector, test_dbt, test_described, test_sdk, test_terraform
+from tests.conformance import more_of_dbt, test_connector, test_dbt, test_described, test_sdk, test_terraform
 from tests.conformance.outcomes import table
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
 TABLES = {
     "connector": test_connector.ROWS,
     "sdk": test_sdk.ROWS,
-    "dbt": test_dbt.ROWS,
+    "dbt": [*test_dbt.ROWS, *more_of_dbt.ROWS],
     "terraform": test_terraform.ROWS,
     "described": test_described.ROWS,
 }
