@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
@@ -577,7 +578,8 @@ def test_a_secret_is_shown_nowhere_and_written_nowhere(own: Served, client: Clie
     def holds(content: bytes) -> bool:
         return VALUE.encode() in content or b"bare_value" in content
 
-    sealed = [row[0] for row in sqlite3.connect(home / "data" / "service.sqlite").execute("select detail from objects")]
+    with closing(sqlite3.connect(home / "data" / "service.sqlite")) as storage:
+        sealed = [row[0] for row in storage.execute("select detail from objects")]
     text = json.loads(next(item for item in sealed if "more" in item))["sealed"]["text"]
     assert text not in seen
     files = [path for path in home.rglob("*") if path.is_file() and holds(path.read_bytes())]
@@ -688,7 +690,7 @@ def test_a_value_opens_where_it_was_sealed_alone() -> None:
 def test_a_value_opens_for_its_own_object_alone(client: Client, home: Path, registry: str) -> None:
     for name in ("mine", "theirs"):
         client.rows(f"create secret {name} with ('type' = generic_string, 'secret_string' = '{name}')")
-    with sqlite3.connect(home / "data" / "service.sqlite") as storage:
+    with closing(sqlite3.connect(home / "data" / "service.sqlite")) as storage, storage:
         moved = "update objects set detail = (select detail from objects where name = 'theirs' and kind = 'secret') "
         storage.execute(moved + "where name = 'mine' and kind = 'secret'")
     client.rows(f"create schema_registry moved with ('type' = CONFLUENT, 'uris' = '{registry}/ok', 'secret' = 'mine')")
