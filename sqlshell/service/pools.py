@@ -107,7 +107,8 @@ def read_size(given: Mapping[str, str], before: Size | None = None) -> Size:
     known = {"concurrency", "queue", "timeout", _SIZE, _IDLE, *_WITHOUT_EFFECT}
     for name in given:
         if name not in known:
-            raise Failure(sqlstate.SYNTAX, f"{name!r} is not an option of a compute pool: {', '.join(sorted(known))}")
+            said = f"{name[:80]!r} is not an option of a compute pool: {', '.join(sorted(known))}"
+            raise Failure(sqlstate.INVALID_PARAMETER, said)
     size = before or Size()
     if _SIZE in given:
         named = given[_SIZE].lower()
