@@ -200,16 +200,12 @@ class Catalog:
         if not done:
             raise missing(kind, name)
 
-    def note(self, organization: str, kind: str, name: str, most: int, *, made: bool) -> None:
-        """Remember when something was made or changed that the engine keeps, and of which it does not tell that: of
-        the latest `most` and some more."""
-        now, key = time.time(), (organization, kind, name)
-        if not made:
-            self._storage.write(
-                "UPDATE objects SET updated = ? WHERE organization = ? AND kind = ? AND name = ?", (now, *key)
-            )
-            return
-        self._storage.write("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, '{}', ?, 0)", (*key, now))
+    def note(self, organization: str, kind: str, name: str, most: int, *, again: bool = True) -> None:
+        """Remember when something was made that the engine keeps, and of which it does not tell that: of the latest
+        `most` and some more. `again` says that what is remembered of this name was of another one."""
+        verb = "REPLACE" if again else "IGNORE"
+        values = (organization, kind, name, time.time())
+        self._storage.write(f"INSERT OR {verb} INTO objects VALUES (?, ?, ?, '{{}}', ?, 0)", values)
         self._noted += 1
         if self._noted % TIDIED == 0:
             self._storage.write(
@@ -217,6 +213,18 @@ class Catalog:
                 "WHERE organization = ?1 AND kind = ?2 ORDER BY created DESC LIMIT 1 OFFSET ?3)",
                 (organization, kind, most),
             )
+
+    def note_change(self, organization: str, kind: str, name: str) -> None:
+        self._storage.write(
+            "UPDATE objects SET updated = ? WHERE organization = ? AND kind = ? AND name = ?",
+            (time.time(), organization, kind, name),
+        )
+
+    def forget(self, organization: str, kind: str, name: str) -> None:
+        """Remove an object that may not be there."""
+        self._storage.write(
+            "DELETE FROM objects WHERE organization = ? AND kind = ? AND name = ?", (organization, kind, name)
+        )
 
     def new_token(self, organization: str, roles: Sequence[str], name: str = "") -> str:
         """A new token's text, which is kept as a hash alone. Raises Failure for unknown roles and a name in use."""

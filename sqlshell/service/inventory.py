@@ -29,9 +29,9 @@ NOTED = "noted"
 MOST_NOTED = 20_000
 """Of so many relations and schemas of an organization, the latest, it is noted when they were made."""
 
-_MADE = re.compile(
-    r"(?P<made>create(?: or replace)?)(?: recursive)? (?:table|view|schema)(?: if not exists)? "
-    rf"(?P<name>{DOTTED})|alter (?:table|view|schema)(?: if exists)? (?P<changed>{DOTTED})",
+_CHANGES = re.compile(
+    r"(?P<verb>create|alter|drop)(?: or replace)?(?: recursive)? (?P<kind>table|view|schema)"
+    rf"(?P<unless> if (?:not )?exists)? (?P<name>{DOTTED})",
     re.I,
 )
 
@@ -52,20 +52,25 @@ class Here(Struct, frozen=True):
 
 
 def note(session: Session, sql: str) -> None:
-    """Note what a statement of the engine has made or changed."""
+    """Note what a statement of the engine has made, changed or dropped."""
     head = sql[:HEAD].lstrip()
-    if head[:1].isalpha() and head[:6].lower() not in {"create", "alter "}:
+    if head[:1].isalpha() and head.split(None, 1)[0].lower() not in {"create", "alter", "drop"}:
         return
-    found = _MADE.match(bare(head))
+    found = _CHANGES.match(bare(head))
     if found is None:
         return
-    names = names_of(found["name"] or found["changed"])
-    if re.match(r"\w+(?: or replace)? schema\b", found[0], re.I):
-        key = (session.connection.database, *names)[-2:]
+    names, verb = names_of(found["name"]), found["verb"].lower()
+    if found["kind"].lower() == "schema":
+        whole = (session.connection.database, *names)[-2:]
     else:
-        key = artifacts.place(session, names)
-    organization = session.organization
-    organization.catalog.note(organization.id, NOTED, json.dumps(key), MOST_NOTED, made=bool(found["made"]))
+        whole = artifacts.place(session, names)
+    organization, key = session.organization, json.dumps(whole)
+    if verb == "drop":
+        organization.catalog.forget(organization.id, NOTED, key)
+    elif verb == "alter":
+        organization.catalog.note_change(organization.id, NOTED, key)
+    else:
+        organization.catalog.note(organization.id, NOTED, key, MOST_NOTED, again=not found["unless"])
 
 
 def databases(here: Here) -> list[Facts]:

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from sqlshell.service.catalog import ORGANIZATION_ID, TIDIED, Catalog
+from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.engine import Limits
 from sqlshell.service.storage import Storage
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
@@ -259,7 +262,7 @@ def test_times_tell_when_something_was_made_and_changed(client: Client) -> None:
     before = client.rows("select now()")[0][0]
     client.rows("create table timed (i int)")
     client.rows("create schema timed")
-    client.rows("create table timed.inner (i int)")
+    client.rows("create -- a comment\n table timed.inner (i int)")
     where = f"created_at > timestamptz '{before}' and created_at = updated_at"
     asked = f'select name from deltastream.sys."relations" where {where} order by name'
     assert client.names(asked) == ["inner", "timed"]
@@ -270,6 +273,12 @@ def test_times_tell_when_something_was_made_and_changed(client: Client) -> None:
     client.http.post("/v2/statements", json=batch)
     assert client.names(asked) == ["batched", "inner"]
     assert client.names("list relations where updated_at > created_at") == ["timed"]
+    made = client.described("describe relation batched")["CreatedAt"]
+    client.rows("create table if not exists batched (i int)")
+    assert client.described("describe relation batched")["CreatedAt"] == made
+    client.rows("drop table batched")
+    client.rows("create table if not exists batched (i int)")
+    assert str(client.described("describe relation batched")["CreatedAt"]) > str(made)
 
 
 def test_times_are_shown_in_the_zone_that_is_asked_for(client: Client) -> None:
@@ -308,6 +317,15 @@ def test_a_new_database_has_the_schema_public(client: Client) -> None:
     assert (echo["databaseName"], echo["schemaName"]) == ("other", "main")
 
 
+def test_a_database_of_before_keeps_its_schemas(tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    duckdb.connect(str(tmp_path / "old.data")).close()
+    with contextlib.closing(DuckdbEngine(temporary=tmp_path / "temporary")) as engine:
+        engine.lock(tmp_path, {name: tmp_path / f"{name}.data" for name in ("old", "new")}, Limits(threads=1))
+        schemas = engine.read_listing(engine.listing("schemas", "", "", (), ()))
+    assert schemas == [("main", "new"), ("public", "new"), ("main", "old")]
+
+
 def test_schemas_are_made_and_dropped_in_a_database(client: Client) -> None:
     client.rows("create database places")
     made = 'create schema "S" in database "places"'
@@ -340,7 +358,7 @@ def test_a_query_is_described_by_its_properties(client: Client) -> None:
 def test_times_of_the_latest_relations_alone_are_kept(storage: Storage) -> None:
     catalog = Catalog(storage)
     for number in range(TIDIED + 5):
-        catalog.note(ORGANIZATION_ID, "noted", f"t{number}", 10, made=True)
+        catalog.note(ORGANIZATION_ID, "noted", f"t{number}", 10)
     kept = {item.name for item in catalog.objects(ORGANIZATION_ID, "noted")}
     assert f"t{TIDIED + 4}" in kept
     assert len(kept) <= 20
