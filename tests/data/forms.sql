@@ -190,3 +190,6 @@ USE COMPUTE_POOL "default";
 dRoP tAbLe "made" ;
 describe  /* x */ relation -- y
  columns t ;
+SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY i ORDER BY s MEASURES A.i AS x PATTERN (A B+) DEFINE A AS A.i = 1)
+CREATE MATERIALIZED VIEW x AS SELECT * FROM t MATCH_RECOGNIZE(PARTITION BY i ORDER BY s PATTERN (A) DEFINE A AS true);
+SELECT match_recognize FROM (SELECT 1 AS match_recognize)

@@ -13,13 +13,25 @@ import pytest
 from sqlshell.service.dialect import read
 from sqlshell.service.dialect.columns import without_key
 from sqlshell.service.engines.engine import Failure
+from sqlshell.sql.items import Statement
+from sqlshell.sql.scripts import split
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
 FORMS = Path(__file__).parent.parent / "data" / "forms.sql"
 """A statement a line; a line that begins with a blank goes on with the one before."""
 
+EXAMPLES = FORMS.parent / "splits" / "deltastream-examples.jsonl"
+MALFORMED = "FROM json_response) \n  -- Parse the"
+"""One of the examples lacks a comma here."""
+
 CLIENTS_ERROR = {"42601", "42000", "XX000", "25P02"}
+
+
+def examples() -> list[str]:
+    """The statements of published examples."""
+    texts = [json.loads(line)["text"] for line in EXAMPLES.read_text().splitlines()]
+    return [item.text for text in texts for item in split(text) if isinstance(item, Statement)]
 
 
 def statements() -> list[str]:
@@ -54,7 +66,7 @@ def refused(sql: str) -> str:
 def test_no_form_is_the_clients_error(client: Client) -> None:
     """Those of the interface, in the interface's words: DuckDB's parser says nothing of them."""
     wrong = []
-    for sql in statements():
+    for sql in [*statements(), *(text for text in examples() if MALFORMED not in text)]:
         answer = client.submit(sql)
         if (answer.get("metadata") or {}).get("dataplaneRequest"):
             # It never ends.

@@ -41,6 +41,11 @@ def window(name: str) -> Failure:
     return Failure(sqlstate.UNSUPPORTED, f"{name} makes windows of a stream: {CONTINUOUS}")
 
 
+def matches() -> Failure:
+    """Why patterns of rows are not looked for."""
+    return Failure(sqlstate.UNSUPPORTED, f"MATCH_RECOGNIZE finds patterns in a stream as it goes on: {CONTINUOUS}")
+
+
 def check_within(text: Typed, at: int) -> None:
     """Raises Failure (0A000) for a join of streams that is bounded in time: WITHIN 5 MINUTES ON."""
     if at + 2 < len(text) and text.tokens[at + 1].kind == "number" and text.word(at + 2):

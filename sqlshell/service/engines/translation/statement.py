@@ -34,14 +34,27 @@ _STEMS: Final = (
         "date(",
     ),
     *("is_", "sha", "locate", "nvl", "rand", "regexp", "split_", "truncate", "element", "initcap", "e(", "e (", "elt"),
-    *("collect", "convert_", "parse_", "hop", "tumble", "cumulate", "str_", "current_", "to_date", "json", "row"),
+    *(
+        "collect",
+        "convert_",
+        "parse_",
+        "hop",
+        "tumble",
+        "cumulate",
+        "str_",
+        "current_",
+        "to_date",
+        "json",
+        "row",
+        "match_",
+    ),
 )
 """What is in every statement that has any of the forms: the first look, at very long statements too."""
 
 _CALLS: Final = "|".join(sorted(functions.NAMES | {"floor", "ceil"}, key=lambda name: (-len(name), name)))
 _FORMS: Final = re.compile(
     rf"(?:array|map|struct|row)\s*+<|->(?!>)|timestamp_l?tz|(?<!\w)time(?:stamp)?\s*+[(w]|(?<!\w)bytes|binary\s*+\(|"
-    rf"(?:decimal|numeric)\s*+\(\s*+39|with\s*+\(|json_(?:value|object)\s*+\(|\sis\s++(?:not\s++)?json|within|(?:tumble|hop|cumulate)\s*+\(|(?<!\w)(?:{_CALLS})\s*+\("
+    rf"(?:decimal|numeric)\s*+\(\s*+39|with\s*+\(|json_(?:value|object)\s*+\(|\sis\s++(?:not\s++)?json|within|match_recognize|(?:tumble|hop|cumulate)\s*+\(|(?<!\w)(?:{_CALLS})\s*+\("
 )
 """The second look, in lower case; the tokens decide."""
 
@@ -304,6 +317,8 @@ class _Reader:
                 found = sources.options(text, at, self.edits)
                 self.from_earliest = self.from_earliest or sources.from_earliest(found)
                 self._place = text.closing[at + 1] + 1 if found else self._place
+            case "MATCH_RECOGNIZE" if frame.reads and text.sign(at + 1) == "(":
+                raise sources.matches()
             case "WITHIN" if frame.reads:
                 sources.check_within(text, at)
             case "ADD" if self._kind == "ALTER" and len(self._frames) == 1:
