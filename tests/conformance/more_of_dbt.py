@@ -11,7 +11,10 @@ from tests.conformance.test_dbt import FIRST, SOURCE, Command, check_commands, r
 SNAPSHOT = "it has no macro deltastream__current_timestamp, which snapshots need"
 
 
-def operation(name: str, arguments: str = "", expected: Expected = works()) -> Command:
+DONE = works()
+
+
+def operation(name: str, arguments: str = "", expected: Expected = DONE) -> Command:
     return Command(["run-operation", name, *(["--args", arguments] if arguments else [])], expected)
 
 
@@ -47,7 +50,7 @@ COMMANDS: dict[str, Command] = {
     "clean": Command(["clean"], works()),
 }
 
-ROWS = [Row(name, command.expected) for name, command in COMMANDS.items() if name[:2] not in {"a ", "th"}]
+ROWS = [Row(f"dbt {name}", command.expected) for name, command in COMMANDS.items() if name[:2] not in {"a ", "th"}]
 
 
 def test_each_command_comes_to_what_the_table_says(tmp_path_factory: pytest.TempPathFactory) -> None:

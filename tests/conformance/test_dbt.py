@@ -109,10 +109,10 @@ def _rows() -> Iterator[Row]:
         made = {node: expected for node, expected in command.nodes.items() if node in MATERIALIZATIONS}
         again = " again" if name == "run, again" else ""
         if not made:
-            yield Row(name, command.expected)
+            yield Row(f"dbt {name}", command.expected)
         for node, expected in made.items():
             verb = "seed" if name == "seed" else "run"
-            yield Row(f"{verb}{again}: {MATERIALIZATIONS[node]}", expected)
+            yield Row(f"dbt {verb}{again}: {MATERIALIZATIONS[node]}", expected)
 
 
 ROWS = list(_rows())
