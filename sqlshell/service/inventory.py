@@ -56,7 +56,7 @@ def note(session: Session, sql: str) -> None:
     head = sql[:HEAD].lstrip()
     if head[:1].isalpha() and head.split(None, 1)[0].lower() not in {"create", "alter", "drop"}:
         return
-    found = _CHANGES.match(bare(head))
+    found = _CHANGES.match(" ".join(bare(head).split()))
     if found is None:
         return
     names, verb = names_of(found["name"]), found["verb"].lower()
