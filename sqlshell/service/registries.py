@@ -40,7 +40,7 @@ def read_options(
     if unknown := set(options) - _KNOWN:
         said = f"{min(unknown)[:80]!r} is not an option of a schema registry: {', '.join(sorted(_KNOWN))}"
         raise Failure(sqlstate.INVALID_PARAMETER, said)
-    targets = _targets(options.get("uris", ""))
+    targets = _targets(options.get("uris", ""), kind)
     if len(targets) > MOST:
         raise Failure("22023", f"'uris': there are {len(targets)} of them, and {MOST} at most")
     user = next((options[item] for item in _USERS if options.get(item)), "")
@@ -62,7 +62,7 @@ def change(options: Mapping[str, str], organization: str, name: str, catalog: Ca
     before = catalog.get(organization, KIND, name).detail
     given = {_OTHER_NAMES.get(item, item): value for item, value in options.items()}
     merged = {"type": str(before["type"]), "uris": str(before["uris"]), **given}
-    if [item.url for item in _targets(merged["uris"])] == str(before["uris"]).split(","):
+    if [item.url for item in _targets(merged["uris"], str(before["type"]))] == str(before["uris"]).split(","):
         sealed = before.get("sealed")
         kept = vault.opened(organization, KIND, name, sealed) if sealed else {}
         if not given.keys() & set(_USERS):
@@ -115,8 +115,11 @@ def _authorization(
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
 
 
-def _targets(text: str) -> list[outgoing.Target]:
-    return [outgoing.read_target(item) for item in text.split(",")]
+def _targets(text: str, kind: str) -> list[outgoing.Target]:
+    """URLs, of which HOST:PORT is one too, with the scheme that registries of this type have."""
+    scheme = "http" if kind == _TYPES[0] else "https"
+    given = (item.strip() for item in text.split(","))
+    return [outgoing.read_target(item if "://" in item else f"{scheme}://{item}") for item in given]
 
 
 def _header(text: str) -> str:

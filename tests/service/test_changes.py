@@ -712,6 +712,9 @@ def test_a_registry_is_asked_when_it_is_tested(client: Client, registry: str) ->
         f"""
         00000 {made} ok with ('type' = CONFLUENT, 'access_region' = "x", 'uris' = '{registry}/ok')
         00000 test schema_registry ok
+        00000 {made} bare with ('type' = CONFLUENT, 'uris' = '{place}/ok', 'confluent.username' = '')
+        00000 test schema_registry bare
+        00000 drop schema_registry bare
         42P018 {made} ok with ('type' = CONFLUENT, 'uris' = '{registry}')
         00000 create or replace schema_registry ok with ('type' = CONFLUENT, 'uris' = '{registry}/moved')
         3E002 test schema_registry ok
@@ -760,10 +763,7 @@ def test_a_registry_is_asked_when_it_is_tested(client: Client, registry: str) ->
             (f"http://{host}:1", "57015")
             for host in ("127.0.0.1", "127.9.9.9", "localhost", "[::1]", "[::ffff:127.0.0.1]")
         ),
-        *(
-            (text, "22023")
-            for text in ("file:///etc/passwd", "gopher://127.0.0.1", "127.0.0.1:1", "http://", "", "//x")
-        ),
+        *((text, "22023") for text in ("file:///etc/passwd", "gopher://127.0.0.1", "a:b", "http://", "", "//x")),
         *(
             (text, "22023")
             for text in ("http://u:secret1@127.0.0.1", "http://127.0.0.1@example.com", "http://a/?b", "http://a#b")
