@@ -128,8 +128,8 @@ class Session(Struct):
     """The last echo, None where the statement that runs has had none."""
     confirmed: ContextEcho = field(default_factory=ContextEcho)
     """The echo of the last statement that did not fail: the service had what it names."""
-    moved: bool = False
-    """Whether the last statement failed for a part of the context that is gone, so that the next runs elsewhere."""
+    lost: StatementError | None = None
+    """The failure of the last statement, where a part of the context is gone by it, so that the next runs elsewhere."""
     ask_token: Callable[[str], Awaitable[str]] | None = None
     """Asks the person for another token for a service, where there is one; "" where none was given."""
     jobs: Callable[[], int] = _none
@@ -186,15 +186,16 @@ class Session(Struct):
         What the service had, and has no more, is dropped from the context.
         """
         before, sources = self.context, dict(self.sources)
-        self.echoed, self.moved = None, False
+        self.echoed = self.lost = None
         try:
             yield
         except StatementError as error:
             part = _NOT_THERE.get(error.where.sql_state, "")
             name = str(getattr(before, part)) if part else ""
             gone = bool(name) and part not in leaves(sql) and self._is_gone(part, name, sql, error)
-            self.moved = gone and (self.interactive or _part(self.confirmed, part) == name)
-            left = _WITHIN.get(part, (part,)) if self.moved else ()
+            if gone and (self.interactive or _part(self.confirmed, part) == name):
+                self.lost = error
+            left = _WITHIN.get(part, (part,)) if self.lost else ()
             kept = {key: value for key, value in before.parts() if value and key not in left}
             self.context = replace(self.context, **kept, **self._instead(before, left))
             self.sources |= {key: sources[key] for key in kept if key in sources}
@@ -205,7 +206,7 @@ class Session(Struct):
                 now = getattr(self.context, part)
                 goes_on = f"in {now!r}" if now else "without one"
                 error.hint = (
-                    f"the context no longer names it and goes on {goes_on}; {chooses}" if self.moved else chooses
+                    f"the context no longer names it and goes on {goes_on}; {chooses}" if self.lost else chooses
                 )
             raise
         self.confirmed = self.echoed or self.confirmed

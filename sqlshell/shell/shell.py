@@ -273,7 +273,9 @@ class Shell:
         So does one behind which the rest would mean something else: a session that lost its temporary tables and
         settings; at the prompt, where a paste is no script that was told to go on, a context that is gone.
         """
-        lost = error.where.sql_state == sqlstate.SESSION_LOST or (self.session.interactive and self.session.moved)
+        lost = error.where.sql_state == sqlstate.SESSION_LOST or (
+            self.session.interactive and self.session.lost is error
+        )
         return isinstance(error, ENDS) or self.stopping or lost
 
     def interrupt(self) -> bool:

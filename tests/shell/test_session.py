@@ -25,7 +25,7 @@ def after(
     with pytest.raises(StatementError) as raised, session.asking(sql):
         session.adopt(echo)
         raise StatementError(message, where=Where(state))
-    assert session.moved == (session.context != BEFORE)
+    assert (session.lost is raised.value) == (session.context != BEFORE)
     return session.context, raised.value.hint
 
 
