@@ -55,7 +55,7 @@ async function submit(statement, { attachments = [], bearer = token, context = {
 const large = new Uint8Array(3_000_000).fill(120);
 const calls = {
   quick: () => submit("select 1 as one, null as nothing;"),
-  slow: () => submit("select count(*) as n from range(40000) a, range(15000) b where a.range * b.range % 7 = 1;"),
+  slow: () => submit("select count(*) as n from range(25000) a, range(10000) b where a.range * b.range % 7 = 1;"),
   ddl: () => submit("create table made (i integer);"),
   several: () => submit("insert into made values (1); insert into made values (2); select * from made;"),
   failed: () => submit("select * from none;"),

@@ -30,7 +30,17 @@ def python_with(*requirements: str) -> Path:
         if not whole.exists():
             shutil.rmtree(folder, ignore_errors=True)
             venv.create(folder, with_pip=True)
-            command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]
+            command = [
+                str(python),
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                "--retries",
+                "1",
+                *requirements,
+            ]
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
             if done.returncode:
                 shutil.rmtree(folder, ignore_errors=True)
