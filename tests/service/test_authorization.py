@@ -242,7 +242,7 @@ CHANGE = table("""
     function-drop    42501  42501   3D017 00000
     secret-create    42501  42501   00000 42P014
     secret-drop      42501  42501   00000 2BP01
-    registry-create  42501  42501   3D016 42710
+    registry-create  42501  42501   3D016 42P018
     registry-test    42501  42501   3D009 57015
     registry-drop    42501  42501   3D009 00000
     schema-create    42501  42501   00000 00000
