@@ -17,7 +17,7 @@ from sqlshell.service.dialect.relations import Written, writing
 from sqlshell.service.dialect.tokens import WORD, Tokens
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Plan, Relation, Rights, Sink
 from sqlshell.service.engines.looks import FILLERS
-from sqlshell.service.objects import require
+from sqlshell.service.objects import quoted, require
 from sqlshell.service.sessions import Session
 from sqlshell.service.shown import table
 
@@ -106,7 +106,8 @@ def _relation(
     organization = session.organization
     in_store = relation[0] if relation[0] in organization.store_names else ""
     told: dict[str, Any] = {
-        "fqn": ".".join('"' + part.replace('"', '""') + '"' for part in (organization.id, *relation)),
+        # As deltastream.sys has it: who made what was described looks for it there.
+        "fqn": quoted(relation),
         "type": kind,
         "db_name": relation[0],
         "schema_name": relation[1],

@@ -201,7 +201,8 @@ def test_a_query_is_planned_and_refused_where_it_would_run_for_ever(client: Clie
     assert planned["sqlState"] == "00000", planned
     assert len(planned["metadata"]["columns"]) == 2
     (row,) = planned["data"]
-    assert json.loads(row[1])
+    look = f"SELECT name FROM {SYS}\"relations\" WHERE fqn = '{json.loads(row[1])['sink']['fqn']}';"
+    assert client.rows(look) == [["source"]]
     inserted = client.run(f"{sql};")
     assert (inserted["sqlState"], len(inserted["metadata"]["columns"])) == ("00000", 5), inserted
     for made in ("STREAM", "CHANGELOG", "MATERIALIZED VIEW"):

@@ -238,9 +238,8 @@ def test_describe_tells_what_a_statement_would_make(
     row = client.rows(f"DESCRIBE {sql}")[0]
     told = json.loads(str(row[1]))
     target = told["ddl" if kind != "INSERT_INTO" else "sink"]
-    organization = client.run("select 1")["metadata"]["context"]["organizationID"]
     assert row[0] == kind and ("ddl" in told) == (kind != "INSERT_INTO")
-    assert target["fqn"] == f'"{organization}"."local"."main"."{made}"'
+    assert target["fqn"] == f'"local"."main"."{made}"'
     assert (target["db_name"], target["schema_name"], target["name"]) == ("local", "main", made)
     assert target["store_name"] == ("k" if "'k'" in sql else "")
     assert [f"{item['name']} {item['type']}" for item in target["columns"]] == columns
