@@ -123,6 +123,7 @@ def _serve(number: int) -> bool:
             os.environ.update(environment)
             time.tzset()
             sys.argv[1:] = argv
+            gc.unfreeze()
             return True
         for descriptor in descriptors:
             os.close(descriptor)
