@@ -84,7 +84,7 @@ class Execution:
     ) -> Outcome | Begun:
         """Run a statement with its session's connection; `asked` is what it says where it is the interface's own."""
         options = self.options(session, parameters)
-        for part in needed(asked) if session.lost else ():
+        for part in needed(asked, record.sql) if session.lost else ():
             if part in session.lost:
                 raise session.lost[part]
         if not session.placed and _needs_database(asked):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlshell.service.dialect import (
     Alter,
     Application,
@@ -24,12 +26,17 @@ PARTS = ("database", "schema", "store", "compute_pool")
 RELATIONS = frozenset({"relation", "table", "view", "stream", "changelog", "materialized_view"})
 
 
-def needed(asked: Own | None) -> tuple[str, ...]:
+_SCHEMAS = re.compile(r"\s*+(?:create|drop)\s++schema(?!\w)", re.I)
+
+
+def needed(asked: Own | None, sql: str) -> tuple[str, ...]:
     """Names of a context, of PARTS. What the engine runs may need each; a statement about objects needs few.
 
     Clients name in each request what their first statements are about to make.
     """
     match asked:
+        case None if _SCHEMAS.match(sql):
+            return ("database",)
         case None | Application() | CreateAs() | DescribeStatement():
             return PARTS
         case Print(store=""):
@@ -38,7 +45,7 @@ def needed(asked: Own | None) -> tuple[str, ...]:
             return ("compute_pool",)
         case List(what="schemas", place=""):
             return ("database",)
-        case List(what="entities", place=""):
+        case List(what="entities", store="", place="" | "entity"):
             return ("store",)
         case List(what="relations" | "tables" | "functions", place="" | "schema"):
             return _behind(asked.names)

@@ -24,6 +24,7 @@ NEEDS = {
     "list relations": {"3D002", "3D003"},
     "list relations in schema main": {"3D002"},
     "list entities": {"3D006"},
+    "create schema not_there": {"3D002"},
     "use schema main": {"3D002"},
     "create stream astray (i int)": {"3D002", "3D003"},
     "drop stream main.astray": {"3D002"},
@@ -61,6 +62,15 @@ def test_what_needs_a_lost_name_fails_and_all_else_runs(client: Client, state: s
         found = client.state(sql, **given)
         assert (found == state) == (state in states), (sql, found)
         assert client.state("drop stream if exists astray") == "00000"
+        assert client.state("drop schema if exists not_there") == "00000"
+
+
+def test_a_store_that_is_named_is_the_one_that_is_read(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "found.csv").write_text("a\n1\n")
+    client.rows(f"create store named with ('type' = 'files', 'uri' = '{tmp_path}')")
+    for sql in ("list entities in store named", 'describe entity "found.csv" in store named'):
+        assert client.rows(sql, store="not_there"), sql
+    client.rows("drop store named")
 
 
 def test_an_object_is_made_by_a_request_that_names_it_already(client: Client, tmp_path: Path) -> None:
