@@ -85,7 +85,8 @@ class Execution:
         """Run a statement with its session's connection; `asked` is what it says where it is the interface's own."""
         options = self.options(session, parameters)
         for part in needed(asked, record.sql) if session.lost else ():
-            if part in session.lost:
+            # SQL names stores itself, and a client without a session has no way to leave one that is gone.
+            if part in session.lost and (part != "store" or asked is not None or session.name):
                 raise session.lost[part]
         if not session.placed and _needs_database(asked):
             # Nothing is read or written in another database than the one that was meant.

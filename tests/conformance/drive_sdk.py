@@ -50,7 +50,7 @@ async def outcomes(asked: dict[str, Any]) -> list[dict[str, Any]]:
     async def token() -> str:
         return str(asked["token"])
 
-    client = DeltaStreamClient(server_url=asked["url"], token_provider=token, session_id="sdk")
+    client = DeltaStreamClient(server_url=asked["url"], token_provider=token)
     return [await outcome(client, name, arguments) for name, arguments in asked["calls"]]
 
 

@@ -201,7 +201,7 @@ CALLS: list[Call] = [
     ("databases.delete", {"name": "shop"}, works()),
     ("databases.exists", {"name": "shop"}, works(False)),
 ]
-"""In this order, in one session: a store stays current when it is dropped, and so does a schema."""
+"""In this order. The client goes on naming a store and a schema that it has dropped."""
 
 ROWS = [Row(name, expected) for name, _, expected in CALLS]
 

@@ -116,12 +116,24 @@ def test_a_session_goes_on_that_dropped_what_it_was_in(client: Client, tmp_path:
         assert client.state("select 1", **other)[:2] == "3D", kind
 
 
+def test_sql_runs_without_a_session_whatever_store_is_named(client: Client) -> None:
+    """Some clients have no session, and no way to leave a store but to another one."""
+    assert client.rows("select 1", store="not_there", parameters={}) == [["1"]]
+    assert client.state("list entities", store="not_there", parameters={}) == "3D006"
+
+
 def test_what_another_session_dropped_is_not_left_out(client: Client) -> None:
     """A statement that was meant for it would run somewhere else."""
     client.rows("create schema elsewhere")
     client.rows_of_nothing("use schema elsewhere")
     assert client.state("drop schema elsewhere", parameters={"sessionID": "another"}) == "00000"
     assert client.state("create table astray (i int)", schema="elsewhere") == "3D003"
+
+
+def test_sql_runs_without_a_session_whatever_store_is_named(client: Client) -> None:
+    """Some clients have no session, and no way to leave a store but to another one."""
+    assert client.rows("select 1", store="not_there", parameters={}) == [["1"]]
+    assert client.state("list entities", store="not_there", parameters={}) == "3D006"
 
 
 def test_what_another_session_dropped_is_left(client: Client, own: Served, tmp_path: Path) -> None:
