@@ -130,12 +130,6 @@ def test_what_another_session_dropped_is_not_left_out(client: Client) -> None:
     assert client.state("create table astray (i int)", schema="elsewhere") == "3D003"
 
 
-def test_sql_runs_without_a_session_whatever_store_is_named(client: Client) -> None:
-    """Some clients have no session, and no way to leave a store but to another one."""
-    assert client.rows("select 1", store="not_there", parameters={}) == [["1"]]
-    assert client.state("list entities", store="not_there", parameters={}) == "3D006"
-
-
 def test_what_another_session_dropped_is_left(client: Client, own: Served, tmp_path: Path) -> None:
     """The next statement that names it is told, and the one behind it runs."""
     made = (
