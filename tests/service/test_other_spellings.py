@@ -75,5 +75,11 @@ def test_a_registry_elsewhere_does_not_get_the_password_of_the_one_before(client
 
 
 def test_a_test_answers_with_what_it_found(client: Client) -> None:
-    assert client.rows("test store outside") == [["ready", "store 'outside' can be read: it has 2 entities"]]
-    assert client.state("create schema_registry r with ('url' = 'http://127.0.0.1:9/')") == "42P018"
+    ((status, said),) = client.rows("test store outside")
+    assert status == "ready"
+    assert str(said).startswith("store 'outside' can be read")
+
+
+def test_a_registry_that_is_there_already_has_its_own_code(client: Client) -> None:
+    sql = "create schema_registry twice with ('url' = 'http://127.0.0.1:9/')"
+    assert [client.state(sql), client.state(sql)] == ["00000", "42P018"]
