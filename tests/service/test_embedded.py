@@ -60,7 +60,9 @@ def test_the_row_limit_counts_here(embedded: Embedded) -> None:
 def test_a_stream_is_not_read_as_a_table(embedded: Embedded, tmp_path: Path) -> None:
     def state(sql: str) -> str:
         _, body = ask(embedded, "POST", "/v2/statements", json.dumps({"statement": sql}).encode())
-        return str(json.loads(body)["sqlState"])
+        while (answer := json.loads(body))["sqlState"] == "03000":
+            _, body = ask(embedded, "GET", f"/v2/statements/{answer['statementID']}?partitionID=0")
+        return str(answer["sqlState"])
 
     file = tmp_path / "stream.csv"
     assert state("create stream st (i int)") == state("insert into st values (1)") == "00000"
@@ -70,9 +72,23 @@ def test_a_stream_is_not_read_as_a_table(embedded: Embedded, tmp_path: Path) -> 
         f"copy (select * from st where i > 0) to '{file}' (format csv)",
         "explain analyze select * from st",
         "explain (analyze, format json) select * from st",
+        "prepare p as select * from st",
+        "prepare p as select count(*) from st where i > ? and i < $2",
+        "prepare p as delete from st where i = ?",
+        f"export database '{tmp_path / 'all'}'",
+        f"export database \"memory\" to '{tmp_path / 'all'}' (format parquet)",
+        "copy from database memory to beside",
     ):
         assert state(sql) == "0A000", sql
-    assert not file.exists()
+    assert not list(tmp_path.iterdir())
+    for sql in (
+        "prepare p as insert into st select $1",
+        "prepare q as select $one::int + $two",
+        "attach ':memory:' as beside",
+        "copy from database memory to beside (schema)",
+        f"export database beside to '{tmp_path / 'beside'}'",
+    ):
+        assert state(sql) == "00000", sql
     for sql in ("explain select * from st", "create table t as select 1 as i", f"copy t to '{file}'"):
         assert state(sql) == "00000", sql
     assert state("explain analyze select * from t") == "00000"

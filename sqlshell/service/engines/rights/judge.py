@@ -72,6 +72,9 @@ _READ: Final = frozenset({"SELECT", "SET", "TRANSACTION", "VARIABLE_SET"})
 _UNREAL: Final = re.compile(r'("(?:[^"\\]|\\.)*+")|-?(?:nan|inf(?:inity)?)', re.I | re.S)
 """A string of JSON, or a number that is none in JSON: DuckDB writes NAN and Infinity."""
 
+_COPYING: Final = frozenset({"COPY_DATABASE", "EXPORT", "PRAGMA"})
+"""Types of statements that copy whole databases."""
+
 _LASTING: Final = frozenset({"DELETE", "INSERT", "SELECT", "UPDATE"})
 """Types of statements whose verdict holds until objects change."""
 
@@ -240,8 +243,8 @@ class Judge:
             nothing = Found(strict=False)
             nothing.needs(Rights.OBJECTS, kind)
             _may(nothing, options)
-            if options.streams and (read := _read_whole(kind, text)):
-                self._judged(read, options, in_transaction)
+            if options.streams:
+                self._check_endless(kind, text, options, in_transaction)
             return Verdict(kind_of(statement, sql), sql, statement, Rights.OBJECTS)
         if options.rights is Rights.READ and kind not in _READ:
             # What binding it would run is not for a reader either.
@@ -261,6 +264,24 @@ class Judge:
         if seen.constant and len(sql) <= _SHORT:
             _keep(self._constants, sql, replace(verdict, parsed=text))
         return verdict
+
+    def _check_endless(self, kind: str, sql: str, options: Options, in_transaction: bool) -> None:
+        """Refuse what a statement without a plan of its own would do to a stream: read it to its end, or change it."""
+        name = parts.copied_database(sql) if kind in _COPYING else None
+        if name is not None:
+            name = name or str(self._connection.execute("SELECT current_database()").fetchall()[0][0])
+            copied = [".".join(stream) for stream in options.streams if stream[0].lower() == name.lower()]
+            if copied:
+                raise Failure(sqlstate.UNSUPPORTED, f"{copied[0]} is a stream: {_ENDLESS}")
+        elif kind == "PREPARE":
+            try:
+                self._judged(parts.prepared(sql), options, in_transaction)
+            except (duckdb.Error, Failure) as error:
+                # DuckDB tells what is wrong with it otherwise: here its parameters have no types.
+                if isinstance(error, Failure) and error.sql_state == sqlstate.UNSUPPORTED:
+                    raise
+        elif read := _read_whole(kind, sql):
+            self._judged(read, options, in_transaction)
 
     def _inserted(self, head: str, row: str, options: Options, in_transaction: bool) -> None:
         key, version = (head, options.rights), self._known.settled

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import duckdb
 from msgspec import Struct
@@ -91,6 +92,35 @@ def explained(sql: str) -> tuple[str, str]:
         head.append(f"({' '.join(options)})")
         found = found[end + 1 :]
     return " ".join(head) + "\n", sql[found[0].start :] if found else ""
+
+
+def prepared(sql: str) -> str:
+    """The statement of a PREPARE, with NULL for its parameters."""
+    found = tokens(sql)
+    behind = next((number for number, token in enumerate(found) if token.word == "as"), len(found)) + 1
+    pieces: list[str] = []
+    taken = found[behind].start if behind < len(found) else len(sql)
+    for token, following in pairwise([*found[behind:], Token("", len(sql), len(sql), 0)]):
+        if token.word in {"?", "$"}:
+            pieces += [sql[taken : token.start], "NULL"]
+            taken = following.end if following.start == token.end and following.word.isalnum() else token.end
+    return "".join([*pieces, sql[taken:]])
+
+
+def copied_database(sql: str) -> str | None:
+    """The database whose rows EXPORT DATABASE or COPY FROM DATABASE reads, "" for the present one; None for others."""
+    words = [token.word for token in tokens(sql)]
+    if words[:2] == ["export", "database"]:
+        name = 2
+    elif words[:3] == ["copy", "from", "database"]:
+        name = 3
+    else:
+        return None
+    if "(schema" in "".join(words[name:]):
+        return None
+    if len(words) <= name or words[name].startswith("'"):
+        return ""
+    return words[name].removeprefix('"').removesuffix('"').replace('""', '"')
 
 
 def plain_insert(sql: str) -> tuple[str, str] | None:
