@@ -225,6 +225,12 @@ def test_a_column_of_a_call_is_called_as_it_was_typed(client: Client) -> None:
         "floor(ts TO DAY)": "floor(ts TO DAY)",
         "COLUMNS('id|name')::VARCHAR || nvl('a', 'b')": "id|name",
         "name, j->name": 'name|(j -> "name")',
+        "1 + s->id, upper(s->name), s->id  IS NULL, (SELECT nvl(s->id, 1) FROM (SELECT 2)), (s->id) x, s->id = 1 AND\ns->n->x": (
+            "1 + s->id|upper(s->name)|s->id IS NULL|(SELECT nvl(s->id, 1) FROM (SELECT 2))|x|s->id = 1 AND s->n->x"
+        ),
+        "1 + (j->name)::INT, (SELECT s->id FROM (SELECT 1)) + 1": (
+            '(1 + CAST((j -> "name") AS INTEGER))|(SELECT s->id FROM (SELECT 1)) + 1'
+        ),
     }
     for sql, names in columns.items():
         answer = client.run(f"SELECT {sql} FROM t")
@@ -265,6 +271,20 @@ def test_to_look_for_a_struct_leaves_a_transaction_open(client: Client) -> None:
 )
 def test_an_arrow_that_is_no_field_stays_what_it_is(client: Client, sql: str, state: str) -> None:
     assert error(client, sql)[0] == state
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "list_reduce([1, 2], (x, y) -> x + y)",
+        "list_transform(l, s -> s + 1)",
+        "[1].list_transform(s -> s + 1)",
+        "list_transform([{'a': 1}], s -> s->a)",
+    ],
+)
+def test_an_arrow_of_a_lambda_is_left_to_duckdb(client: Client, call: str) -> None:
+    state, message = error(client, f"SELECT {call} FROM t")
+    assert (state, "lambda x, i: x + i" in message) == ("42000", True), message
 
 
 def test_macros_keep_their_arrows(client: Client) -> None:

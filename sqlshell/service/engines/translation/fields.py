@@ -40,6 +40,35 @@ _NOT_FIELDS: Final = frozenset(
 """Words that begin an expression, which is what a lambda has behind its arrow."""
 
 
+_TAKES_LAMBDA: Final = frozenset(
+    (
+        *("apply", "array_apply", "array_filter", "array_reduce", "array_transform", "filter", "list_apply"),
+        *("list_filter", "list_reduce", "list_transform", "reduce"),
+    )
+)
+"""Functions of a list and a lambda."""
+
+_BEGINS_WITH_LAMBDA: Final = frozenset({"columns", "invoke"})
+"""What has a lambda as its first argument."""
+
+
+def is_lambda(text: Typed, at: int, opening: int) -> bool:
+    """Whether an arrow at a place is that of a lambda, whatever its names stand for; `opening` is the parenthesis
+    around it."""
+    start = at - 1
+    if text.sign(start) == ")":
+        start = text.opening.get(start, -1)
+        if not all(behind == name + 1 and text.is_name(name) for name, behind in text.arguments(start)):
+            return False
+    elif not text.is_name(start):
+        return False
+    call = text.word(opening - 1).lower()
+    if start == opening + 1:
+        is_method = text.sign(opening - 2) == "."
+        return call in _BEGINS_WITH_LAMBDA or (is_method and call in _TAKES_LAMBDA)
+    return call in _TAKES_LAMBDA and text.commas[opening][:1] == [start - 1]
+
+
 def arrow(text: Typed, at: int, known: Mapping[int, int]) -> tuple[int, int] | None:
     """The value in front of an arrow at a place and the field behind it, each by its first token; None for an arrow
     that is something else's, as far as its place tells. `known` has the values of the arrows before, by their fields.

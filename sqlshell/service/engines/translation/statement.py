@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure
@@ -83,6 +83,10 @@ _LONGEST_NAME: Final = 1000
 """Characters of a column's text that are its name."""
 
 _OPERATORS: Final = frozenset("+-*/%=<>|&^~")
+_END_VALUES: Final = frozenset({"END", "FALSE", "NULL", "TRUE"})
+_BEFORE_VALUES: Final = frozenset({"AND", "LIKE", "NOT", "OR"})
+"""Words that are no names, and what comes behind words that are none."""
+
 _MOST_SITES: Final = 1000
 _TRIES: Final = 64
 """How often a statement is bound to find out what its values are."""
@@ -106,11 +110,20 @@ class Site(Struct, frozen=True):
     variants: Sequence[Edits]
 
 
+class Name(Struct, frozen=True):
+    """The name of a column as it was typed, behind its last token: where any of these sites has another text."""
+
+    last: int
+    name: str
+    sites: Sequence[int]
+
+
 class _Frame(Struct):
     """Open parentheses: what they belong to, whether a FROM has begun in them, and where the present column of a SELECT
     begins, -1 outside of its list.
 
-    `changed` says that the column has another text now, and so would have another name, `keeps` that its name is kept.
+    `changed` says that the column has another text now, and so would have another name, `sites` which ones may give it
+    that, `keeps` that its name is kept.
     """
 
     opening: int = -1
@@ -119,6 +132,11 @@ class _Frame(Struct):
     column: int = -1
     changed: bool = False
     keeps: bool = False
+    sites: list[int] = field(default_factory=list)
+    within: list[int] = field(default_factory=list)
+    """The sites of the columns before."""
+    changes: bool = False
+    """Whether one of the columns before has another text."""
 
 
 def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]) -> Translation | None:
@@ -155,6 +173,9 @@ def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> Made:
         edits.add(reader.edits)
         for site, number in zip(reader.sites, chosen, strict=True):
             edits.add(site.variants[number])
+        for name in reader.names:
+            if any(reader.sites[at].variants[chosen[at]] for at in name.sites):
+                edits.append(name.last, name.name)
         made = edits.made(text)
         left = [at for at, site in enumerate(reader.sites) if chosen[at] + 1 < len(site.variants)]
         offset = mismatch(made.sql) if left else None
@@ -176,6 +197,7 @@ class _Reader:
         self.text = Typed(sql)
         self.edits = Edits()
         self.sites: list[Site] = []
+        self.names: list[Name] = []
         self.from_earliest = False
         self._is_own = is_own
         self._own: dict[str, bool] = {}
@@ -245,7 +267,7 @@ class _Reader:
                 self._open(at)
             case ")" if len(self._frames) > 1:
                 self._frames.pop()
-                self._frames[-1].changed |= frame.changed
+                self._close(frame)
             case "," if frame.kind == "columns":
                 self._column(at + 1)
             case "," if self._kind in _MACROS and len(self._frames) == 1 and text.sign(at + 1) == "(":
@@ -254,8 +276,12 @@ class _Reader:
                     self._columns = at + 1
             case ":" if text.joined(at, "::"):
                 self._type(at + 2)
-            case "-" if self._kind not in _MACROS and (found := fields.arrow(text, at, self._values)) is not None:
-                self._arrow(at, *found)
+            case "-" if self._kind not in _MACROS and text.joined(at, "->"):
+                if fields.is_lambda(text, at, frame.opening):
+                    # What is in front of it belongs to no value behind it.
+                    self._values[at + 2] = at + 2
+                elif (found := fields.arrow(text, at, self._values)) is not None:
+                    self._arrow(at, *found)
 
     def _arrow(self, at: int, start: int, last: int) -> None:
         edits = Edits()
@@ -270,6 +296,7 @@ class _Reader:
         if len(self.sites) == _MOST_SITES:
             said = f"a statement has at most {_MOST_SITES} arrows and calls that the types of their values decide about"
             raise Failure(sqlstate.LIMIT, said)
+        self._frames[-1].sites.append(len(self.sites))
         self.sites.append(site)
 
     def _open(self, at: int) -> None:
@@ -287,11 +314,19 @@ class _Reader:
         if kind == "columns":
             self._column(at + 1)
 
+    def _close(self, frame: _Frame) -> None:
+        """What stood in parentheses is a part of what is around them."""
+        around = self._frames[-1]
+        around.changed |= frame.changed or frame.changes
+        for sites in (frame.within, frame.sites):
+            # There may be very many parentheses around the same.
+            around.sites = [*around.sites, *sites] if around.sites and sites else around.sites or sites
+
     def _word(self, at: int, word: str) -> None:
         text, frame = self.text, self._frames[-1]
         begins = word == "SELECT" or (word == "RETURNING" and not frame.kind)
         if begins or (word in {"DISTINCT", "ALL"} and frame.column == at):
-            frame.column, frame.changed, frame.keeps = at + 1, False, False
+            frame.column, frame.changed, frame.keeps, frame.sites = at + 1, False, False, []
         elif word in _MANY_COLUMNS:
             frame.keeps = True
         elif word in _ENDS:
@@ -414,22 +449,28 @@ class _Reader:
         """A column ends before a place: it keeps its name where it has none of its own. The next one begins at
         `following`."""
         text, frame = self.text, self._frames[-1]
-        start, changed = frame.column, frame.changed and not frame.keeps
+        start, changed, sites = frame.column, frame.changed, frame.sites
         if start < 0:
             return
-        frame.column, frame.changed, frame.keeps = following, False, False
-        if not changed or text.sign(start + 1) == ":" or not self._ends_unnamed(behind - 1):
+        frame.changes |= frame.changed
+        frame.within += sites
+        named = frame.keeps or not (changed or sites)
+        frame.column, frame.changed, frame.keeps, frame.sites = following, False, False, []
+        if named or text.sign(start + 1) == ":" or not self._ends_unnamed(behind - 1):
             return
         if text.tokens[behind - 1].end - text.tokens[start].start <= _LONGEST_NAME:
             words = " ".join(text.written(start, behind).split())
-            self.edits.append(behind - 1, f" AS {identifier(words)}")
+            if changed:
+                self.edits.append(behind - 1, f" AS {identifier(words)}")
+            else:
+                self.names.append(Name(behind - 1, f" AS {identifier(words)}", sites))
 
     def _ends_unnamed(self, last: int) -> bool:
         """Whether what ends with a token is a value without a name behind it, as far as that is certain."""
         token = self.text.tokens[last]
-        if token.kind in {"number", "sign"}:
+        if token.kind in {"number", "sign", "string"} or token.word in _END_VALUES:
             return True
-        return self.text.sign(last - 1) in _OPERATORS
+        return self.text.sign(last - 1) in _OPERATORS or self.text.word(last - 1) in _BEFORE_VALUES
 
     def _is_there(self, name: str) -> bool:
         if name not in self._own:
