@@ -106,8 +106,8 @@ def _relation(
     organization = session.organization
     in_store = relation[0] if relation[0] in organization.store_names else ""
     told: dict[str, Any] = {
-        # As deltastream.sys has it: who made what was described looks for it there.
-        "fqn": quoted(relation),
+        # Terraform's provider compares it with its organization and the fqn of deltastream.sys.
+        "fqn": f'"{organization.id}".{quoted(relation)}',
         "type": kind,
         "db_name": relation[0],
         "schema_name": relation[1],

@@ -201,8 +201,13 @@ def test_a_query_is_planned_and_refused_where_it_would_run_for_ever(client: Clie
     assert planned["sqlState"] == "00000", planned
     assert len(planned["metadata"]["columns"]) == 2
     (row,) = planned["data"]
-    look = f"SELECT name FROM {SYS}\"relations\" WHERE fqn = '{json.loads(row[1])['sink']['fqn']}';"
-    assert client.rows(look) == [["source"]]
+    assert row[0] == "INSERT_INTO"
+    relations = [json.loads(row[1])["sink"], *json.loads(row[1])["sources"]]
+    for relation in relations:
+        # The provider puts its organization in front of the fqn that it knows, and compares.
+        organization, _, fqn = relation["fqn"].partition(".")
+        assert organization.strip('"') == planned["metadata"]["context"]["organizationID"]
+        assert client.rows(f"SELECT name FROM {SYS}\"relations\" WHERE fqn = '{fqn}';") == [[relation["name"]]]
     inserted = client.run(f"{sql};")
     assert (inserted["sqlState"], len(inserted["metadata"]["columns"])) == ("00000", 5), inserted
     for made in ("STREAM", "CHANGELOG", "MATERIALIZED VIEW"):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sqlshell.service.catalog import ORGANIZATION_ID
 from sqlshell.service.dialect import read
 from sqlshell.service.dialect.columns import without_key
 from sqlshell.service.engines.engine import Failure
@@ -239,7 +240,7 @@ def test_describe_tells_what_a_statement_would_make(
     told = json.loads(str(row[1]))
     target = told["ddl" if kind != "INSERT_INTO" else "sink"]
     assert row[0] == kind and ("ddl" in told) == (kind != "INSERT_INTO")
-    assert target["fqn"] == f'"local"."main"."{made}"'
+    assert target["fqn"] == f'"{ORGANIZATION_ID}"."local"."main"."{made}"'
     assert (target["db_name"], target["schema_name"], target["name"]) == ("local", "main", made)
     assert target["store_name"] == ("k" if "'k'" in sql else "")
     assert [f"{item['name']} {item['type']}" for item in target["columns"]] == columns
