@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -41,6 +41,9 @@ SHORT = 4 << 10
 PIECE = 16 << 10
 """Characters of a longer text that are read before it is another one's turn."""
 
+GLANCE = 1 << 10
+"""Characters of a submission's statements that are looked through for secrets in the event loop: it takes a
+millisecond."""
 
 LARGE = 256 << 10
 """Characters of a text from which its memory is given back to the system."""
@@ -87,15 +90,26 @@ class Texts:
         except Failure:
             return False
 
-    async def secretless(self, sql: str, owner: str) -> Secretless | None:
-        """What is kept and shown of a statement that holds secrets, None for one that holds none."""
-        if MAY_HOLD_SECRETS.match(sql) is None:
-            return None
+    async def secretless(self, given: Sequence[str], owner: str) -> list[Secretless | None]:
+        """What is kept and shown of each of these statements that holds secrets, None for those that hold none."""
+        found: list[Secretless | None] = [None] * len(given)
+        looked, size = [number for number, sql in enumerate(given) if MAY_HOLD_SECRETS.match(sql)], 0
+        if not looked:
+            return found
         from sqlshell.sql.secrets import may_hold
 
-        if len(sql) <= SHORT and not may_hold(sql):
-            return None
-        return await self.run(owner, partial(_secretless, sql if len(sql) <= LOOKED_THROUGH else sql[:HEAD]))
+        if sum(len(given[number]) for number in looked) <= GLANCE and not any(may_hold(given[n]) for n in looked):
+            return found
+        piece: list[int] = []
+        for number in looked:
+            piece.append(number)
+            size += len(given[number])
+            if size >= PIECE or number == looked[-1]:
+                texts = [given[item] for item in piece]
+                for item, made in zip(piece, await self.run(owner, partial(_all_secretless, texts)), strict=True):
+                    found[item] = made
+                piece, size = [], 0
+        return found
 
     async def rest(self) -> None:
         """Give back what large texts took, if there were any since the last time."""
@@ -117,10 +131,14 @@ class Texts:
             raise BadRequest(f"{said}: send them in several requests", 413)
 
 
-def _secretless(sql: str) -> Secretless | None:
-    from sqlshell.sql.secrets import redacted, taken_out
+def _all_secretless(given: Sequence[str]) -> list[Secretless | None]:
+    return [_secretless(sql if len(sql) <= LOOKED_THROUGH else sql[:HEAD]) for sql in given]
 
-    shown = redacted(sql)
+
+def _secretless(sql: str) -> Secretless | None:
+    from sqlshell.sql.secrets import may_hold, redacted, taken_out
+
+    shown = redacted(sql) if may_hold(sql) else sql
     return Secretless(shown, taken_out(sql, shown)) if shown != sql else None
 
 

@@ -219,7 +219,8 @@ class Statements:
         task.add_done_callback(self._tasks.discard)
 
     async def _sent(self, given: Sequence[tuple[str, str]], caller: Caller) -> list[Sent]:
-        return [Sent(sql, closing, await self.texts.secretless(sql, caller.token_id)) for sql, closing in given]
+        secretless = await self.texts.secretless([sql for sql, _ in given], caller.token_id)
+        return [Sent(*item, found) for item, found in zip(given, secretless, strict=True)]
 
     def _refused(self, sent: Sequence[Sent], caller: Caller, failure: Failure) -> list[Record]:
         """The records of statements for which there is no session, such as those of an organization that is broken."""

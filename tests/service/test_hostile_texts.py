@@ -89,3 +89,30 @@ def test_comments_and_blanks_are_no_part_of_a_statement() -> None:
     assert isinstance(found, dialect.Application)
     assert (found.name, len(found.statements)) == ("a", 2)
     assert dialect.read("begin application a select 1; end application x") is None
+
+
+def test_the_others_run_while_statements_are_looked_through_for_secrets() -> None:
+    texts, turns = Texts(1000), 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async def looked() -> int:
+        running = asyncio.ensure_future(others())
+        await asyncio.sleep(0)
+        before = turns
+        given = [f"create table t{number} (a int)" for number in range(2000)]
+        given[1500] = "create secret x with ('secret_string' = 'hush')"
+        found = await texts.secretless(given, "anybody")
+        running.cancel()
+        assert [number for number, item in enumerate(found) if item is not None] == [1500]
+        assert found[1500] is not None and "hush" not in found[1500].text
+        return turns - before
+
+    try:
+        assert asyncio.run(looked()) > 0
+    finally:
+        texts.close()
