@@ -52,6 +52,12 @@ class Changes:
         verb = f"UPDATE {asked.kind.upper()}"
         require(session, Rights.OBJECTS, verb)
         self._objects.check_options(asked.options)
+        # What is kept is read, changed and written back: a change between would be undone.
+        with session.organization.changing:
+            self._change(asked, session, waiting)
+        return Outcome(message=verb)
+
+    def _change(self, asked: Update, session: Session, waiting: Waiting) -> None:
         organization, name = session.organization, asked.names[-1]
         match asked.kind:
             case "store":
@@ -75,7 +81,6 @@ class Changes:
             case _:
                 organization.catalog.get(organization.id, asked.kind, name)
                 raise unsupported("UPDATE", asked.kind)
-        return Outcome(message=verb)
 
     def _test(self, asked: Test, session: Session, sink: Sink) -> Outcome:
         return table(sink, ("Status", "Message"), [("ready", self._tested(asked, session))])

@@ -77,8 +77,10 @@ class Objects:
                     _keep(asked, organization, secrets.read_options(asked.options, organization.id, name, vault))
                 case "schema_registry":
                     catalog, vault = organization.catalog, self._organizations.vault
-                    kept = registries.read_options(asked.options, organization.id, name, catalog, vault)
-                    _keep(asked, organization, kept)
+                    # Nobody drops its secret meanwhile.
+                    with organization.changing:
+                        kept = registries.read_options(asked.options, organization.id, name, catalog, vault)
+                        _keep(asked, organization, kept)
                 case "compute_pool":
                     size = read_size(asked.options)
                     if name == DEFAULT and organization.catalog.find(organization.id, "compute_pool", name) is None:
@@ -132,14 +134,16 @@ class Objects:
                         exists = "IF EXISTS " if asked.if_exists else ""
                         session.connection.run(f"DROP SECRET {exists}{quoted((name,))}", Options(), Discard())
                     else:
-                        registries.check_unused(name, organization.id, catalog)
-                        catalog.drop(organization.id, "secret", name)
+                        with organization.changing:
+                            registries.check_unused(name, organization.id, catalog)
+                            catalog.drop(organization.id, "secret", name)
                 case "schema_registry":
                     catalog.drop(organization.id, "schema_registry", name)
                 case "function_source" | "descriptor_source":
-                    if asked.kind == "function_source":
-                        functions.check_unused(name, organization)
-                    resources.drop(organization, asked.kind, name)
+                    with organization.changing:
+                        if asked.kind == "function_source":
+                            functions.check_unused(name, organization)
+                        resources.drop(organization, asked.kind, name)
                 case "organization":
                     self._only_operator(session)
                     wanted = catalog.organization(name)
@@ -205,16 +209,15 @@ class Objects:
     def start_pool(self, asked: StartPool, session: Session) -> Outcome:
         verb = "START" if asked.start else "STOP"
         require(session, Rights.OBJECTS, f"{verb} COMPUTE_POOL")
-        organization = session.organization
-        found = organization.catalog.find(organization.id, "compute_pool", asked.name)
-        if found is None:
-            if asked.name != DEFAULT:
+        organization, catalog = session.organization, session.organization.catalog
+        with organization.changing:
+            found = catalog.find(organization.id, "compute_pool", asked.name)
+            if found is None and asked.name != DEFAULT:
                 raise missing("compute_pool", asked.name)
-            organization.catalog.add(organization.id, "compute_pool", DEFAULT, pool_detail(Size()))
-            found = organization.catalog.get(organization.id, "compute_pool", DEFAULT)
-        organization.catalog.change(
-            organization.id, "compute_pool", asked.name, {**found.detail, "running": asked.start}
-        )
+            if found is None:
+                catalog.add(organization.id, "compute_pool", DEFAULT, pool_detail(Size()) | {"running": asked.start})
+            else:
+                catalog.change(organization.id, "compute_pool", asked.name, {**found.detail, "running": asked.start})
         return Outcome(message=f"{verb} COMPUTE_POOL")
 
     def _drop_database(self, session: Session, name: str) -> None:

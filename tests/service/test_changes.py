@@ -8,7 +8,7 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,12 +17,22 @@ from typing import ClassVar
 import pytest
 
 from sqlshell.embedded import start
+from sqlshell.interface.models import ContextEcho
 from sqlshell.service import secrets
-from sqlshell.service.catalog import Catalog
+from sqlshell.service.bounds import Bounds
+from sqlshell.service.catalog import OPERATOR, ROLES, Caller, Catalog
+from sqlshell.service.changes import Changes
+from sqlshell.service.dialect import Update
 from sqlshell.service.engines import beneath
+from sqlshell.service.engines.duckdb import DuckdbEngine
 from sqlshell.service.engines.engine import Failure
+from sqlshell.service.engines.engine import Options as EngineOptions
+from sqlshell.service.objects import Objects
 from sqlshell.service.options import Options
 from sqlshell.service.organizations import Organizations
+from sqlshell.service.records import Record
+from sqlshell.service.results import Spool
+from sqlshell.service.sessions import Sessions
 from sqlshell.service.storage import Storage
 from sqlshell.service.stores import read_options
 from sqlshell.service.vault import FILE, Vault
@@ -539,6 +549,7 @@ def test_functions_of_java_are_recorded(client: Client) -> None:
         42P015 {made} with ('source.name' = 'fs', 'class.name' = 'a.B')
         42P015 create function upper (s VARCHAR) {other}
         00000 create function area (w BIGINT) {other}
+        00000 create or replace function area (w BIGINT) {other}
         0A000 select area(1, 2)
         0A000 select "AREA" (1)
         2BP01 drop function_source fs
@@ -609,6 +620,49 @@ def test_what_a_secret_needs(client: Client) -> None:
     assert (
         client.state(f"create secret long with ('type' = generic_string, 'secret_string' = '{'x' * 6000}')") == "53000"
     )
+
+
+class Meanwhile(Vault):
+    """A vault at which another thread does something while a value is encrypted, or waits to do it."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        super().__init__(None, lambda: False)
+        self._thread = threading.Thread(target=meanwhile)
+
+    def seal(self, organization: str, kind: str, name: str, values: Mapping[str, str]) -> dict[str, str]:
+        self._thread.start()
+        self._thread.join(0.2)
+        return super().seal(organization, kind, name, values)
+
+    def end(self) -> None:
+        self._thread.join()
+
+
+def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
+    engine = DuckdbEngine()
+    organizations = Organizations(Catalog(storage), Options(), None, engine)
+    sessions = Sessions(organizations, Bounds())
+    session = sessions.connect(Caller(OPERATOR, "", tuple(ROLES)))
+    changes = Changes(organizations, Objects(organizations, sessions, Bounds(), 1 << 20))
+    catalog, organization = organizations.catalog, session.organization.id
+
+    def update(**options: str) -> None:
+        record = Record("", organization, "", Spool(Path, 1), ContextEcho())
+        changes.run(Update("secret", ("x",), options), session, record, session_options)
+
+    session_options = EngineOptions()
+    vault = Meanwhile(lambda: update(description="told"))
+    try:
+        sealed = Vault(None, lambda: False).seal(organization, "secret", "x", {"secret_string": "old"})
+        catalog.add(organization, "secret", "x", {"type": "generic_string", "description": "", "sealed": sealed})
+        organizations.vault = vault
+        update(secret_string="new")
+        vault.end()
+        assert catalog.get(organization, "secret", "x").detail["description"] == "told"
+        assert secrets.value("x", organization, catalog, vault) == "new"
+    finally:
+        sessions.close()
+        organizations.close()
 
 
 def test_a_lost_key_is_told_and_never_replaced(storage: Storage, tmp_path: Path) -> None:
