@@ -375,9 +375,10 @@ class Statements:
                         self.endings.finish(record, sqlstate.CANCELLED, SESSION_ENDED)
                         at += 1
                         continue
-                    pool = session.organization.pool(session.compute_pool)
-                    plain = record.running and not record.ending and not pool.size.timeout
-                    if plain and await self.texts.is_engines(record.sql, record.owner):
+                    pool = None
+                    if record.running and not record.ending and await self.texts.is_engines(record.sql, record.owner):
+                        pool = session.organization.pool(session.compute_pool)
+                    if pool is not None and not pool.size.timeout:
                         for item in records[at:] if record.organization != session.organization.id else ():
                             if not await self.texts.is_engines(item.sql, item.owner):
                                 break

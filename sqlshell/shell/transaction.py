@@ -7,6 +7,7 @@ of them, where an error inside a transaction is taken to fail all of it, as in P
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -17,7 +18,6 @@ from sqlshell.sql.tokens import tokens
 
 OPEN: Final = "open"
 FAILED: Final = "failed"
-_BEGINS: Final = frozenset({"BEGIN", "START"})
 _COMMITS: Final = frozenset({"COMMIT", "END"})
 _ENDS: Final = frozenset({"COMMIT", "END", "ROLLBACK", "ABORT"})
 _MAY_BEGIN: Final = re.compile(r"begin|start", re.I)
@@ -60,9 +60,16 @@ class Transaction(Struct):
         if error is not None:
             # A COMMIT or ROLLBACK that fails leaves no transaction.
             self.state = "" if first in _ENDS else FAILED if self.state else ""
-        elif first in _BEGINS:
+        elif _begins(words):
             self.state = OPEN
         elif first in _ENDS and "PREPARED" not in words and not (first == "ROLLBACK" and "TO" in words):
             self.state = ""
         elif self.state == FAILED:
             self.state = OPEN
+
+
+def _begins(words: Sequence[str]) -> bool:
+    """Whether a statement with these first words begins a transaction: BEGIN APPLICATION is one of its own, and START
+    is followed by a compute pool too."""
+    first, second, *_ = *words, "", ""
+    return (first == "BEGIN" and second != "APPLICATION") or (first == "START" and second == "TRANSACTION")

@@ -98,6 +98,14 @@ def test_statements_about_objects_and_the_context_behind_them(client: Client) ->
     assert echoes[3] is None
 
 
+def test_statements_about_objects_need_no_place_in_a_pool(client: Client) -> None:
+    assert states(run(client, ["create compute_pool resting", "stop compute_pool resting"])) == ["00000"] * 2
+    beside = ["list stores", "can i select", "start compute_pool resting", "select 2", "stop compute_pool resting"]
+    assert states(run(client, beside, computePool="resting")) == ["00000"] * 5
+    found = run(client, ["drop compute_pool resting", "select 3"], computePool="resting")
+    assert states(found)[0] == "00000"
+
+
 def test_a_batch_ends_behind_a_large_result(client: Client) -> None:
     found = run(client, ["create temp table w (a int)", "select * from range(50000)", "insert into w values (1)"])
     assert states(found) == ["00000", "00000"]

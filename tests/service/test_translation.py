@@ -225,8 +225,9 @@ def test_a_column_of_a_call_is_called_as_it_was_typed(client: Client) -> None:
         "floor(ts TO DAY)": "floor(ts TO DAY)",
         "COLUMNS('id|name')::VARCHAR || nvl('a', 'b')": "id|name",
         "name, j->name": 'name|(j -> "name")',
-        "1 + s->id, upper(s->name), s->id  IS NULL, (SELECT nvl(s->id, 1) FROM (SELECT 2)), (s->id) x, s->id = 1 AND\ns->n->x": (
-            "1 + s->id|upper(s->name)|s->id IS NULL|(SELECT nvl(s->id, 1) FROM (SELECT 2))|x|s->id = 1 AND s->n->x"
+        "1 + s->id, upper(s->name), s->id  IS NULL": "1 + s->id|upper(s->name)|s->id IS NULL",
+        "(SELECT nvl(s->id, 1) FROM (SELECT 2)), (s->id) x, s->id = 1 AND\ns->n->x": (
+            "(SELECT nvl(s->id, 1) FROM (SELECT 2))|x|s->id = 1 AND s->n->x"
         ),
         "1 + (j->name)::INT, (SELECT s->id FROM (SELECT 1)) + 1": (
             '(1 + CAST((j -> "name") AS INTEGER))|(SELECT s->id FROM (SELECT 1)) + 1'
