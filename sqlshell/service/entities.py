@@ -104,6 +104,7 @@ class Entities:
                 _record(organization, store, place.made - {name})
 
     def update(self, organization: Organization, store: str, name: str, options: Mapping[str, str]) -> None:
+        """Check what is asked for, and change nothing: options of topics say nothing of a file."""
         if name not in stores.entities(organization, store):
             raise missing("entity", f"{store}.{name}")
         check_options(options)
@@ -157,8 +158,9 @@ def checked_record(text: str) -> bytes:
         if not isinstance(msgspec.json.decode(raw), dict):
             raise _no_record('it is no object, such as {"key": 1}')
         depth = deepest = 0
-        for sign in _BRACKET.findall(_STRING.sub("", text)):
-            depth += 1 if sign in "[{" else -1
+        # One after another: other threads wait for a list of all.
+        for sign in _BRACKET.finditer(_STRING.sub("", text)):
+            depth += 1 if sign[0] in "[{" else -1
             deepest = max(deepest, depth)
         if deepest > DEEPEST:
             raise _no_record(f"more than {DEEPEST} objects and lists are inside one another")

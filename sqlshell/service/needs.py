@@ -24,8 +24,6 @@ from sqlshell.service.dialect import (
 
 PARTS = ("database", "schema", "store", "compute_pool")
 RELATIONS = frozenset({"relation", "table", "view", "stream", "changelog", "materialized_view"})
-
-
 _SCHEMAS = re.compile(r"\s*+(?:create|drop)\s++schema(?!\w)", re.I)
 
 

@@ -11,6 +11,7 @@ import contextlib
 import ipaddress
 import re
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -84,19 +85,15 @@ def read_target(text: str) -> Target:
     return Target(scheme, host, port or _PORTS[scheme], parts.path.rstrip("/"))
 
 
-def get(
-    target: Target, headers: Mapping[str, str], hosts: Collection[str] | None, until: float | None = None
-) -> tuple[int, bytes]:
+def get(target: Target, headers: Mapping[str, str], hosts: Collection[str] | None, until: float) -> tuple[int, bytes]:
     """The status and up to MOST bytes of the answer to a GET. `hosts` are those that the operator allows beside this
-    machine's loopback, as HOST or HOST:PORT; None allows any. `until` is a time of the monotonic clock, None for that
-    in SECONDS.
+    machine's loopback, as HOST or HOST:PORT; None allows any. `until` is a time of the monotonic clock.
 
     In a thread. Raises Failure: 42501 for a host that is not allowed, 57015 for one that does not answer.
     """
     check_allowed(target, hosts)
     try:
-        left = SECONDS if until is None else until - time.monotonic()
-        return asyncio.run(_within(target, headers, left))
+        return asyncio.run(_within(target, headers, until - time.monotonic()))
     except TimeoutError:
         said = f"{target.place} did not answer within {SECONDS:g} seconds"
         raise Failure(sqlstate.REMOTE_UNAVAILABLE, said) from None
@@ -166,7 +163,9 @@ async def _answer(target: Target, addresses: Sequence[_Address], headers: Mappin
 
     sent = {"Accept": "application/json", "Accept-Encoding": "identity", **headers, "Host": target.named}
     extensions: dict[str, Any] = {"sni_hostname": target.host}
-    async with httpx.AsyncClient(trust_env=False, follow_redirects=False, verify=target.scheme == "https") as client:
+    secure = target.scheme == "https"
+    # The caller's clock ends it.
+    async with httpx.AsyncClient(trust_env=False, follow_redirects=False, verify=secure, timeout=None) as client:
         for address in addresses:
             host = f"[{address}]" if address.version == 6 else str(address)
             url = f"{target.scheme}://{host}:{target.port}{target.path}"
@@ -179,11 +178,23 @@ async def _answer(target: Target, addresses: Sequence[_Address], headers: Mappin
                             break
                     return answer.status_code, bytes(body[:MOST])
             except httpx.ConnectError as error:
-                why = "the certificate is not trusted" if "CERTIFICATE" in str(error).upper() else "connection refused"
-                failed = f"{target.place}: {why}"
+                failed = f"{target.place}: {_why_not_connected(error)}"
             except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-                failed = f"{target.place} does not answer as HTTP says"
+                failed = f"{target.place}: the answer is not HTTP"
     raise Failure(sqlstate.REMOTE_UNAVAILABLE, failed)
+
+
+def _why_not_connected(error: BaseException | None) -> str:
+    """Why there is no connection, by the error of the system that is behind the library's."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return "the certificate is not trusted"
+        if isinstance(error, ssl.SSLError):
+            return "the answer is not TLS"
+        if isinstance(error, ConnectionRefusedError):
+            return "connection refused"
+        error = error.__cause__ or error.__context__
+    return "no connection can be made"
 
 
 def _literal(host: str) -> _Address | None:

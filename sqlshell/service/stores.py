@@ -268,8 +268,8 @@ def change(
             if not reason:
                 _unmount(organization, store)
             _mount_empty(organization, store, after, waiting)
-            organization.broken.pop(("store", store), None)
         organization.catalog.change(organization.id, "store", store, after)
+        organization.broken.pop(("store", store), None)
 
 
 def test(organization: Organization, store: str, organizations: Organizations) -> str:

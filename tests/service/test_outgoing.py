@@ -69,7 +69,8 @@ def headers(connection: socket.socket) -> None:
 
 
 def asked(port: int, host: str = "127.0.0.1", hosts: tuple[str, ...] = ()) -> tuple[int, bytes]:
-    return outgoing.get(outgoing.read_target(f"http://{host}:{port}"), {}, hosts)
+    target = outgoing.read_target(f"http://{host}:{port}")
+    return outgoing.get(target, {}, hosts, time.monotonic() + outgoing.SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +134,22 @@ def test_no_name_leads_to_an_address_of_this_link(address: str, monkeypatch: pyt
         with pytest.raises(Failure) as caught:
             asked(1, host, ("registry.test",))
         assert caught.value.sql_state == sqlstate.PRIVILEGE
+
+
+def test_why_there_is_no_connection() -> None:
+    with answering(lambda one: one.sendall(b"220 smtp\r\n")) as port, closing(socket.create_server(("", 0))) as full:
+        free = full.getsockname()[1]
+        full.close()
+        for url, said in (
+            (f"http://127.0.0.1:{free}", "connection refused"),
+            (f"https://127.0.0.1:{port}", "the answer is not TLS"),
+            (f"http://127.0.0.1:{port}", "the answer is not HTTP"),
+            ("http://[fe80::1]:80", "no connection can be made"),
+        ):
+            with pytest.raises(Failure) as caught:
+                outgoing.get(outgoing.read_target(url), {}, None, time.monotonic() + outgoing.SECONDS)
+            assert caught.value.sql_state == sqlstate.REMOTE_UNAVAILABLE
+            assert caught.value.message.endswith(f": {said}"), caught.value.message
 
 
 def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from sqlshell.service.dialect.forms import Form, first_of
 from sqlshell.service.dialect.names import Names
 
+_INSERT = "INSERT INTO <names:names>"
 _VALUES = re.compile(r"""insert\s++into\s++[\w."]++\s*+(?:\([^()]*+\)\s*+)?values\b""", re.I)
 _TABLE = "CREATE [ OR REPLACE =replace ] kind:TABLE [ IF NOT EXISTS =if_not_exists ] <names:names>"
 
@@ -30,14 +31,9 @@ def _made(**values: object) -> Written:
     return Written(**values)  # type: ignore[arg-type]
 
 
-_INSERT = "INSERT INTO <names:names>"
 _FORMS = (
-    Form("INSERT INTO <names:names> <select:selection>", _made, kind="insert"),
-    Form(
-        "INSERT INTO <names:names> [ <listed:parentheses> ] [ BY NAME|POSITION ] <select:selection>",
-        _made,
-        kind="insert",
-    ),
+    Form(f"{_INSERT} <select:selection>", _made, kind="insert"),
+    Form(f"{_INSERT} [ <listed:parentheses> ] [ BY NAME|POSITION ] <select:selection>", _made, kind="insert"),
     Form(f"{_TABLE} [ <columns:parentheses> ] AS <select:rest>", _made),
 )
 _ALL = (
