@@ -174,7 +174,7 @@ class Statements(Struct):
 
     async def leave(self, session_ids: Sequence[str]) -> None:
         """End sessions once their statements have ended, where the service says that it can; raises nothing."""
-        if self.transport.inside or SESSIONS not in self.transport.extensions:
+        if SESSIONS not in self.transport.extensions:
             return
 
         async def end(session_id: str) -> None:

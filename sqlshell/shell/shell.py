@@ -349,7 +349,9 @@ class Shell:
             await self.local.aclose()
             self.local = None
         self.journal.close()
-        await self.service.statements.leave([*filter(None, [self.own_session]), *self.background.sessions])
+        if not self.service.transport.inside:
+            # The service inside ends with the shell, and its sessions with it.
+            await self.service.statements.leave([*filter(None, [self.own_session]), *self.background.sessions])
         await self.service.aclose()
 
     async def _item(self, item: Item) -> None:

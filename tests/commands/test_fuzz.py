@@ -25,6 +25,7 @@ from sqlshell.places import context_of, find_place
 from sqlshell.reach import EMBEDDED, label, local_results
 from sqlshell.result import Result
 from sqlshell.shell.arguments import arguments
+from sqlshell.shell.catalog import Loader
 from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.flow import NAMES as FLOW
@@ -208,5 +209,26 @@ def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
             here.shell.exit = Exit.DONE
             assert await here.shell.run_script([Own("\\broken\nselect 4;\n\\q\n")], "script.sql", stop=None)
             assert int(here.shell.exit) == 3
+
+    asyncio.run(work())
+
+
+def test_names_are_looked_up_in_no_session_that_stays(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with room(tmp_path, table(BUILTIN), interactive=False) as here:
+            await here.enter("create database d2; use database d2;\n")
+            loader, loaded = Loader(here.shell.service.statements, lambda: here.shell.session.context, "", None), []
+            loader.changed = lambda: loaded.append(True)
+            loader.begin()
+            while not loaded:
+                await asyncio.sleep(0.01)
+            await here.enter("use database memory;\n")
+            for _ in range(100):
+                said = await here.enter("drop database d2;\n")
+                if not said:
+                    break
+                await asyncio.sleep(0.02)
+            assert not said
+            await loader.aclose()
 
     asyncio.run(work())
