@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Outcome, Rights, Sink
-from sqlshell.service.records import LISTED, Record
+from sqlshell.service.records import Record
 from sqlshell.service.sessions import Session
 from sqlshell.service.shown import NUMBER, Facts, columns, stamp, table
 
@@ -25,7 +25,7 @@ SHOWN = columns(
 def listed(records: Sequence[Record], session: Session) -> list[Facts]:
     """The statements of an organization that a session sees, with the SQL of those that are for it."""
     owners = session.organization.catalog.owners(session.organization.id)
-    return [facts(record, owners, record.text[:LISTED] if may_read(session, record) else HIDDEN) for record in records]
+    return [facts(record, owners, record.head if may_read(session, record) else HIDDEN) for record in records]
 
 
 def facts(record: Record, owners: Mapping[str, str], sql: str) -> Facts:
@@ -89,7 +89,7 @@ def describe(record: Record, part: str, sink: Sink) -> Outcome:
         "error": record.message if sqlstate.failed(record.state) else "",
         "sqlState": record.state,
         "message": record.message,
-        "query": record.text[:LISTED],
+        "query": record.head,
         "created": stamp(record.created),
         "finished": stamp(record.finished) if record.finished else "",
         "rows": str(record.spool.layout.rows),

@@ -104,12 +104,21 @@ class Record(Struct, eq=False, weakref=True):
     @property
     def text(self) -> str:
         """The statement as it was sent, without its secrets: what is kept and shown of it."""
-        return (self.secretless.text if self.secretless is not None else self.sql) + self.closing
+        return self._bare + self.closing
 
     @property
     def length(self) -> int:
         """Characters of its text."""
-        return len(self.secretless.text if self.secretless is not None else self.sql) + len(self.closing)
+        return len(self._bare) + len(self.closing)
+
+    @property
+    def head(self) -> str:
+        """The first LISTED characters of its text, without a copy of the rest."""
+        return (self._bare[:LISTED] + self.closing)[:LISTED]
+
+    @property
+    def _bare(self) -> str:
+        return self.secretless.text if self.secretless is not None else self.sql
 
     @property
     def running(self) -> bool:

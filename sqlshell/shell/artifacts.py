@@ -43,12 +43,12 @@ def makes(sql: str, number: int) -> bool:
 
 async def tag_of(result: Result) -> Result:
     """The same result without its row, which is read: its message says what was made. Raises what reading raises."""
-    rows = []
+    row = None
     try:
         async for batch in result.batches:
-            rows += batch.rows
+            row = row or next(iter(batch.rows), None)
     finally:
         await result.batches.aclose()
-    kind, name, command, summary, _ = rows[0] if rows else ("", "", "", "", "")
+    kind, name, command, summary, _ = row or ("", "", "", "", "")
     said = result.message or summary or " ".join(filter(None, [(command or "").upper(), (kind or "").upper(), name]))
     return replace(result, columns=[], message=said, row_counts=[])
