@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -122,6 +123,7 @@ def _serve(number: int) -> bool:
             os.environ.clear()
             os.environ.update(environment)
             time.tzset()
+            tempfile.tempdir = None
             sys.argv[1:] = argv
             gc.unfreeze()
             return True

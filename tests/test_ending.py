@@ -143,6 +143,9 @@ def test_the_next_start_removes_what_was_killed(tmp_path: Path, program: Program
     killed = Running(tmp_path, "-o", "out.csv", "-c", LARGE)
     live = Running(tmp_path, "-o", "out2.csv", "-c", LARGE, temporary=killed.temporary)
     try:
+        until = time.monotonic() + 30
+        while not list(tmp_path.glob(".out2.csv.*")) and time.monotonic() < until:
+            time.sleep(0.01)
         killed.process.kill()
         killed.process.communicate()
         theirs = {path.parent for path in killed.temporary.glob("*/beside") if "/.out.csv." in path.read_text()}
