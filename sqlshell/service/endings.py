@@ -144,7 +144,7 @@ class Endings:
         self._ledger.keep_only(organizations)
 
     async def about(self, session: Session, record: Record, asked: Aside) -> None:
-        """LIST QUERIES and SESSIONS, DESCRIBE QUERY, TERMINATE QUERY and SESSION."""
+        """LIST QUERIES and SESSIONS, DESCRIBE QUERY, TERMINATE QUERY and SESSION, which leave the context as it is."""
         organization = session.organization.id
         owners = session.organization.catalog.owners(organization)
         if isinstance(asked, TerminateSession):
@@ -167,7 +167,7 @@ class Endings:
             found = [item for item in found if item is not record]
             record.outcome = keep(queries.SHOWN, queries.listed(found, session), record.spool)
         record.spool.finish()
-        self.finish(record, sqlstate.DONE, record.outcome.message, session)
+        self.finish(record, sqlstate.DONE, record.outcome.message)
 
     def _target(self, session: Session, statement_id: str) -> Record:
         target = self._ledger.find(statement_id.lower())
@@ -212,7 +212,7 @@ class Endings:
                     await self.until_ended(item)
         record.outcome = Outcome(message="TERMINATE SESSION")
         record.spool.finish()
-        self.finish(record, sqlstate.DONE, record.outcome.message, session)
+        self.finish(record, sqlstate.DONE, record.outcome.message)
         self._sessions.forget(target)
 
     async def until_ended(self, target: Record) -> None:

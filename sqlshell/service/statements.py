@@ -126,7 +126,7 @@ class Statements:
             try:
                 session, own, records = await self._admitted(request, caller, given, 1 if aside is None else 2)
             except Failure as failure:
-                return self._refused(await self._sent(given, caller), caller, failure)
+                return self._refused(request, await self._sent(given, caller), caller, failure)
             if commands:
                 said = f"{commands[0][:100]!r} is a command of a shell, and not SQL: the service runs statements alone"
                 self.endings.finish(records[0], sqlstate.SYNTAX, said)
@@ -159,7 +159,7 @@ class Statements:
         try:
             session, _, records = await self._admitted(request, caller, given, 1)
         except Failure as failure:
-            batch = Batch(self._refused(await self._sent(given[:1], caller), caller, failure), True)
+            batch = Batch(self._refused(request, await self._sent(given[:1], caller), caller, failure), True)
             batch.over.set()
             self.batches.keep(batch)
             return batch
@@ -222,11 +222,13 @@ class Statements:
         secretless = await self.texts.secretless([sql for sql, _ in given], caller.token_id)
         return [Sent(*item, found) for item, found in zip(given, secretless, strict=True)]
 
-    def _refused(self, sent: Sequence[Sent], caller: Caller, failure: Failure) -> list[Record]:
+    def _refused(
+        self, request: StatementRequest, sent: Sequence[Sent], caller: Caller, failure: Failure
+    ) -> list[Record]:
         """The records of statements for which there is no session, such as those of an organization that is broken."""
         records = []
         for item in sent:
-            context = ContextEcho(organization_id=caller.organization or None, role_name=caller.roles[0])
+            context = _named(request, ContextEcho(caller.organization or None, caller.roles[0]))
             spool = Spool(lambda: self.organizations.result_file("", "refused"), self._options.partition_rows)
             record = Record(item.sql, caller.organization, caller.token_id, spool, context)
             record.closing, record.secretless = item.closing, item.secretless
@@ -250,7 +252,7 @@ class Statements:
 
         spool = Spool(place, self._options.partition_rows)
         # The zone is told when the statement has run in it.
-        context = replace(session.echo(), timezone=None)
+        context = _named(request, replace(session.echo(), timezone=None))
         timezone = (request.parameters.timezone if request.parameters else None) or ""
         record = Record(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
         record.closing, record.secretless = sent.closing, sent.secretless
@@ -345,12 +347,15 @@ class Statements:
     async def _run(self, session: Session, request: StatementRequest, records: Sequence[Record], form: Form) -> None:
         try:
             async with session.turn:
-                failed = False
-                for number, record in enumerate(records):
+                failed = adopted = False
+                for record in records:
                     if (failed or session.ended) and record.running:
-                        self.endings.finish(record, sqlstate.CANCELLED, NOT_RUN if failed else SESSION_ENDED)
+                        said = NOT_RUN if failed else SESSION_ENDED
+                        self.endings.finish(record, sqlstate.CANCELLED, said, session if adopted else None)
                     elif record.running:
-                        await self._guarded(record, session, self._one(session, number == 0, request, record, form))
+                        adopted = adopted or await self._adopted(session, request, record)
+                        if adopted:
+                            await self._guarded(record, session, self._one(session, request, record, form))
                         failed = sqlstate.failed(record.state)
         finally:
             form.close()
@@ -361,8 +366,7 @@ class Statements:
         loop = asyncio.get_running_loop()
         try:
             async with session.turn:
-                await self._guarded(records[0], session, self._adopt(session, request))
-                if not records[0].running:
+                if not await self._adopted(session, request, records[0]):
                     return
                 while at < len(records) and not (
                     at
@@ -390,7 +394,7 @@ class Statements:
                         self._stretches.take(batch, session)
                     else:
                         if record.running:
-                            await self._guarded(record, session, self._one(session, False, request, record, Form()))
+                            await self._guarded(record, session, self._one(session, request, record, Form()))
                         at += 1
         except Failure as failure:
             # The pool is full.
@@ -409,7 +413,8 @@ class Statements:
         self, session: Session, own: bool, request: StatementRequest, record: Record, asked: Aside
     ) -> None:
         try:
-            await self._guarded(record, session, self._about(session, own, request, record, asked))
+            if not own or await self._adopted(session, request, record):
+                await self._guarded(record, session if own else None, self._about(session, own, request, record, asked))
         finally:
             if own:
                 self._sessions.end(session)
@@ -418,14 +423,14 @@ class Statements:
         self, session: Session, own: bool, request: StatementRequest, record: Record, asked: Aside
     ) -> None:
         if own:
-            await self._adopt(session, request)
+            record.context = session.echo()
         elif request.role and request.role != session.role:
             # Beside what runs in the session, whose role stays until its turn has come.
             session = replace(session)
             session.use("role", request.role)
         await self.endings.about(session, record, asked)
 
-    async def _guarded(self, record: Record, session: Session, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, record: Record, session: Session | None, work: Coroutine[Any, Any, None]) -> None:
         """Whatever happens, the record ends, but for an endless SELECT that began."""
         try:
             await work
@@ -436,11 +441,10 @@ class Statements:
             state, message = fault(error, record)
             self.endings.finish(record, state, message, session)
 
-    async def _one(self, session: Session, first: bool, request: StatementRequest, record: Record, form: Form) -> None:
+    async def _one(self, session: Session, request: StatementRequest, record: Record, form: Form) -> None:
         asked = await self.texts.read(record.sql, record.owner)
-        if first:
-            await self._adopt(session, request)
         if is_aside(asked):
+            record.context = session.echo()
             await self.endings.about(session, record, asked)  # type: ignore[arg-type]
             return
         self._settle_in(record, session, asked)
@@ -520,6 +524,11 @@ class Statements:
         session.organization.streams.begin(record.statement_id, record.feed, start)
         record.ready.set()
 
+    async def _adopted(self, session: Session, request: StatementRequest, record: Record) -> bool:
+        """Whether the session is where a request asks it to be; where not, the record has failed."""
+        await self._guarded(record, None, self._adopt(session, request))
+        return record.running
+
     async def _adopt(self, session: Session, request: StatementRequest) -> None:
         session.lost = {}
         if session.differs(request):
@@ -571,6 +580,21 @@ class Statements:
         for record in self.ledger.running():
             if record.connection is not None and record.began < oldest and not record.timed_out:
                 self._time_out(record, f"the statement ran for {most:g} seconds {met('seconds')}")
+
+
+def _named(request: StatementRequest, echo: ContextEcho) -> ContextEcho:
+    """The context that a request asks for. A statement that is refused before its session went there is answered with
+    it: clients go on with what is echoed, and never elsewhere than they asked for."""
+    moves = bool(request.database) and request.database != echo.database_name
+    return replace(
+        echo,
+        organization_id=request.organization or echo.organization_id,
+        role_name=request.role or echo.role_name,
+        database_name=request.database or echo.database_name,
+        schema_name=request.schema or (None if moves else echo.schema_name),
+        store_name=request.store or echo.store_name,
+        compute_pool_name=request.compute_pool or echo.compute_pool_name,
+    )
 
 
 def _apart(text: str) -> tuple[str, str]:

@@ -217,11 +217,11 @@ def test_names_are_looked_up_in_no_session_that_stays(tmp_path: Path) -> None:
     async def work() -> None:
         async with room(tmp_path, table(BUILTIN), interactive=False) as here:
             await here.enter("create database d2; use database d2;\n")
-            loader, loaded = Loader(here.shell.service.statements, lambda: here.shell.session.context, "", None), []
-            loader.changed = lambda: loaded.append(True)
+            loader = Loader(here.shell.service.statements, lambda: here.shell.session.context, "", None)
+            loaded = asyncio.Event()
+            loader.changed = loaded.set
             loader.begin()
-            while not loaded:
-                await asyncio.sleep(0.01)
+            await loaded.wait()
             await here.enter("use database memory;\n")
             for _ in range(100):
                 said = await here.enter("drop database d2;\n")

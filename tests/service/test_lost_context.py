@@ -195,3 +195,35 @@ def test_the_shell_drops_what_is_gone(own: Served, program: Program, tmp_path: P
     assert found.err.count("3D006") == 1, found.err
     assert "the context no longer names it and goes on without one; USE STORE NAME" in found.err
     assert not [line for line in found.err.splitlines() if line.split()[:2] == ["store", "gone"]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("create stream s2 a int", {}),
+        ("create stream", {}),
+        ('create stream "unclosed', {}),
+        ("create entity e in store s foo", {}),
+        ("grant role x to y", {}),
+        ("create stream; select 1", {}),
+        ("select * from nope; select 1; select 2", {}),
+        ("use schema main; use schema public; selec; use schema main", {}),
+        ("\\d", {}),
+        ("list queries", {}),
+        ("terminate query 'none'", {}),
+        ("select 1", {"role": "none"}),
+        ("list sessions", {"role": "none"}),
+    ],
+)
+@pytest.mark.parametrize("session", [False, True])
+def test_what_is_refused_echoes_what_was_asked_for(
+    client: Client, sql: str, named: dict[str, str], session: bool
+) -> None:
+    if not session:
+        for making in ("database refusing", "compute_pool refusing_pool"):
+            client.run(f"create {making}")
+    asked = {"database": "refusing", "schema": "public", "role": "reader", "computePool": "refusing_pool"} | named
+    parameters = {"sessionID": f"never seen before {sql} {named}"} if session else {}
+    echo = client.run(sql, parameters=parameters, **asked)["metadata"]["context"]
+    names = {"database": "databaseName", "schema": "schemaName", "role": "roleName", "computePool": "computePoolName"}
+    assert {part: echo[name] for part, name in names.items()} == asked

@@ -295,6 +295,10 @@ def test_macros_keep_their_arrows(client: Client) -> None:
 
 CALLS = [
     ("TO_TIMESTAMP_LTZ(1577934245000, 3)", "2020-01-02 03:04:05Z"),
+    ("JSON_QUERY('no JSON', '$.a')", None),
+    ("JSON_VALUE('no JSON', '$.a' RETURNING VARCHAR)", None),
+    ("JSON_QUERY('no JSON', '$.a' RETURNING INT[])", None),
+    ("DATE_FORMAT(TIMESTAMP '2024-03-05 00:00:00', 'D DDD')", "65 065"),
     ("TO_TIMESTAMP_LTZ(1577934245, 0)", "2020-01-02 03:04:05Z"),
     ("TO_TIMESTAMP_LTZ(1577934245000)", "2020-01-02 03:04:05Z"),
     ("TO_TIMESTAMP_LTZ('2020-01-02 03:04:05')", "2020-01-02 03:04:05Z"),

@@ -57,7 +57,7 @@ MADE: Final[Mapping[str, Mapping[int, str]]] = {
     "is_digit": {1: r"regexp_full_match({0}, '\p{{Nd}}+')"},
     "json_query": {
         2: _each(
-            "json_extract({0}, {1:path})",
+            _each("{0}", "CASE WHEN json_valid(_v) THEN json_extract(_v, {1:path}) END"),
             "CASE WHEN json_type(_v) IN ('OBJECT', 'ARRAY') THEN CAST(_v AS VARCHAR) END",
         )
     },

@@ -14,7 +14,7 @@ SECONDS: Final = "%Y-%m-%d %H:%M:%S"
 _PART: Final = re.compile(r"([A-Za-z])\1*+|'((?:[^']|'')*+)'|(.)", re.S)
 _PARTS: Final = {
     **{"y": "%Y", "yy": "%y", "yyy": "%Y", "yyyy": "%Y", "uuuu": "%Y"},
-    **{"M": "%-m", "MM": "%m", "MMM": "%b", "MMMM": "%B", "d": "%-d", "dd": "%d", "DDD": "%j"},
+    **{"M": "%-m", "MM": "%m", "MMM": "%b", "MMMM": "%B", "d": "%-d", "dd": "%d", "D": "%-j", "DDD": "%j"},
     **{"H": "%-H", "HH": "%H", "h": "%-I", "hh": "%I", "m": "%-M", "mm": "%M", "s": "%-S", "ss": "%S"},
     **{"SSS": "%g", "SSSSSS": "%f", "SSSSSSSSS": "%n", "a": "%p"},
     **{"E": "%a", "EE": "%a", "EEE": "%a", "EEEE": "%A"},

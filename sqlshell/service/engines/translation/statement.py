@@ -376,8 +376,9 @@ class _Reader:
     def _returning(self, at: int, frame: _Frame) -> None:
         """JSON_VALUE(…, path RETURNING type); what cannot be had in this type is NULL."""
         end = self.text.closing.get(frame.opening)
+        commas = self.text.commas[frame.opening]
         self._type(at + 1)
-        if end is None:
+        if end is None or len(commas) != 1:
             return
         if self._place != end:
             said = (
@@ -387,9 +388,12 @@ class _Reader:
         path = at - 1
         if self.text.tokens[path].kind == "string":
             self.edits.replace(path, functions.path(self.text, path, at))
-        call, behind = ("(json_value", ") ->> '$')") if frame.kind == "JSON_VALUE" else ("json_extract", ")")
-        self.edits.replace(frame.opening - 1, f"TRY_CAST({call}")
-        self.edits.replace(at, f"{behind} AS")
+        # A text that is no JSON is an error of these functions.
+        call, behind = ("json_value", " ->> '$'") if frame.kind == "JSON_VALUE" else ("json_extract", "")
+        self.edits.replace(frame.opening - 1, "TRY_CAST((list_transform")
+        self.edits.replace(frame.opening, "([")
+        self.edits.replace(commas[0], f"], lambda _v: CASE WHEN json_valid(_v) THEN {call}(_v,")
+        self.edits.replace(at, f") END)[1]{behind}) AS")
         frame.changed = True
 
     def _rounded(self, at: int, frame: _Frame) -> None:
