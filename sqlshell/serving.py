@@ -117,7 +117,7 @@ SERVE: tuple[Served, ...] = (
         "--registry-host",
         "HOST",
         (),
-        "ask schema registries at HOST, or HOST:PORT, too; may be repeated. Without it at loopback alone",
+        "ask schema registries at HOST, or HOST:PORT, too; may be repeated. Without it at loopback only",
     ),
     ("--legacy", bool, False, "answer the legacy endpoints too, with the same tokens"),
     ("--legacy-anonymous", bool, False, "with --legacy: the legacy endpoints ask for no token"),

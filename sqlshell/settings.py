@@ -141,7 +141,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "upload_limit",
-        "MiB of one file that is sent at most, 0 = any size (1024)",
+        "the largest file that is sent, in MiB; 0 = any size (1024)",
         CONNECTION,
         "integer",
         flags=("--upload-limit",),
@@ -150,7 +150,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "download_limit",
-        "MiB of one file that is downloaded at most, 0 = any size (1024)",
+        "the largest file that is downloaded, in MiB; 0 = any size (1024)",
         CONNECTION,
         "integer",
         flags=("--download-limit",),

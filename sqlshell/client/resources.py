@@ -196,7 +196,7 @@ def _check_size(size: int, limit: int, part: _Part, base: str) -> None:
     """Raises ServiceError for a file that is larger than the limit; nothing of it stays."""
     if size > limit:
         part.drop()
-        said = f"{base} sends at least {size:,} bytes, and a download has {limit >> 20:,} MiB at most"
+        said = f"{base} sends at least {size:,} bytes, and the limit for a download is {limit >> 20:,} MiB"
         raise ServiceError(said, "nothing was kept; --download-limit MIB sets another limit, 0 none")
 
 

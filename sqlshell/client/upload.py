@@ -43,7 +43,7 @@ def attachment(text: Own, limit: int = 0) -> Attachment:
         if not stat.S_ISREG(found.st_mode):
             raise UsageError(f"{text} is not a file that can be attached")
         if limit and found.st_size > limit:
-            said = f"{text} has {found.st_size:,} bytes, and a file that is sent has {limit >> 20:,} MiB at most"
+            said = f"{text} has {found.st_size:,} bytes, and the limit for a file that is sent is {limit >> 20:,} MiB"
             raise UsageError(said, "nothing was sent; --upload-limit MIB sets another limit, 0 none")
         with path.open("rb"):
             pass

@@ -99,7 +99,7 @@ class Changes:
         check_options(asked.options)
         _check_alone(session, "INSERT INTO ENTITY")
         if not asked.store and session.connection.resolve(asked.names) in session.organization.streams.known:
-            said = f"{asked.names[-1]!r} is a stream, and no entity of a store: INSERT INTO adds its rows"
+            said = f"{asked.names[-1]!r} is a stream, not an entity of a store: INSERT INTO adds rows to it"
             raise Failure(sqlstate.UNSUPPORTED, said)
         store, entity = self._objects.entity(asked.names, asked.store, session)
         self._objects.entities.insert(session.organization, store, entity, asked.value)
@@ -113,7 +113,7 @@ class Changes:
             said = f"stream {relation[2]!r} cannot be emptied: INSERT is all that changes a stream"
             raise Failure(sqlstate.UNSUPPORTED, said)
         if kind == "view":
-            raise Failure(sqlstate.UNSUPPORTED, f"{relation[2]!r} is a view, and has no rows of its own")
+            raise Failure(sqlstate.UNSUPPORTED, f"{relation[2]!r} is a view, which has no rows of its own")
         session.connection.run(f"TRUNCATE {quoted(relation)}", options, Discard())
         return Outcome(message="TRUNCATE RELATION")
 

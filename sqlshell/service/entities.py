@@ -80,7 +80,7 @@ class Entities:
                             return
                     except FileExistsError:
                         if not recorded:
-                            raise _not_ready(store, name, "something that is no file has this name") from None
+                            raise _not_ready(store, name, "a folder or a special file has this name") from None
                         if not takes_over:
                             said = f"file {name!r} is in the folder of store {store!r} already"
                             remedy = "CREATE ENTITY IF NOT EXISTS makes it an entity"
@@ -117,13 +117,11 @@ class Entities:
             if name not in known:
                 raise missing("entity", f"{store}.{name}")
             if name not in place.made and not name.lower().endswith(stores.WRITABLE):
-                said = (
-                    f"records are added to entities of JSON alone ({', '.join(stores.WRITABLE)}): {name!r} is another"
-                )
+                said = f"records can be added to JSON entities only ({', '.join(stores.WRITABLE)}), not to {name!r}"
                 raise Failure(sqlstate.UNSUPPORTED, said)
             _check_name(name, self._bounds)
             if sum(found.st_size for found in known.values()) + len(line) > self._most:
-                said = f"the files of store {store!r} would be more than {self._most} bytes (sqlshell serve --quota)"
+                said = f"the files of store {store!r} would be larger than {self._most} bytes (sqlshell serve --quota)"
                 raise Failure(sqlstate.LIMIT, said)
             with _told(store, name), beneath.opened(place.root, name, os.O_RDWR | os.O_APPEND) as file:
                 _append(file, f"{store}.{name}", line)
@@ -156,7 +154,7 @@ def checked_record(text: str) -> bytes:
         raise Failure(sqlstate.LIMIT, f"the record has {len(raw)} bytes: {RECORD} is the most")
     try:
         if not isinstance(msgspec.json.decode(raw), dict):
-            raise _no_record('it is no object, such as {"key": 1}')
+            raise _no_record('it is not an object such as {"key": 1}')
         depth = deepest = 0
         # One after another: other threads wait for a list of all.
         for sign in _BRACKET.finditer(_STRING.sub("", text)):
@@ -176,12 +174,12 @@ def checked_record(text: str) -> bytes:
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key of an object stands there twice")
+        raise ValueError("an object has the same key twice")
     return found
 
 
 def _no_record(why: str) -> Failure:
-    return Failure("22032", f"VALUE is no JSON record: {why}")
+    return Failure("22032", f"VALUE is not a JSON record: {why}")
 
 
 def _check_name(name: str, bounds: Bounds) -> None:
@@ -189,20 +187,20 @@ def _check_name(name: str, bounds: Bounds) -> None:
     try:
         longest = max(len(part.encode()) for part in parts)
     except UnicodeEncodeError:
-        raise Failure(sqlstate.INVALID_PARAMETER, "the name of an entity is Unicode text") from None
+        raise Failure(sqlstate.INVALID_PARAMETER, "the name of an entity must be Unicode text") from None
     if len(name) > bounds.name or longest > 255:
         raise Failure(
             "42622", f"the name of the entity is longer than {min(bounds.name, 255)} characters {met('name')}"
         )
     why = ""
     if any(not part or part.startswith(".") for part in parts):
-        why = "its parts are not empty and do not begin with a dot"
+        why = "no part of it may be empty or begin with a dot"
     elif _CONTROL.search(name) or "\x7f" in name or "\\" in name:
-        why = "it has no control characters and no backslash"
+        why = "control characters and backslashes are not allowed"
     elif name.lower().endswith(ENDINGS) and not name.lower().endswith(stores.WRITABLE):
-        why = "records are added to JSON alone"
+        why = "records can be added to JSON files only"
     elif "." in parts[-1] and not name.lower().endswith(stores.WRITABLE):
-        why = "where it has a dot, it ends in " + ", ".join(stores.WRITABLE)
+        why = "a name with a dot must end in one of " + ", ".join(stores.WRITABLE)
     if why:
         raise Failure(sqlstate.INVALID_PARAMETER, f"{name[:80]!r} cannot be the name of an entity: {why}")
 
@@ -240,9 +238,11 @@ def _check_lines(file: int, what: str) -> os.stat_result:
     """Raises Failure for a file to which no record can be added."""
     state = os.fstat(file)
     if state.st_nlink != 1:
-        raise Failure(sqlstate.STORE_NOT_READY, f"entity {what!r} cannot be changed: its file has other names too")
+        raise Failure(
+            sqlstate.STORE_NOT_READY, f"entity {what!r} cannot be changed: its file has another name too (a hard link)"
+        )
     if state.st_size and not os.pread(file, _HEAD, 0).lstrip().startswith(b"{"):
-        said = f"entity {what!r} does not hold a JSON object in each line, so that none can be added"
+        said = f"entity {what!r} does not have a JSON object on each line, so none can be added"
         raise Failure(sqlstate.UNSUPPORTED, said)
     return state
 

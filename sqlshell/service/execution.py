@@ -193,7 +193,7 @@ class Execution:
                 return self._print(session, asked, record, options)
             case Application():
                 return self._application(session, asked, options)
-        raise Failure(sqlstate.UNSUPPORTED, f"{record.sql.split(maxsplit=1)[0].upper()} of this form is not done here")
+        raise Failure(sqlstate.UNSUPPORTED, f"{record.sql.split(maxsplit=1)[0].upper()} is not supported in this form")
 
     def _create_as(self, session: Session, asked: CreateAs, record: Record, options: Options) -> Outcome | Begun:
         outcome = self._run_engine(session, record, options, flows.engines(asked))

@@ -23,7 +23,7 @@ _SOURCE, _CLASS, _EGRESS = "source.name", "class.name", "egress.allow.uris"
 def create(organization: Organization, asked: CreateFunction) -> None:
     """Record a function. Raises Failure."""
     if asked.language not in _LANGUAGES:
-        said = f"a function of language {asked.language[:40]} is not supported: it is recorded for JAVA alone"
+        said = f"a function of language {asked.language[:40]} is not supported: only functions of JAVA are recorded"
         raise Failure(sqlstate.UNSUPPORTED, said)
     for option in (_SOURCE, _CLASS):
         if not asked.options.get(option):

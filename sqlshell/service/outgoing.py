@@ -70,13 +70,13 @@ def read_target(text: str) -> Target:
         parts = urlsplit(text)
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
-        raise _no_url("it is no URL") from None
+        raise _no_url("it is not a URL") from None
     if parts.scheme.lower() not in _PORTS:
         raise _no_url("a URL such as https://registry.example.com:8081 is expected")
     if parts.username is not None or parts.password is not None:
-        raise _no_url("a user and a password are given by options of their own")
+        raise _no_url("a user and a password have options of their own")
     if parts.query or parts.fragment or "?" in text or "#" in text:
-        raise _no_url("a query or fragment is not possible")
+        raise _no_url("a query or fragment is not allowed")
     if not (_literal(host) or _HOST.fullmatch(host)) or "%" in host:
         raise _no_url("its host is neither a name nor an address")
     if port == 0 or not _PATH.fullmatch(parts.path) or len(parts.path) > 1000:

@@ -42,7 +42,7 @@ def read_options(
         raise Failure(sqlstate.INVALID_PARAMETER, said)
     targets = _targets(options.get("uris", ""), kind)
     if len(targets) > MOST:
-        raise Failure("22023", f"'uris': there are {len(targets)} of them, and {MOST} at most")
+        raise Failure("22023", f"'uris' has {len(targets)} URLs, and the limit is {MOST}")
     user = next((options[item] for item in _USERS if options.get(item)), "")
     password = next((options[item] for item in _PASSWORDS if options.get(item)), "")
     named = options.get("secret", "")
@@ -89,7 +89,7 @@ def test(name: str, organization: str, catalog: Catalog, vault: Vault, hosts: Co
         if status != 200:
             raise _not_ready(name, f"{target.place} answered with status {status}")
         if not _lists_subjects(body):
-            raise _not_ready(name, f"{target.place} answered with something else than a list of subjects")
+            raise _not_ready(name, f"{target.place} did not answer with a list of subjects")
     return f"schema registry {name!r} answers"
 
 
@@ -124,7 +124,9 @@ def _targets(text: str, kind: str) -> list[outgoing.Target]:
 
 def _header(text: str) -> str:
     if not text.isascii() or not text.isprintable():
-        raise Failure("22023", "the secret cannot be sent as a bearer token: it has other characters than ASCII's")
+        raise Failure(
+            "22023", "the secret cannot be sent as a bearer token: it has characters that are not printable ASCII"
+        )
     return text
 
 

@@ -20,7 +20,7 @@ def read_options(options: Mapping[str, str], organization: str, name: str, vault
     """What a secret keeps of its WITH options: `type`, `description`, and all else as `sealed`. Raises Failure."""
     kind = options.get("type", "").lower()
     if kind != TYPE:
-        said = f"a secret of this type is not supported: it is {TYPE} ('type' = {TYPE})"
+        said = f"the type of a secret must be {TYPE} ('type' = {TYPE})"
         raise Failure(sqlstate.UNSUPPORTED, said)
     values = {key: value for key, value in options.items() if key not in _SHOWN}
     if not values:
@@ -36,7 +36,7 @@ def change(options: Mapping[str, str], organization: str, name: str, catalog: Ca
     if options.keys() - _SHOWN:
         return read_options(merged, organization, name, vault)
     if merged["type"].lower() != TYPE:
-        raise Failure(sqlstate.UNSUPPORTED, f"the type of a secret is {TYPE}")
+        raise Failure(sqlstate.UNSUPPORTED, f"the type of a secret must be {TYPE}")
     return {**before, "description": merged["description"]}
 
 

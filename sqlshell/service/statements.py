@@ -128,7 +128,7 @@ class Statements:
             except Failure as failure:
                 return self._refused(request, await self._sent(given, caller), caller, failure)
             if commands:
-                said = f"{commands[0][:100]!r} is a command of a shell, and not SQL: the service runs statements alone"
+                said = f"{commands[0][:100]!r} is a command of a shell, not SQL: the service runs statements only"
                 self.endings.finish(records[0], sqlstate.SYNTAX, said)
                 self._cancel(records[1:])
                 if own:

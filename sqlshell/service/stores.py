@@ -63,7 +63,7 @@ def read_options(
     """
     kind = options.get("type", "files").lower()
     if kind != "files":
-        said = f"a store of type {kind.upper()!r} is not supported: this service reads files alone ('type' = 'files')"
+        said = f"a store of type {kind.upper()!r} is not supported: stores here are of files ('type' = 'files')"
         raise Failure(sqlstate.UNSUPPORTED, said)
     if unknown := set(options) - {"type", "uri", "uris", "writable", "access_region"}:
         said = f"{min(unknown)!r} is not an option of a store of files: type, uri, writable"

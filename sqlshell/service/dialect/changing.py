@@ -120,14 +120,14 @@ def _arguments(text: str) -> tuple[tuple[str, str], ...]:
 
 def _alter(kind: str, names: Names, options: Mapping[str, str]) -> Alter:
     if options.keys() != {"description"}:
-        said = f"ALTER {kind.upper()} sets a description, and {min(options.keys() - {'description'})!r} is none"
+        said = f"ALTER {kind.upper()} sets a description only, not {min(options.keys() - {'description'})!r}"
         raise Failure(sqlstate.UNSUPPORTED, said)
     return Alter(kind, names, options["description"])
 
 
 def _insert(value: tuple[str, ...], **values: Any) -> InsertEntity:
     if len(value) > 1:
-        said = "INSERT INTO ENTITY takes one record here: send a statement for each of them"
+        said = "INSERT INTO ENTITY takes one record: send a statement for each"
         raise Failure(sqlstate.UNSUPPORTED, said)
     return InsertEntity(value=value[0], **in_store(values))
 

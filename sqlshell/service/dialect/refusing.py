@@ -10,16 +10,16 @@ from sqlshell.service.dialect.forms import Form
 from sqlshell.service.engines.engine import Failure
 
 _ROLES = "the roles owner, writer and reader are fixed, and CREATE API_TOKEN gives a token its roles"
-_USERS = "there are no users here, but API tokens, which CREATE API_TOKEN makes"
+_USERS = "this service has API tokens in place of users, and CREATE API_TOKEN makes one"
 _SOURCES = "GET /v2/download/KIND/ORGANIZATION/NAME gives the file of a source"
 _INTEGRATIONS = "this service reports to no other system"
 
 _DEFAULT = "a client sends its context with each request, and USE changes that of a session"
 _GENERATE = "SELECT * FROM store.entity finds the columns of an entity by itself"
-_RESUME = "a query that has ended keeps nothing from which it could go on, and RESTART QUERY begins it again"
+_RESUME = "a query that has ended cannot go on from where it was, and RESTART QUERY begins it again"
 _SANDBOX = "CREATE DATABASE makes a place to try things in, and DROP DATABASE removes it"
 
-_STREAM = "a stream takes rows as long as it is there: nothing of it starts or stops, as a compute pool does"
+_STREAM = "a stream takes rows as long as it exists; only compute pools start and stop"
 _FILE = "a source's file is sent with its statement: WITH ('file' = 'NAME'), and an attachment of that name"
 _ARGUMENTS = "a function names its arguments: CREATE FUNCTION name (argument, …) AS expression"
 
@@ -35,7 +35,7 @@ _REFUSED: Mapping[str, str] = {
     "DROP USER": _USERS,
     "UPDATE USER": _USERS,
     "DESCRIBE USER": _USERS,
-    "LIST DESCRIPTORS": "a descriptor source is kept as it is, and what is in it is not read here",
+    "LIST DESCRIPTORS": "a descriptor source is kept as it is, and this service does not read what is in it",
     "RESUME QUERY": _RESUME,
     "START SANDBOX": _SANDBOX,
     "STOP SANDBOX": _SANDBOX,

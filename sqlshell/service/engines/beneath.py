@@ -17,7 +17,7 @@ def folder_of(root: int, name: str) -> Iterator[tuple[int, str]]:
     """
     *folders, file = name.split("/")
     if "\0" in name or not {"", ".", ".."}.isdisjoint((*folders, file)):
-        raise OSError(errno.EINVAL, "it is no name of a file in a store")
+        raise OSError(errno.EINVAL, "it is not the name of a file in a store")
     place = os.dup(root)
     try:
         for part in folders:

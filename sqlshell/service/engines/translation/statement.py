@@ -294,7 +294,7 @@ class _Reader:
 
     def _add(self, site: Site) -> None:
         if len(self.sites) == _MOST_SITES:
-            said = f"a statement has at most {_MOST_SITES} arrows and calls that the types of their values decide about"
+            said = f"a statement has at most {_MOST_SITES} arrows and calls whose meaning depends on types"
             raise Failure(sqlstate.LIMIT, said)
         self._frames[-1].sites.append(len(self.sites))
         self.sites.append(site)
