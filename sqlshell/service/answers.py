@@ -202,16 +202,20 @@ def _opened(head: StatementResponse) -> bytes:
 
 
 def several(records: list[Record]) -> Response:
-    """The answer to several statements: their ids, and how far they are as a whole."""
+    """The answer to several statements: their ids, and how far they are as a whole.
+
+    `statementID` is that of the statement whose state it tells: the first that failed, else the last one. A client that
+    follows it knows of the end of all of them, and of a failure.
+    """
     failed = next((record for record in records if sqlstate.failed(record.state)), None)
     running = failed is None and any(record.running and record.feed is None for record in records)
-    first = records[0]
+    told = failed or records[-1]
     head = StatementResponse(
         sql_state=sqlstate.RUNNING if running else failed.state if failed else sqlstate.DONE,
         message=failed.message if failed else None,
-        statement_id=first.statement_id,
+        statement_id=told.statement_id,
         statement_ids=[record.statement_id for record in records],
-        created_on=int(first.created),
+        created_on=int(told.created),
         metadata=None if running else _without_rows(records[-1].context),
     )
     return json_response(msgspec.json.encode(head), 202 if running else 200)

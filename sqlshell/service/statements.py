@@ -62,6 +62,9 @@ ASIDE = 4 << 10
 AT_ONCE = 100
 """Records that are made before it is somebody else's turn."""
 
+REASON = 1000
+"""Characters of a message that tells of another statement's failure."""
+
 NOT_RUN = "not run: a statement before it in the same submission failed"
 
 
@@ -347,16 +350,19 @@ class Statements:
     async def _run(self, session: Session, request: StatementRequest, records: Sequence[Record], form: Form) -> None:
         try:
             async with session.turn:
-                failed = adopted = False
+                failed, adopted = "", False
                 for record in records:
                     if (failed or session.ended) and record.running:
-                        said = NOT_RUN if failed else SESSION_ENDED
-                        self.endings.finish(record, sqlstate.CANCELLED, said, session if adopted else None)
+                        self.endings.finish(
+                            record, sqlstate.CANCELLED, failed or SESSION_ENDED, session if adopted else None
+                        )
                     elif record.running:
                         adopted = adopted or await self._adopted(session, request, record)
                         if adopted:
                             await self._guarded(record, session, self._one(session, request, record, form))
-                        failed = sqlstate.failed(record.state)
+                        if sqlstate.failed(record.state):
+                            # Who follows the last statement alone is told why it came to nothing.
+                            failed = f"{NOT_RUN}: {record.state}: {record.message}"[:REASON]
         finally:
             form.close()
             self._sessions.release(session)

@@ -171,6 +171,18 @@ def test_several_statements(client: httpx.Client) -> None:
     answer = post(client, "select 1 as a; select nope; select 3")
     states = [done(client, client.get(f"/v2/statements/{each}").json()) for each in answer["statementIDs"]]
     assert [state["sqlState"] for state in states] == ["00000", "42703", "57000"]
+    assert (answer["statementID"], answer["sqlState"]) == (answer["statementIDs"][1], "42703")
+    assert "42703: Binder Error" in states[2]["message"]
+    whole = post(client, "select 1; select 2")
+    assert whole["statementID"] == whole["statementIDs"][1]
+
+
+def test_several_statements_that_take_long_are_followed_to_their_end(client: httpx.Client) -> None:
+    answer = post(client, "select count(*) from range(200000000) t(i) where i % 7 = 3; selec; select 3")
+    assert (answer["sqlState"], answer["statementID"]) == ("03000", answer["statementIDs"][2])
+    ended = done(client, client.get(f"/v2/statements/{answer['statementID']}").json())
+    assert (ended["sqlState"], "42601: Parser Error" in ended["message"]) == ("57000", True)
+    assert client.get(f"/v2/statements/{answer['statementIDs'][0]}").json()["sqlState"] == "00000"
     assert "statementIDs" not in post(client, "select 1;")
 
 

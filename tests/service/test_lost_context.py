@@ -222,7 +222,13 @@ def test_what_is_refused_echoes_what_was_asked_for(
     if not session:
         for making in ("database refusing", "compute_pool refusing_pool"):
             client.run(f"create {making}")
-    asked = {"database": "refusing", "schema": "public", "role": "reader", "computePool": "refusing_pool"} | named
+    asked: dict[str, Any] = {
+        "database": "refusing",
+        "schema": "public",
+        "role": "reader",
+        "computePool": "refusing_pool",
+    }
+    asked |= named
     parameters = {"sessionID": f"never seen before {sql} {named}"} if session else {}
     echo = client.run(sql, parameters=parameters, **asked)["metadata"]["context"]
     names = {"database": "databaseName", "schema": "schemaName", "role": "roleName", "computePool": "computePoolName"}
