@@ -6,8 +6,10 @@ so that this is noted when a statement makes one; where nothing is noted, they a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import sqlite3
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
@@ -52,7 +54,8 @@ class Here(Struct, frozen=True):
 
 
 def note(session: Session, sql: str) -> None:
-    """Note what a statement of the engine has made, changed or dropped."""
+    """Note what a statement of the engine has made, changed or dropped. Where that cannot be written, such as on a full
+    disk, the statement has been done all the same, and its relation is as old as its database."""
     head = sql[:HEAD].lstrip()
     if head[:1].isalpha() and head.split(None, 1)[0].lower() not in {"create", "alter", "drop"}:
         return
@@ -65,12 +68,13 @@ def note(session: Session, sql: str) -> None:
     else:
         whole = artifacts.place(session, names)
     organization, key = session.organization, json.dumps(whole)
-    if verb == "drop":
-        organization.catalog.forget(organization.id, NOTED, key)
-    elif verb == "alter":
-        organization.catalog.note_change(organization.id, NOTED, key)
-    else:
-        organization.catalog.note(organization.id, NOTED, key, MOST_NOTED, again=not found["unless"])
+    with contextlib.suppress(sqlite3.Error):
+        if verb == "drop":
+            organization.catalog.forget(organization.id, NOTED, key)
+        elif verb == "alter":
+            organization.catalog.note_change(organization.id, NOTED, key)
+        else:
+            organization.catalog.note(organization.id, NOTED, key, MOST_NOTED, again=not found["unless"])
 
 
 def databases(here: Here) -> list[Facts]:

@@ -95,8 +95,12 @@ class Stretches:
             if isinstance(result, Exception):
                 result = self._execution.explained(session, records[number].sql, result)
             else:
-                inventory.note(session, records[number].sql)
-                result = artifacts.told(session, records[number], result)
+                try:
+                    inventory.note(session, records[number].sql)
+                    result = artifacts.told(session, records[number], result)
+                except Exception as error:
+                    # It is this statement's, and not that of the one behind it.
+                    result = error
             self._endings.release(records[number], records[told] if told < len(records) else None)
             self._tell(loop, session, batch, records[number], result, seconds)
 

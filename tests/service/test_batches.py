@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import RFC_4122, UUID
@@ -170,6 +172,16 @@ def test_several_statements_in_one_of_a_batch(client: Client) -> None:
     assert states(found) == ["42601"]
 
 
+def run_where_nothing_is_noted(client: Client, file: Path) -> list[Answer]:
+    """A batch that makes relations while the service cannot write down when that was, as on a full disk."""
+    full = "CREATE TRIGGER full BEFORE INSERT ON objects WHEN NEW.kind = 'noted' BEGIN SELECT RAISE(FAIL, 'full'); END"
+    with closing(sqlite3.connect(file)) as catalog:
+        catalog.execute(full)
+        found = run(client, ["create table n1 (a int)", "create table n2 (a int)", "select 1"], onError="continue")
+        catalog.execute("DROP TRIGGER full")
+    return found
+
+
 def test_what_was_answered_is_found_after_a_kill(tmp_path: Path) -> None:
     running = serve(tmp_path, "--data", str(tmp_path / "data"))
     try:
@@ -179,12 +191,14 @@ def test_what_was_answered_is_found_after_a_kill(tmp_path: Path) -> None:
         running.process.wait()
         again = serve(tmp_path, "--data", str(tmp_path / "data"))
         with Client(again) as client:
+            told = run_where_nothing_is_noted(client, tmp_path / "data" / "service.sqlite")
             answers = [client.http.get(f"/v2/statements/{item['statementID']}").json() for item in found]
             lost = client.http.get(f"/v2/statements/{found[0]['statementID']}", params={"batch": 0}).json()
             stop(again)
     finally:
         if running.process.stdout is not None:
             running.process.stdout.close()
+    assert states(told) == ["00000", "00000", "00000"], told
     assert [(answer["sqlState"], answer["data"]) for answer in answers] == [
         ("00000", []),
         ("00000", []),
