@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+import uuid
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -594,13 +595,20 @@ def _named(request: StatementRequest, echo: ContextEcho) -> ContextEcho:
     moves = bool(request.database) and request.database != echo.database_name
     return replace(
         echo,
-        organization_id=request.organization or echo.organization_id,
+        # A name is no ID, and what is left out stays as it is in a client's context.
+        organization_id=_id(request.organization) if request.organization else echo.organization_id,
         role_name=request.role or echo.role_name,
         database_name=request.database or echo.database_name,
         schema_name=request.schema or (None if moves else echo.schema_name),
         store_name=request.store or echo.store_name,
         compute_pool_name=request.compute_pool or echo.compute_pool_name,
     )
+
+
+def _id(organization: str) -> str | None:
+    with contextlib.suppress(ValueError):
+        return str(uuid.UUID(organization))
+    return None
 
 
 def _apart(text: str) -> tuple[str, str]:
