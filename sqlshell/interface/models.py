@@ -13,6 +13,9 @@ import msgspec
 
 Rows = list[list[str | None]]
 
+MADE = ("type", "name", "command", "summary", "path")
+"""The columns of the row that tells what a statement made."""
+
 
 class Model(msgspec.Struct, omit_defaults=True, rename="camel"):
     """A body of the interface: camelCase on the wire, defaults left out."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from sqlshell.interface.models import ColumnInfo
+from sqlshell.interface.models import MADE, ColumnInfo
 from sqlshell.service.dialect.names import BLANK, Names
 from sqlshell.service.dialect.relations import selecting
 from sqlshell.service.engines.engine import Outcome, Relation
@@ -16,7 +16,6 @@ from sqlshell.service.records import Record
 from sqlshell.service.results import Layout
 from sqlshell.service.sessions import Session
 
-COLUMNS = ("type", "name", "command", "summary", "path")
 _MAY_MAKE = re.compile(r"(?:insert|create)\b", re.I)
 
 
@@ -44,7 +43,7 @@ def made(record: Record, outcome: Outcome, kind: str, relation: Relation) -> Out
 
 def is_row(outcome: Outcome) -> bool:
     """Whether an outcome's row tells what was made: a SELECT that gives such columns has no message."""
-    return bool(outcome.message) and [item.name for item in outcome.columns or ()] == list(COLUMNS)
+    return bool(outcome.message) and [item.name for item in outcome.columns or ()] == list(MADE)
 
 
 def place(session: Session, names: Names) -> Relation:
@@ -62,4 +61,4 @@ def _with_row(record: Record, outcome: Outcome, values: Sequence[str], relation:
     layout = Layout(partition_rows=record.spool.layout.partition_rows)
     layout.add(1, len(body))
     record.spool.adopt(layout, body, len(body))
-    return replace(outcome, columns=[ColumnInfo(name, "VARCHAR", False) for name in COLUMNS])
+    return replace(outcome, columns=[ColumnInfo(name, "VARCHAR", False) for name in MADE])

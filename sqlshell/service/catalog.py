@@ -9,6 +9,7 @@ import secrets
 import sqlite3
 import time
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ OPERATOR, ANONYMOUS = "operator", "anonymous"
 """The ids of those who have no token in the catalog: the operator, and strangers at the legacy endpoints."""
 
 TIDIED = 1000
-"""How many times are noted until the oldest are forgotten."""
+"""How many times of an organization are noted until the oldest are forgotten, as they are at the first one."""
 
 DUPLICATES = {
     "database": sqlstate.DUPLICATE_DATABASE,
@@ -106,7 +107,8 @@ class Catalog:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._noted = 0
+        self._noted: Counter[str] = Counter()
+        """How many times were noted of each organization since the start."""
         self.dropped: set[str] = set()
         """The ids of tokens that were dropped since the start: what they began is ended, what they read is cut off."""
         if not self.organizations():
@@ -206,8 +208,8 @@ class Catalog:
         verb = "REPLACE" if again else "IGNORE"
         values = (organization, kind, name, time.time())
         self._storage.write(f"INSERT OR {verb} INTO objects VALUES (?, ?, ?, '{{}}', ?, 0)", values)
-        self._noted += 1
-        if self._noted % TIDIED == 0:
+        self._noted[organization] += 1
+        if self._noted[organization] % TIDIED == 1:
             self._storage.write(
                 "DELETE FROM objects WHERE organization = ?1 AND kind = ?2 AND created < (SELECT created FROM objects "
                 "WHERE organization = ?1 AND kind = ?2 ORDER BY created DESC LIMIT 1 OFFSET ?3)",

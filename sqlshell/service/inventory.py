@@ -19,7 +19,7 @@ from sqlshell.service.catalog import ROLES, Object, owning_role
 from sqlshell.service.dialect import bare, names_of
 from sqlshell.service.dialect.names import DOTTED, HEAD
 from sqlshell.service.engines.engine import Failure, Rights
-from sqlshell.service.objects import pool_detail
+from sqlshell.service.objects import pool_detail, quoted
 from sqlshell.service.organizations import Organization
 from sqlshell.service.pools import DEFAULT, Size
 from sqlshell.service.sessions import Session
@@ -142,7 +142,7 @@ def relations(
                 "state": "created",
                 "database": place,
                 "schema": within,
-                "fqn": ".".join('"' + part.replace('"', '""') + '"' for part in (place, within, named)),
+                "fqn": quoted((place, within, named)),
                 "primary_key": key or ", ".join(detail.get("primary_key", ())),
                 "description": detail.get("description") or comment,
                 "properties": json.dumps(detail.get("options", {})),

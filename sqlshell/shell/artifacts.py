@@ -6,13 +6,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from sqlshell.interface.models import MADE
 from sqlshell.result import Result
 from sqlshell.sql.items import Statement
 from sqlshell.sql.kinds import verb_of
 from sqlshell.sql.scripts import split
 from sqlshell.sql.tokens import tokens
 
-COLUMNS: Final = ("type", "name", "command", "summary", "path")
 _MAKES: Final = frozenset(
     {
         *("ALTER", "CREATE", "DELETE", "DROP", "GRANT", "INSERT", "MERGE", "RESTART", "RESUME", "REVOKE", "START"),
@@ -25,10 +25,10 @@ def looks_made(result: Result) -> bool:
     """Whether a result has the columns of such a row, and is one row."""
     columns = result.columns
     return (
-        len(columns) == len(COLUMNS)
+        len(columns) == len(MADE)
         and result.endless is None
         and result.row_count in {None, 1}
-        and tuple(column.name.lower() for column in columns) == COLUMNS
+        and tuple(column.name.lower() for column in columns) == MADE
     )
 
 

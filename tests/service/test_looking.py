@@ -359,6 +359,8 @@ def test_times_of_the_latest_relations_alone_are_kept(storage: Storage) -> None:
     catalog = Catalog(storage)
     for number in range(TIDIED + 5):
         catalog.note(ORGANIZATION_ID, "noted", f"t{number}", 10)
+        # Each organization's are counted by themselves.
+        catalog.note("another", "noted", f"t{number}", 10)
     kept = {item.name for item in catalog.objects(ORGANIZATION_ID, "noted")}
     assert f"t{TIDIED + 4}" in kept
     assert len(kept) <= 20
