@@ -58,6 +58,11 @@ CHANGES = re.compile(r"\s*+(?:--|/\*|create|drop|alter|execute|call|import)", re
 NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
 """What the engine says of a relation that is not there; one whose name looks like a file's is taken for a file."""
 
+CREATES = re.compile(r"\s?(?:explain analyze )?create(?!\w)", re.I)
+
+UNCHANGED = NOT_FOUND | {"42000", sqlstate.SYNTAX, "42704"}
+"""What the engine may say of a change of a store, whose entities are views where the service is embedded."""
+
 UNBOUND = NOT_FOUND - {"58030"}
 """The same before anything of the statement has run."""
 
@@ -226,6 +231,9 @@ class Execution:
             feed = session.connection.feed(sql, named, options)
             if feed is not None:
                 return feed, 0 if feed.from_earliest else organization.engine.head(feed.stream)
+        if reads_store and not organization.locked and CREATES.match(bare(sql[:4000])):
+            # DuckDB shows no plan of what reads files, and so not where it would be made.
+            stores.check_read_only(organization, session.connection, sql)
         try:
             try:
                 outcome = session.connection.run(sql, options, record.spool)
@@ -234,8 +242,9 @@ class Execution:
                     raise
                 outcome = session.connection.run(sql, options, record.spool)
         except Failure as failure:
-            if reads_store and failure.sql_state in NOT_FOUND:
+            if reads_store and failure.sql_state in UNCHANGED:
                 stores.check_read_only(organization, session.connection, sql)
+            if reads_store and failure.sql_state in NOT_FOUND:
                 stores.check_entities(organization, session.connection, sql, broken)
             if failure.sql_state in NOT_FOUND:
                 check_named(organization, sql)

@@ -265,11 +265,19 @@ class Organizations:
                         file.unlink(missing_ok=True)
 
     def grants(self, folder: Path) -> bool:
-        """Whether a folder, a path without links, may be a store: not in the service's own folder or around it."""
+        """Whether a folder, a path without links, may be a store: not in the service's own folder or around it; where
+        the service is embedded, any."""
+        if self.alone:
+            return True
         own = (self._data or self._temporary or Path("/nowhere/at/all")).resolve()
         if folder == own or own in folder.parents or folder in own.parents:
             return False
         return not self._options.store_roots or self._beneath_root(folder)
+
+    @property
+    def has_roots(self) -> bool:
+        """Whether the operator named folders that stores may be in."""
+        return bool(self._options.store_roots)
 
     @property
     def registry_hosts(self) -> Collection[str] | None:

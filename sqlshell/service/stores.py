@@ -99,7 +99,8 @@ def _folder(uri: str, organizations: Organizations) -> str:
     if not folder.is_dir():
         raise Failure("22023", f"'uri': there is no folder {uri!r}")
     if not organizations.grants(folder):
-        raise Failure(sqlstate.PRIVILEGE, f"'uri': the service does not grant {uri!r} (see --store-root)")
+        why = "see --store-root" if organizations.has_roots else "it is in the service's own folder, or around it"
+        raise Failure(sqlstate.PRIVILEGE, f"'uri': the service does not grant {uri!r} ({why})")
     return str(folder)
 
 
@@ -325,7 +326,7 @@ def state(organization: Organization, store: str) -> str:
 
 
 def check_read_only(organization: Organization, connection: Connection, sql: str) -> None:
-    """Raises Failure for a statement that failed and would have changed a store, as far as its words tell."""
+    """Raises Failure for a statement that would change a store, as far as its words tell."""
     for names in targets(sql, WRITES):
         store = connection.resolve(names)[0].lower()
         if store in {name.lower() for name in organization.store_names}:

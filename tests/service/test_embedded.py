@@ -57,12 +57,50 @@ def test_the_row_limit_counts_here(embedded: Embedded) -> None:
     assert "rowlimit" in answer["message"]
 
 
+def state_of(service: Embedded, sql: str) -> str:
+    """What became of a statement, at its end."""
+    _, body = ask(service, "POST", "/v2/statements", json.dumps({"statement": sql}).encode())
+    while (answer := json.loads(body))["sqlState"] == "03000":
+        _, body = ask(service, "GET", f"/v2/statements/{answer['statementID']}?partitionID=0")
+    return str(answer["sqlState"])
+
+
+def test_a_store_is_read_into_tables_and_never_changed(embedded: Embedded, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("i\n1\n")
+    for sql in (
+        f"create store s with ('uri' = '{tmp_path}')",
+        # Around the folder that holds what the service itself keeps.
+        "create store everything with ('uri' = '/')",
+        "create table t (i int)",
+        'create table copied as from s."x.csv"',
+        'create or replace table copied as select i + 1 as i from s."x.csv"',
+        'create view seen as from s."x.csv"',
+        'insert into t select i from s."x.csv"',
+        'update t set i = 5 from s."x.csv" x where t.i = x.i',
+        'delete from t where i not in (from s."x.csv")',
+    ):
+        assert state_of(embedded, sql) == "00000", sql
+    for sql in (
+        'insert into s."x.csv" values (5)',
+        'INSERT INTO "S".main."x.csv" select 5 returning i',
+        'update s."x.csv" set i = 1',
+        'delete from s.main."x.csv"',
+        'truncate s."x.csv"',
+        'merge into s."x.csv" using (select 1 as n) on i = n when matched then delete',
+        'with q as (insert into s."x.csv" values (6) returning *) select * from q',
+        "create table s.made (i int)",
+        'create table s.made as from s."x.csv"',
+        'explain analyze /* 1 */ create or replace table s."x.csv" as from s."x.csv"',
+        'create view s.made as from s."x.csv"',
+        'drop view s."x.csv"',
+    ):
+        assert state_of(embedded, sql) == "0A000", sql
+    assert state_of(embedded, 'insert into t select nowhere from s."x.csv"') == "42703"
+
+
 def test_a_stream_is_not_read_as_a_table(embedded: Embedded, tmp_path: Path) -> None:
     def state(sql: str) -> str:
-        _, body = ask(embedded, "POST", "/v2/statements", json.dumps({"statement": sql}).encode())
-        while (answer := json.loads(body))["sqlState"] == "03000":
-            _, body = ask(embedded, "GET", f"/v2/statements/{answer['statementID']}?partitionID=0")
-        return str(answer["sqlState"])
+        return state_of(embedded, sql)
 
     file = tmp_path / "stream.csv"
     assert state("create stream st (i int)") == state("insert into st values (1)") == "00000"

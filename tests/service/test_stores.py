@@ -108,6 +108,11 @@ def test_what_reads_a_store_runs(client: Client, sql: str) -> None:
     assert client.state(sql) == "00000"
 
 
+def test_the_services_own_folder_is_no_store(client: Client, home: Path) -> None:
+    answer = client.run(f"create store own with ('uri' = '{home / 'data'}')")
+    assert (answer["sqlState"], "in the service's own folder" in answer["message"]) == ("42501", True)
+
+
 def test_a_failure_elsewhere_stays_what_it_is(client: Client) -> None:
     answer = client.run('select * from s."x.csv" s join missing m on m.i = s.i')
     assert answer["sqlState"] == "3D020"

@@ -36,7 +36,8 @@ def _unix(pattern: str) -> str:
 
 _INSTANT: Final = "make_timestamptz(CAST(trunc({0}) AS BIGINT) * %s)"
 _LOCAL: Final = f"CAST({_INSTANT % 1_000_000} AS TIMESTAMP)"
-_INITIALS: Final = "list_transform(regexp_extract_all({0}, '[A-Za-z0-9]+|[^A-Za-z0-9]+'), lambda _w: {1})"
+_INITIALS: Final = "list_transform(regexp_extract_all({0}, '[A-Za-z0-9]+|[^A-Za-z0-9]+|^$'), lambda _w: {1})"
+"""Also of an empty text there is one part."""
 
 MADE: Final[Mapping[str, Mapping[int, str]]] = {
     "array_join": {2: "array_to_string({0}, {1})"},
@@ -50,7 +51,8 @@ MADE: Final[Mapping[str, Mapping[int, str]]] = {
     "element": {1: _each("{0}", "CASE WHEN len(_v) > 1 THEN error('the array has more than one item') ELSE _v[1] END")},
     "from_unixtime": {1: f"strftime({_LOCAL}, '{SECONDS}')", 2: f"strftime({_LOCAL}, {{1:pattern}})"},
     "initcap": {
-        1: f"array_to_string({_INITIALS.replace('{1}', 'upper(_w[1]) || lower(_w[2:])')}, '')",
+        # DuckDB's array_to_string() is a macro that has its argument twice: calls inside one another would double it.
+        1: f"list_aggregate({_INITIALS.replace('{1}', 'upper(_w[1]) || lower(_w[2:])')}, 'string_agg', '')",
     },
     "is_alpha": {1: r"regexp_full_match({0}, '\p{{L}}+')"},
     "is_decimal": {1: r"regexp_full_match({0}, '[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?')"},

@@ -207,6 +207,8 @@ class _Reader:
         self._frames = [_Frame()]
         self._kind = ""
         self._columns = -1
+        self._default = False
+        """Whether a DEFAULT has stood."""
         self._place = 0
 
     def read(self) -> None:
@@ -358,6 +360,8 @@ class _Reader:
                 sources.check_within(text, at)
             case "ADD" if self._kind == "ALTER" and len(self._frames) == 1:
                 self._added(at + 1)
+            case "DEFAULT":
+                self._default = True
             case "TYPE" if self._kind == "ALTER" and len(self._frames) == 1 and text.word(at - 1) != "ALTER":
                 self._type(at + 1)
             case _ if text.sign(at + 1) == "(" and word.lower() in functions.NAMES:
@@ -424,6 +428,10 @@ class _Reader:
         if name != "to_timestamp" and self._is_there(name):
             return
         variants = functions.variants(text, arguments, name)
+        if self._in_definition(at) and any(variant and "lambda" in variant for variant in variants):
+            said = f"{name.upper()} is not supported here"
+            why = "DuckDB takes its expression in no DEFAULT, CHECK or generated column"
+            raise Failure(sqlstate.UNSUPPORTED, f"{said}: {why}")
         written = [Edits() for _ in variants]
         for edits, expression in zip(written, variants, strict=True):
             if expression is not None:
@@ -475,6 +483,12 @@ class _Reader:
         if token.kind in {"number", "sign", "string"} or token.word in _END_VALUES:
             return True
         return self.text.sign(last - 1) in _OPERATORS or self.text.word(last - 1) in _BEFORE_VALUES
+
+    def _in_definition(self, at: int) -> bool:
+        """Whether a place is in what a table keeps of its columns: defaults, rules, what is computed."""
+        if self._kind == "ALTER":
+            return self._default
+        return self._kind not in _MACROS and self._columns < at < self.text.closing.get(self._columns, 0)
 
     def _is_there(self, name: str) -> bool:
         if name not in self._own:
