@@ -266,10 +266,10 @@ def _describe_entity(asked: Describe, session: Session, options: Options, record
     if len(found) > 1:
         said = f"several stores have an entity {dotted!r}: IN STORE names one"
         raise Failure(sqlstate.INVALID_PARAMETER, said)
+    if not found:
+        raise missing("entity", f"{store}.{dotted}" if store else dotted)
     if not asked.columns:
         return _described("entity", dotted, KINDS["entities"], found, record.spool)
-    if not found:
-        raise missing("entity", dotted)
     store, entity = str(found[0]["store"]), str(found[0]["path"])
     stores.mount(organization, store, [entity], record)
     return _columns(session.connection.columns((store, "main", entity)), record.spool)

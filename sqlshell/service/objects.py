@@ -122,7 +122,9 @@ class Objects:
                     self._sessions.lose(organization.id, "store", name)
                 case "compute_pool":
                     if name == DEFAULT:
-                        raise Failure(sqlstate.DEPENDENTS, f"compute pool {name!r} cannot be dropped")
+                        raise Failure(
+                            sqlstate.DEPENDENTS, f"compute pool {name!r} cannot be dropped: it is always there"
+                        )
                     catalog.drop(organization.id, "compute_pool", name)
                     self._sessions.lose(organization.id, "compute_pool", name)
                 case "entity":

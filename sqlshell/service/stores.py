@@ -93,6 +93,8 @@ def check_writable_place(uri: str, organizations: Organizations) -> None:
 def _folder(uri: str, organizations: Organizations) -> str:
     parts = urlsplit(uri)
     text = unquote(parts.path) if parts.scheme == "file" and parts.netloc in {"", "localhost"} else uri
+    if not uri:
+        raise Failure("22023", "a store needs its folder: 'uri' = '/path'")
     if not text.startswith("/") or "\0" in text:
         raise Failure("22023", f"'uri': {uri!r} is not the absolute path of a folder")
     folder = Path(os.path.realpath(text))
@@ -277,12 +279,14 @@ def test(organization: Organization, store: str, organizations: Organizations) -
     """What can be done with a store, in words. Raises Failure where it cannot be read, or not be written as it says."""
     with opened(organization, store) as place:
         number = len(place.entities())
+        can = "read"
         if organization.catalog.get(organization.id, "store", store).detail.get("writable"):
             check_writable_place(str(place.folder), organizations)
             if not os.access(".", os.W_OK | os.X_OK, dir_fd=place.root):
                 said = f"store {store!r} is writable, but the service may not write into its folder"
                 raise Failure(sqlstate.STORE_NOT_READY, said)
-    return f"store {store!r} can be read: it has {number} entities"
+            can = "read and written"
+    return f"store {store!r} can be {can}: it has {number} {'entity' if number == 1 else 'entities'}"
 
 
 def _mount_empty(organization: Organization, store: str, detail: Mapping[str, Any], waiting: Waiting) -> None:

@@ -112,6 +112,9 @@ def test_options_are_read_as_they_are_written(given: str, options: dict[str, str
         ("create database a.b.c.d", 'syntax error at or near ".": the end of the statement is expected'),
         ("create database d e", 'syntax error at or near "e": the end of the statement is expected'),
         ("create stream s (a int", "syntax error at end of input: a closing parenthesis is expected"),
+        ("list", "syntax error at end of input: a word is expected"),
+        ("list relations like 'x'", 'syntax error at or near "like": the end of the statement is expected'),
+        ("list compute pool s", 'syntax error at or near "pool": the end of the statement is expected'),
         ("terminate query", "syntax error at end of input: an id is expected"),
         ("insert into entity e value (1)", 'syntax error at or near "1": a string in single quotes is expected'),
     ],
@@ -142,6 +145,13 @@ def test_names_are_bare_or_in_quotes_of_either_kind() -> None:
     assert (asked.what, asked.names, asked.store) == ("entities", ("db", "schema"), "S")
     asked = read("print entity orders.2024.csv in store s with ( 'from_beginning' )")
     assert (asked.names, asked.store, asked.from_beginning) == (("orders", "2024.csv"), "s", True)
+
+
+@pytest.mark.parametrize("what", ["compute_pools", "schema_registries", "function_sources", "api_tokens", "no_kind"])
+def test_what_is_listed_may_be_two_words(what: str) -> None:
+    assert read(f"list {what}").what == what  # type: ignore[union-attr]
+    if what != "no_kind":
+        assert read(f"LIST {what.replace('_', ' ')} where x = 1") == read(f"list {what} where x = 1")
 
 
 def test_a_key_is_taken_out_of_columns() -> None:

@@ -144,7 +144,10 @@ def test_the_default_pool_is_always_there(client: Client) -> None:
     for sql in ("drop compute_pool default", "stop compute_pool default", "drop compute_pool if exists default"):
         answer = client.run(sql)
         if sql.startswith("drop"):
-            assert (answer["sqlState"], answer["message"]) == ("2BP01", "compute pool 'default' cannot be dropped")
+            assert (answer["sqlState"], answer["message"]) == (
+                "2BP01",
+                "compute pool 'default' cannot be dropped: it is always there",
+            )
     client.rows("start compute_pool default")
 
 

@@ -400,6 +400,7 @@ def test_local_times_follow_the_session(client: Client) -> None:
         ("SELECT DATE_FORMAT(ts, name) FROM t", "0A000", "name is not supported as a pattern of dates"),
         ("SELECT DATE_FORMAT(ts, 'QQ') FROM t", "0A000", "QQ is not supported in a pattern of dates"),
         ("SELECT TIMESTAMPDIFF(EON, ts, ts) FROM t", "0A000", "EON is not supported as a unit of time"),
+        ("SELECT RAND_INTEGER(1, 2)", "42883", "RAND_INTEGER takes 1 argument, not 2"),
         ("SELECT UNIX_TIMESTAMP(1, 2, 3)", "42883", "UNIX_TIMESTAMP takes 0, 1 or 2 arguments, not 3"),
         ("SELECT JSON_VALUE(j, '$.a' RETURNING INT DEFAULT 1 ON EMPTY) FROM t", "0A000", "default 1 on empty"),
         ("SELECT name IS NOT JSON FROM t", "0A000", "use json_valid(value)"),

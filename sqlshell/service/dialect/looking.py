@@ -90,7 +90,12 @@ def _listing(verb: str, what: str) -> tuple[Form[Looking], ...]:
 
 
 FORMS: Mapping[str, tuple[Form[Looking], ...]] = {
-    "list": _listing("LIST", "<what:word>"),
+    "list": (
+        *_listing("LIST", f"what:{_SHOWN}"),
+        *_listing("LIST", "<what:word>"),
+        # Nothing of the engine's begins with this word.
+        Form(f"LIST ! <what:word> {_WHERE}", List),
+    ),
     "show": _listing("SHOW", f"what:{_SHOWN}"),
     "describe": (
         Form("DESCRIBE <sql:making>", DescribeStatement),

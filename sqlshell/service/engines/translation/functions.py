@@ -141,7 +141,7 @@ def variants(text: Typed, arguments: Sequence[tuple[int, int]], name: str) -> li
     if made is None and of_text is None:
         *less, most = map(str, sorted(MADE[name].keys() | MADE_OF_TEXT.get(name, {}).keys()))
         numbers = f"{', '.join(less)} or {most}" if less else most
-        raise Failure("42883", f"{name.upper()} takes {numbers} arguments, not {count}")
+        raise Failure("42883", f"{name.upper()} takes {numbers} argument{'' if numbers == '1' else 's'}, not {count}")
     return [made or of_text]
 
 
