@@ -17,6 +17,7 @@ from sqlshell.service.dialect.relations import Written, writing
 from sqlshell.service.dialect.tokens import WORD, Tokens
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Plan, Relation, Rights, Sink
 from sqlshell.service.engines.looks import FILLERS
+from sqlshell.service.engines.translation.errors import placed
 from sqlshell.service.objects import quoted, require
 from sqlshell.service.sessions import Session
 from sqlshell.service.shown import table
@@ -37,13 +38,18 @@ def _described(sql: str, session: Session, options: Options) -> tuple[str, Mappi
             require(session, Rights.OBJECTS, f"CREATE {asked.kind.upper()}")
             columns, key = flows.columns_of(asked)
             relation = _free(session, asked.kind, asked)
-            plan = session.connection.plan(f"CREATE TABLE {flows.written(relation)} {columns}", options)
+            with (
+                placed(sql, "", asked.columns),
+                flows.told(columns, before := f"CREATE TABLE {flows.written(relation)} "),
+            ):
+                plan = session.connection.plan(before + columns, options)
             made = _relation(session, relation, asked.kind, asked.options, plan.columns) | {"primary_key": key}
             return _kind("CREATE", asked.kind), {"ddl": made}
         case CreateAs():
-            sql = flows.engines(asked)
+            before, part = flows.engines(asked)
             relation = _free(session, asked.kind, asked)
-            plan = session.connection.plan(sql, options)
+            with placed(sql, before, part):
+                plan = session.connection.plan(before + part, options)
             made = _relation(session, relation, asked.kind, asked.options, plan.columns)
             return _kind("CREATE", asked.kind), {"ddl": made, "sink": made, **_plan(session, plan)}
         case Create() | CreateFunction():

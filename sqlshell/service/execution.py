@@ -35,6 +35,7 @@ from sqlshell.service.dialect import (
     read,
 )
 from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome
+from sqlshell.service.engines.translation.errors import placed
 from sqlshell.service.names import check_named
 from sqlshell.service.needs import needed
 from sqlshell.service.objects import Objects, quoted
@@ -165,12 +166,14 @@ class Execution:
             case Use():
                 return self._objects.use(asked, session)
             case Create(kind="stream" | "changelog"):
-                outcome = self._objects.create(asked, session, form.attachments, record)
+                with placed(record.sql, "", asked.columns):
+                    outcome = self._objects.create(asked, session, form.attachments, record)
                 return artifacts.made(record, outcome, asked.kind, session.connection.resolve(asked.names))
             case CreateAs():
                 return self._create_as(session, asked, record, options)
             case DescribeStatement():
-                return describing.describe(asked.sql, session, options, record.spool)
+                with placed(record.sql, "", asked.sql):
+                    return describing.describe(asked.sql, session, options, record.spool)
             case Create(kind="schema") | Drop(kind="schema"):
                 listings.check_database(asked.names[0], session)
                 return self._run_engine(session, record, options, flows.schema(asked))
@@ -190,7 +193,13 @@ class Execution:
                 return self._run_engine(session, record, options, record.sql)
             case List():
                 return listings.list_all(
-                    asked, session, options, record.spool, self._organizations, lambda: self._latest(session, record)
+                    asked,
+                    session,
+                    options,
+                    record.spool,
+                    self._organizations,
+                    lambda: self._latest(session, record),
+                    record.sql,
                 )
             case Describe():
                 return listings.describe(asked, session, options, record)
@@ -201,7 +210,9 @@ class Execution:
         raise Failure(sqlstate.UNSUPPORTED, f"{record.sql.split(maxsplit=1)[0].upper()} is not supported in this form")
 
     def _create_as(self, session: Session, asked: CreateAs, record: Record, options: Options) -> Outcome | Begun:
-        outcome = self._run_engine(session, record, options, flows.engines(asked))
+        before, part = flows.engines(asked)
+        with placed(record.sql, before, part):
+            outcome = self._run_engine(session, record, options, before + part)
         if isinstance(outcome, tuple):
             return outcome
         outcome = replace(outcome, message=f"CREATE {asked.kind.replace('_', ' ').upper()}")

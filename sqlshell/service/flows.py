@@ -5,17 +5,24 @@ A changelog is a stream of changes: each of its rows is the latest of its key.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
+from collections.abc import Iterator
+from typing import Final
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import duplicate
 from sqlshell.service.dialect import Create, CreateAs, Drop
-from sqlshell.service.dialect.columns import without_key
+from sqlshell.service.dialect.columns import first_words, without_key
 from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Relation
 from sqlshell.service.engines.render import identifier
+from sqlshell.service.engines.translation.errors import placed
 from sqlshell.service.organizations import Organization
 from sqlshell.service.results import Discard
 from sqlshell.service.sessions import Session
+
+_NEAR: Final = re.compile(r'syntax error at or near "(\w+)"')
 
 
 def create(asked: Create, session: Session) -> Relation:
@@ -30,10 +37,26 @@ def create(asked: Create, session: Session) -> Relation:
             raise duplicate(asked.kind, asked.names[-1])
         verb = "CREATE OR REPLACE"
     columns, key = columns_of(asked)
-    connection.run(f"{verb} TABLE {written(relation)} {columns}", Options(), Discard())
+    with told(columns, before := f"{verb} TABLE {written(relation)} "):
+        connection.run(before + columns, Options(), Discard())
     organization.check_streams()
     organization.add_stream(relation, {"kind": asked.kind, "options": dict(asked.options), "primary_key": key})
     return relation
+
+
+@contextlib.contextmanager
+def told(columns: str, before: str) -> Iterator[None]:
+    """What fails within about the columns, behind something of ours, is told about them alone."""
+    try:
+        with placed(columns, before, columns):
+            yield
+    except Failure as error:
+        found = _NEAR.search(error.message)
+        if found is None or found[1].lower() not in first_words(columns):
+            raise
+        said = f'{found[0]}: as the name of a column it needs quotes, "{found[1]}"'
+        message = error.message.replace(found[0], said, 1)
+        raise Failure(error.sql_state, message) from error.__cause__
 
 
 def columns_of(asked: Create) -> tuple[str, list[str]]:
@@ -42,8 +65,11 @@ def columns_of(asked: Create) -> tuple[str, list[str]]:
     return asked.columns if asked.kind == "stream" else columns, key
 
 
-def engines(asked: CreateAs) -> str:
-    """A CREATE TABLE or CREATE MATERIALIZED VIEW as the engine's own. Raises Failure for what would go on for ever."""
+def engines(asked: CreateAs) -> tuple[str, str]:
+    """A CREATE TABLE or CREATE MATERIALIZED VIEW as the engine's own: what is ours, and behind it what was typed.
+
+    Raises Failure for what would go on for ever.
+    """
     if asked.kind in {"stream", "changelog"}:
         said = f"CREATE {asked.kind.upper()} … AS SELECT would run for ever: {CONTINUOUS}"
         raise Failure(sqlstate.UNSUPPORTED, said)
@@ -52,8 +78,8 @@ def engines(asked: CreateAs) -> str:
     kind = "VIEW" if asked.kind == "materialized_view" else "TABLE"
     there = " IF NOT EXISTS" if asked.if_not_exists else ""
     name = ".".join(identifier(part) for part in asked.names)
-    select = f" AS\n{asked.select}" if asked.select else ""
-    return f"{verb} {kind}{there} {name} {asked.columns}{select}"
+    head = f"{verb} {kind}{there} {name} "
+    return (f"{head}{asked.columns} AS\n", asked.select) if asked.select else (head, asked.columns)
 
 
 def schema(asked: Create | Drop) -> str:

@@ -14,6 +14,7 @@ from sqlshell.service import inventory, queries, stores
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import Describe, List
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
+from sqlshell.service.engines.translation.errors import placed
 from sqlshell.service.inventory import Here
 from sqlshell.service.names import check_open
 from sqlshell.service.objects import absent, check_visible, unsupported
@@ -127,8 +128,9 @@ def list_all(
     sink: Sink,
     organizations: Organizations,
     latest: Callable[[], Sequence[Record]],
+    typed: str,
 ) -> Outcome:
-    """`latest` gives the latest statements."""
+    """`latest` gives the latest statements; `typed` is this one as it was sent."""
     if asked.what == "organizations":
         return _organizations(session, sink, organizations)
     if asked.what == "queries":
@@ -137,12 +139,13 @@ def list_all(
         rows = _listed(asked, session)
     shown, more, facts = rows
     if asked.where:
-        return chosen(asked.where, shown, more, facts, session, options, sink)
+        return chosen(asked.where, typed, shown, more, facts, session, options, sink)
     return keep(shown, facts, sink)
 
 
 def chosen(
     where: str,
+    typed: str,
     shown: Sequence[Shown],
     more: Sequence[Shown],
     facts: Sequence[Facts],
@@ -160,8 +163,9 @@ def chosen(
     rows = session.organization.engine.inline(listed([*shown, *more, *also], facts))
     names = ", ".join(f'"{column.name}"' for column in shown)
     # What is behind the condition's last line is no part of it.
-    sql = f"SELECT {names} FROM ({rows}) listed WHERE (\n{where}\n)"
-    outcome = session.connection.run(sql, replace(options, rights=Rights.READ), sink)
+    before, behind = f"SELECT {names} FROM ({rows}) listed WHERE (\n", "\n)"
+    with placed(typed, before, where, behind):
+        outcome = session.connection.run(f"{before}{where}{behind}", replace(options, rights=Rights.READ), sink)
     if outcome.columns is None:
         return outcome
     told = [ColumnInfo(column.name, column.type, False) for column in shown]

@@ -372,3 +372,14 @@ def test_nothing_finite_is_made_of_a_stream(client: Client, sql: str) -> None:
     client.rows("create stream if not exists told (i int, s varchar)")
     client.rows("create stream if not exists hidden (i int)")
     assert client.state(sql) == "0A000"
+
+
+def test_a_stream_that_fails_shows_nothing_that_nobody_typed(client: Client) -> None:
+    client.rows("create stream failing (v varchar)")
+    asked = client.run("select v::date as d from failing")["metadata"]["dataplaneRequest"]
+    client.rows("insert into failing values ('no date')")
+    with connect(asked["uri"], proxy=None) as socket:
+        socket.send(json.dumps({"type": "auth", "accessToken": asked["token"]}))
+        frames = [json.loads(socket.recv(20)) for _ in range(2)]
+    assert (frames[1]["type"], "no date" in frames[1]["message"]) == ("error", True), frames
+    assert "LINE" not in frames[1]["message"]

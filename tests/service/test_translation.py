@@ -175,6 +175,13 @@ PLACES = [
     ("SELECT 1,\n unix_timestamp(nosuch) FROM t", 2, "nosuch"),
     ("SELECT timestampdiff(DAY, ts, now()) FORM t", 1, "t"),
     ("SELECT nosuch->id FROM t", 1, "nosuch"),
+    ("CREATE STREAM bad\n  (id INT,\n by INT)", 3, "by"),
+    ("CREATE CHANGELOG bad (id INT, b nosuch)", 1, "nosuch"),
+    ("LIST DATABASES WHERE nosuch = 1", 1, "nosuch"),
+    ("LIST STREAMS\nWHERE true AND (1\n < nosuch)", 3, "nosuch"),
+    ("CREATE MATERIALIZED VIEW bad AS\nSELECT nosuch FROM t", 2, "nosuch"),
+    ("DESCRIBE CREATE STREAM bad (id nosuch)", 1, "nosuch"),
+    ("DESCRIBE CREATE TABLE bad WITH ('a' = 'b') AS SELECT nosuch", 1, "nosuch"),
 ]
 
 
@@ -188,6 +195,12 @@ def test_errors_show_the_place_in_what_was_typed(client: Client, sql: str, numbe
     assert text.removeprefix("...").removesuffix("...") in line
     wide = sum(2 if sign == "漢" else 1 for sign in shown[: shown.index(near, shown.rindex(near))])
     assert (marks.index("^"), marks.count("^")) == (wide, len(near))
+
+
+def test_a_reserved_word_needs_quotes_as_a_columns_name(client: Client) -> None:
+    _, message = error(client, "CREATE STREAM bad (id INT, by INT)")
+    assert 'near "by": as the name of a column it needs quotes, "by"\n' in message
+    assert "quotes" not in error(client, "CREATE STREAM bad (id INT by, by2 INT)")[1]
 
 
 FIELDS = [

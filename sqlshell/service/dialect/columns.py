@@ -27,6 +27,15 @@ def without_key(text: str) -> tuple[str, list[str]]:
     return (f"({', '.join(kept)})", key) if key else (text, [])
 
 
+def first_words(text: str) -> set[str]:
+    """The words, in lower case, with which columns in parentheses begin: their names, where those have no quotes."""
+    tokens = Tokens(text)
+    try:
+        return {tokens[numbers[0]].value.lower() for numbers in _pieces(tokens) if numbers}
+    except TooMany:
+        return set()
+
+
 def _pieces(tokens: Tokens) -> list[list[int]]:
     """The numbers of the tokens of each column or constraint."""
     pieces: list[list[int]] = [[]]

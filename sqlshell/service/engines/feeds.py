@@ -20,6 +20,7 @@ from sqlshell.service.engines.engine import CONTINUOUS, Failure, Feed, Relation
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.fetch import fetched
 from sqlshell.service.engines.render import finished, identifier, row, type_name
+from sqlshell.service.engines.translation.text import without_place
 
 MOST = 16 << 20
 """Characters of rows that are evaluated at once, at most."""
@@ -105,7 +106,9 @@ def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end
         if late.is_set():
             said = f"{end - start} rows of the stream were evaluated for {seconds:g} seconds {met('seconds')}"
             raise Failure(sqlstate.TIMEOUT, said) from error
-        raise failure(error) from error
+        # The statement that runs is none that anybody typed.
+        failed = failure(error)
+        raise Failure(failed.sql_state, without_place(failed.message)) from error
     finally:
         over.set()
         if watching is not None:

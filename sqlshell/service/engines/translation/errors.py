@@ -10,6 +10,7 @@ import duckdb
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.engines.failures import failure
 from sqlshell.service.engines.translation.statement import Translation
+from sqlshell.service.engines.translation.text import told_of
 
 
 @contextlib.contextmanager
@@ -23,3 +24,12 @@ def explained(translation: Translation | None) -> Iterator[None]:
         failed = error if isinstance(error, Failure) else failure(error)
         cause = error.__cause__ if isinstance(error, Failure) else error
         raise Failure(failed.sql_state, translation.made.explained(failed.message)) from cause
+
+
+@contextlib.contextmanager
+def placed(typed: str, before: str, part: str, behind: str = "") -> Iterator[None]:
+    """What fails within about `before + part + behind` is told about what was typed, which has the `part`."""
+    try:
+        yield
+    except Failure as error:
+        raise Failure(error.sql_state, told_of(error.message, typed, before, part, behind)) from error.__cause__

@@ -130,6 +130,23 @@ class Edits:
         return Made(sql, pieces)
 
 
+def without_place(message: str) -> str:
+    """A message of DuckDB's without the line and the marks of a text that nobody typed."""
+    found = _PLACE.search(message, 0, _LONGEST)
+    return message[: found.start()].rstrip() + message[found.end() :] if found else message
+
+
+def told_of(message: str, typed: str, before: str, part: str, behind: str) -> str:
+    """A message about the statement `before + part + behind`, or about the `part` alone, as one about what was typed,
+    of which the part is the end, or else stands where it comes first."""
+    start = typed.rfind(part) if typed.rstrip("; \n\t").endswith(part) else typed.find(part)
+    if start < 0:
+        return without_place(message)
+    alone = [(part, start, True)]
+    whole = Made(typed, [(before, start, False), *alone, (behind, start + len(part), False)])
+    return whole.located(message) or Made(typed, alone).located(message) or without_place(message)
+
+
 class Made:
     """What became of a statement: its pieces, where in the statement as typed each comes from, and whether it was
     taken from there as it is."""
@@ -154,12 +171,14 @@ class Made:
 
     def explained(self, message: str) -> str:
         """A message of DuckDB's about this statement as one about what was typed."""
-        if self.sql == self.typed:
-            return message
+        return message if self.sql == self.typed else self.located(message) or message
+
+    def located(self, message: str) -> str | None:
+        """The same; None for a message whose place is not in this statement."""
         found = _PLACE.search(message, 0, _LONGEST)
         span = self._span(found) if found else None
         if found is None or span is None:
-            return message
+            return None
         start = self.place(span[0])
         end = max(start + 1, self.place(span[1] - 1) + 1)
         return message[: found.start()] + _excerpt(self.typed, start, end) + message[found.end() :]
