@@ -116,7 +116,9 @@ def statement_words(said: Sequence[str]) -> Wanted | None:
                 return (), words.LIST_OBJECTS, ""
             if last == "IN":
                 return (), ("STORE", "DATABASE", "SCHEMA", "ORGANIZATION"), ""
-            return _objects(last, True, 1) if said[-2] == "IN" else ((), ("IN", "WHERE", "LIKE"), "")
+            if "WHERE" in said:
+                return (), (), ""
+            return _objects(last, True, 1) if said[-2] == "IN" else ((), ("IN", "WHERE"), "")
         case "DESCRIBE" | "DESC":
             if count == 1:
                 return ("relation",), (*words.DESCRIBE_OBJECTS, "CREATE", "INSERT INTO"), ""

@@ -20,6 +20,7 @@ WITH_KEYS: Final = {
         *(
             "type",
             "uri",
+            "writable",
             "uris",
             "access_region",
             "schema_registry.name",
