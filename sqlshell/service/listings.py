@@ -247,7 +247,9 @@ def _describe_relation(asked: Describe, session: Session, options: Options, sink
     organization = session.organization
     relation = session.connection.resolve(asked.names)
     is_stream = asked.kind == "stream"
-    if (is_stream and relation not in organization.streams.known) or not organization.engine.exists(relation):
+    streams = {tuple(part.lower() for part in known) for known in organization.streams.known}
+    is_one = tuple(part.lower() for part in relation) in streams
+    if (is_stream and not is_one) or not organization.engine.exists(relation):
         raise absent(organization, "stream" if is_stream else "relation", relation)
     if asked.columns or asked.kind in {"table", "view"}:
         return _columns(session.connection.columns(relation), sink)

@@ -377,3 +377,36 @@ def test_a_data_folder_of_before_is_read(tmp_path: Path) -> None:
         with contextlib.closing(Storage(tmp_path / "service.sqlite")) as storage:
             found = Catalog(storage).get(ORGANIZATION_ID, "store", "s")
             assert (found.created, found.updated) == (5.0, 5.0)
+
+
+def test_names_inside_a_database_ignore_case(client: Client) -> None:
+    for sql in (
+        "create database cased",
+        "use database cased",
+        "use schema main",
+        "create table MyT2 as select 1 as Col",
+        "create view MyV as select 1 as Col",
+        'create stream "MySt" (a int)',
+        "create schema MyS",
+        "create table MyS.inside (a int)",
+    ):
+        client.rows_of_nothing(sql)
+    try:
+        for sql in (
+            "describe relation MyT2",
+            'describe relation "cased"."main"."myt2"',
+            'describe relation "MyT2"',
+            'describe relation columns "MYT2"',
+            "describe table MyT2",
+            "describe view MyV",
+            "describe stream myst",
+            "describe relation MyS.inside",
+        ):
+            assert client.rows(sql), sql
+        assert client.names("list relations in schema cased.mys") == ["inside"]
+        assert client.run("use schema MyS")["metadata"]["context"]["schemaName"] == "MyS"
+        assert client.state("describe relation nosuch") == "3D020"
+        assert client.state("use schema nosuch") == "3D003"
+    finally:
+        client.rows_of_nothing("use database local")
+        client.rows_of_nothing("drop database cased")

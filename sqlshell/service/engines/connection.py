@@ -217,6 +217,8 @@ class DuckdbConnection:
                 raise Failure(sqlstate.NO_DATABASE, f"database {wanted!r} does not exist")
             names = {str(row[0]) for row in known}
             into = schema or ("main" if "main" in names else sorted(names)[0])
+            # The engine ignores case, and a quoted name may be that of another spelling.
+            into = into if into in names else next((name for name in names if name.lower() == into.lower()), into)
             if into not in names:
                 raise Failure(sqlstate.NO_SCHEMA, f"schema {into!r} does not exist in database {wanted!r}")
             self._connection.execute(f"USE {identifier(wanted)}.{identifier(into)}")

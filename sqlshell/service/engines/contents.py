@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import string
 from collections.abc import Collection
 
 from sqlshell.service.engines.engine import Listed, Relation
@@ -27,7 +28,10 @@ def listing(
     """SQL for databases, schemas, relations, and functions that people made; of all databases and schemas where
     `database` and `schema` are "", and of relations of any name where `name` is "" too."""
     unseen = ", ".join(literal(name) for name in sorted(hidden))
-    within = f"= {literal(database)}" if database else f"NOT IN ({unseen})"
+
+    def within(column: str) -> str:
+        return same(column, database) if database else f"{column} NOT IN ({unseen})"
+
     match what:
         case "databases":
             return (
@@ -37,13 +41,14 @@ def listing(
         case "schemas":
             return (
                 f"SELECT schema_name AS name, catalog_name AS database FROM information_schema.schemata "
-                f"WHERE catalog_name {within} AND schema_name NOT IN ('information_schema', 'pg_catalog') ORDER BY 2, 1"
+                f"WHERE {within('catalog_name')} AND schema_name NOT IN ('information_schema', 'pg_catalog') "
+                "ORDER BY 2, 1"
             )
         case "relations":
             known = ", ".join(literal(".".join(name)) for name in sorted(streams)) or "''"
-            inside = f" AND schema_name = {literal(schema)}" if schema else ""
-            place = f"WHERE NOT internal AND NOT temporary AND database_name {within}{inside}"
-            table, view = (f" AND {kind}_name = {literal(name)}" if name else "" for kind in ("table", "view"))
+            inside = f" AND {same('schema_name', schema)}" if schema else ""
+            place = f"WHERE NOT internal AND NOT temporary AND {within('database_name')}{inside}"
+            table, view = (f" AND {same(f'{kind}_name', name)}" if name else "" for kind in ("table", "view"))
             return (
                 "SELECT table_name AS name, schema_name AS schema, CASE WHEN database_name || '.' || schema_name "
                 f"|| '.' || table_name IN ({known}) THEN 'stream' ELSE 'table' END AS type, database_name AS database, "
@@ -58,16 +63,22 @@ def listing(
         "SELECT DISTINCT function_name AS name, function_name || '(' || array_to_string(list_transform(list_zip("
         "parameters, parameter_types), lambda p: trim(p[1] || ' ' || coalesce(p[2], ''))), ', ') || ')' AS signature, "
         "function_type AS type, database_name AS database, schema_name AS schema FROM duckdb_functions() "
-        f"WHERE NOT internal AND database_name {within} ORDER BY ALL"
+        f"WHERE NOT internal AND {within('database_name')} ORDER BY ALL"
     )
 
 
+def same(column: str, name: str) -> str:
+    """SQL for whether a column has this name. DuckDB ignores the case of ASCII letters in names, and of no others."""
+    plain = name.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
+    return f"translate({column}, '{string.ascii_uppercase}', '{string.ascii_lowercase}') = {literal(plain)}"
+
+
 def columns(relation: Relation) -> str:
-    database, schema, name = (literal(part) for part in relation)
+    named = zip(("table_catalog", "table_schema", "table_name"), relation, strict=True)
     return (
         "SELECT column_name AS name, data_type AS type, is_nullable = 'YES' AS nullable "
-        f"FROM information_schema.columns WHERE table_catalog = {database} AND table_schema = {schema} "
-        f"AND table_name = {name} ORDER BY ordinal_position"
+        f"FROM information_schema.columns WHERE {' AND '.join(same(column, name) for column, name in named)} "
+        "ORDER BY ordinal_position"
     )
 
 
