@@ -11,6 +11,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -218,7 +219,7 @@ def sources(kind: str) -> Callable[[Here], list[Facts]]:
                 "state": "ready",
                 "language": "JAVA" if str(item.detail.get("file", "")).lower().endswith(".jar") else "",
                 "type": kind if kind == "function_source" else "PROTOBUF",
-                "url": f"/v2/download/{kind}/{organization.id}/{item.name}",
+                "url": f"/v2/download/{kind}/{organization.id}/{quote(item.name, safe='')}",
                 "tags": [],
             }
             for item in organization.catalog.objects(organization.id, kind)

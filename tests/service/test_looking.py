@@ -410,3 +410,19 @@ def test_names_inside_a_database_ignore_case(client: Client) -> None:
     finally:
         client.rows_of_nothing("use database local")
         client.rows_of_nothing("drop database cased")
+
+
+@pytest.mark.parametrize("kind", ["function_source", "descriptor_source"])
+def test_the_url_of_a_source_is_that_of_its_file(client: Client, kind: str) -> None:
+    for name in ("a", "a?b", "a%41#c", "Dé s/x"):
+        client.rows_of_nothing(f"create {kind} \"{name}\" with ('file' = 'f.jar')", [("f.jar", name.encode())])
+    try:
+        for item in client.listed(f"list {kind}s"):
+            if item["Name"] != "jar":
+                url = str(item["Url"])
+                assert url.isascii() and " " not in url
+                assert client.http.get(url).text == item["Name"]
+                assert client.described(f'describe {kind} "{item["Name"]}"')["Url"] == url
+    finally:
+        for name in ("a", "a?b", "a%41#c", "Dé s/x"):
+            client.rows_of_nothing(f'drop {kind} "{name}"')
