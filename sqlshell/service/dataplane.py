@@ -9,6 +9,8 @@ import hmac
 import json
 import secrets
 import time
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -103,7 +105,13 @@ async def stream(socket: WebSocket, statements: Statements, plane: DataPlane, un
         return
     if first["type"] == "websocket.disconnect":
         return
-    opened = _authorised(first.get("text") or "", query_id, plane)
+    frame = _auth_frame(first.get("text") or "")
+    if frame is None:
+        await socket.close(
+            UNAUTHORIZED, 'the first frame is not {"type": "auth", "accessToken": "…", "sessionId": "…"}'
+        )
+        return
+    opened = _authorised(frame, query_id, plane)
     if opened is None:
         await socket.close(UNAUTHORIZED, "the token is not this statement's")
         return
@@ -198,14 +206,19 @@ async def _error(socket: WebSocket, message: str, code: str) -> None:
         await socket.close(NORMAL)
 
 
-def _authorised(text: str, query_id: str, plane: DataPlane) -> tuple[Caller, str] | None:
-    """Who reads, and the reader's session id; None where its first frame does not open the query."""
+def _auth_frame(text: str) -> dict[str, Any] | None:
+    """The frame that opens a stream; None for a text that is no such frame."""
     try:
         frame = json.loads(text)
     except (ValueError, RecursionError):
         return None
     if not isinstance(frame, dict) or frame.get("type") != "auth" or not isinstance(frame.get("accessToken"), str):
         return None
+    return frame
+
+
+def _authorised(frame: Mapping[str, Any], query_id: str, plane: DataPlane) -> tuple[Caller, str] | None:
+    """Who reads, and the reader's session id; None where the frame's token is not this statement's."""
     caller, session = plane.caller(frame["accessToken"], query_id), frame.get("sessionId")
     return (caller, session if isinstance(session, str) else "") if caller is not None else None
 
