@@ -269,6 +269,22 @@ ERRORS = [
 ]
 
 
+def test_a_missing_column_has_one_code(client: httpx.Client) -> None:
+    done(client, post(client, "create table based (i int)"))
+    for sql in (
+        "select zz from based",
+        "insert into based(zz) values (1)",
+        "update based set zz = 1",
+        "delete from based where zz = 1",
+        "alter table based drop column zz",
+        "alter table based rename column zz to y",
+        "comment on column based.zz is 'x'",
+        "create index x on based(zz)",
+    ):
+        assert done(client, post(client, sql))["sqlState"] == "42703", sql
+    done(client, post(client, "drop table based"))
+
+
 @pytest.mark.parametrize(("sql", "state"), ERRORS)
 def test_errors(client: httpx.Client, sql: str, state: str) -> None:
     answer = done(client, post(client, sql))

@@ -57,7 +57,12 @@ WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"No catalog \+ schema named"), sqlstate.NO_SCHEMA),
     (re.compile(r"Function with name .* does not exist|No function matches"), "42883"),
     (re.compile(r"already exists"), sqlstate.DUPLICATE),
-    (re.compile(r"Referenced column .* not found|does not have a column named|Could not find key"), "42703"),
+    (
+        re.compile(
+            r"Referenced (?:update )?column .* not found|does not have a column (?:named|with name)|Could not find key"
+        ),
+        "42703",
+    ),
     (re.compile(r"Referenced table .* not found"), sqlstate.NO_RELATION),
     (re.compile(r"must appear in the GROUP BY"), "42803"),
 )
