@@ -153,7 +153,10 @@ async def read_request(
     try:
         request = await decoded(_bounded(stream, limits, lease), BATCH + MEMBERS, elsewhere)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRequest(f"request: {error}") from None
+        said = str(error)
+        if "truncated" in said or "surrogate" in said:
+            said += r": is it whole? Half of a surrogate pair, such as \ud800 alone, is no character"
+        raise BadRequest(f"request: {said}") from None
     except RecursionError:
         raise BadRequest("request: it is nested too deeply") from None
     except TooMuch as error:
@@ -233,11 +236,17 @@ def check_statement(text: str, place: str, limits: Limits) -> None:
         raise BadRequest(f"{place} is longer than {limits.statement} characters", 413)
 
 
+NOT_ZONES = frozenset({"localtime", "posixrules"})
+"""Files of a machine beside those of its time zones."""
+
+
 def check_timezone(name: str | None, place: str) -> None:
     """Raises BadRequest for a time zone that nobody knows."""
     if name is None or name == "UTC":
         return
     try:
+        if name in NOT_ZONES:
+            raise ValueError
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         raise BadRequest(f"{place}: there is no time zone {name[:100]!r}") from None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlshell import __version__
-from sqlshell.service.body import BATCH
+from sqlshell.service.body import BATCH, NOT_ZONES
 from sqlshell.service.options import Options
 from sqlshell.service.resources import KINDS
 
@@ -218,7 +218,7 @@ def _legacy() -> Json:
 
 
 def _zones() -> list[str]:
-    return sorted(zoneinfo.available_timezones())
+    return sorted(zoneinfo.available_timezones() - NOT_ZONES)
 
 
 def _look_up() -> list[Json]:

@@ -71,6 +71,8 @@ def test_bare_json_and_parts_with_file_names(client: httpx.Client) -> None:
         (b"{}", "application/json", 400, "statement"),
         (b'{"statement":"x","parameters":{"timezone":"No/Where"}}', "application/json", 400, "timezone"),
         (b'{"statement":"x","parameters":{"timezone":"../../etc/passwd"}}', "application/json", 400, "timezone"),
+        (b'{"statement":"x","parameters":{"timezone":"localtime"}}', "application/json", 400, "timezone"),
+        (b'{"statement":"select \'\\ud800\'"}', "application/json", 400, "surrogate"),
         (b'{"statement":"-- nothing"}', "application/json", 400, "statement"),
         (b"x", "text/plain", 415, "Content-Type"),
         (b"x", "multipart/form-data", 400, "boundary"),
