@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -589,6 +590,17 @@ def test_a_long_text_takes_the_time_of_its_length(sql: str) -> None:
         found = translated(sql, lambda _: False, never)
         if found is not None:
             found.made.explained(f"Binder Error: x\n\nLINE {N}: 1::BLOB\n{' ' * 15}^^^^")
+
+
+def test_a_very_long_statement_is_not_taken_apart() -> None:
+    row = "('a->b', 1::BYTES), "
+    assert translated(f"INSERT INTO t VALUES {row * 20_000}('', '')", lambda _: False, never) is not None
+    tracemalloc.start()
+    try:
+        assert translated(f"INSERT INTO t VALUES {row * 60_000}('', '')", lambda _: False, never) is None
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_arrows_that_types_decide_about_have_a_bound(client: Client) -> None:

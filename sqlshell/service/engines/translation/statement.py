@@ -87,6 +87,9 @@ _END_VALUES: Final = frozenset({"END", "FALSE", "NULL", "TRUE"})
 _BEFORE_VALUES: Final = frozenset({"AND", "LIKE", "NOT", "OR"})
 """Words that are no names, and what comes behind words that are none."""
 
+LONGEST: Final = 1 << 20
+"""Characters; a longer statement is DuckDB's as it is. Its words would take about 70 bytes for each of its characters."""
+
 _MOST_SITES: Final = 1000
 _TRIES: Final = 64
 """How often a statement is bound to find out what its values are."""
@@ -140,12 +143,12 @@ class _Frame(Struct):
 
 
 def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]) -> Translation | None:
-    """The statement in DuckDB's words, None where they are its own.
+    """The statement in DuckDB's words, None where they are its own or it is longer than LONGEST.
 
     `is_own` says whether a function of a name is there without us; `mismatch` where in a statement a function does not
     take its arguments, None where all do. Raises Failure for what DuckDB cannot do.
     """
-    if not _may_have_forms(sql):
+    if len(sql) > LONGEST or not _may_have_forms(sql):
         return None
     reader = _Reader(sql, is_own)
     reader.read()
