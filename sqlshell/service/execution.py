@@ -242,9 +242,12 @@ class Execution:
             feed = session.connection.feed(sql, named, options)
             if feed is not None:
                 return feed, 0 if feed.from_earliest else organization.engine.head(feed.stream)
-        if reads_store and not organization.locked and CREATES.match(bare(sql[:4000])):
-            # DuckDB shows no plan of what reads files, and so not where it would be made.
-            stores.check_read_only(organization, session.connection, sql)
+        if reads_store and not organization.locked and session.connection.transaction != "failed":
+            # DuckDB shows no plan of what reads files, and so not where it would be made or what else it reads.
+            if CREATES.match(bare(sql[:4000])):
+                stores.check_read_only(organization, session.connection, sql)
+            if named and (in_store or stores.named_stores(organization, sql)):
+                stores.check_streams(organization, session.connection, sql)
         try:
             try:
                 outcome = session.connection.run(sql, options, record.spool)

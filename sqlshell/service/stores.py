@@ -38,6 +38,9 @@ DEEPEST = 32
 WRITABLE = (".json", ".jsonl", ".ndjson")
 """How the names of files end to which records can be added. A name without a dot is one too, where it was made here."""
 
+_WHOLE = r"from|join|using|update|merge\s+into|truncate(?:\s+table)?"
+"""Verbs for targets(), behind which a relation is read to its end or changed otherwise than by INSERT."""
+
 _TRUTH = {"true": True, "false": False}
 
 
@@ -339,6 +342,16 @@ def check_read_only(organization: Organization, connection: Connection, sql: str
                 f"store {store!r} is read only for SQL: its entities are files outside, and INSERT INTO ENTITY adds "
                 "records to those of a writable store",
             )
+
+
+def check_streams(organization: Organization, connection: Connection, sql: str) -> None:
+    """Raises Failure for a statement that names a store and would read a stream to its end, or change one otherwise
+    than by INSERT, as far as its words tell: DuckDB shows no plan of what reads files itself."""
+    for names in targets(sql, _WHOLE):
+        relation = connection.resolve(names)
+        if relation in organization.streams.known:
+            said = "beside an entity of a store, INSERT INTO is all that can be done with it"
+            raise Failure(sqlstate.UNSUPPORTED, f"{'.'.join(relation)} is a stream: {said}")
 
 
 def check_entities(

@@ -95,6 +95,15 @@ def test_a_store_is_read_into_tables_and_never_changed(embedded: Embedded, tmp_p
         'drop view s."x.csv"',
     ):
         assert state_of(embedded, sql) == "0A000", sql
+    assert state_of(embedded, "create stream st (i int)") == "00000"
+    assert state_of(embedded, 'insert into st from s."x.csv"') == "00000"
+    for sql in (
+        'create table whole as select st.i from st join s."x.csv" x on x.i = st.i',
+        'insert into t select i from s."x.csv" where i in (from st)',
+        'delete from st where i in (from s."x.csv")',
+        'update st set i = 2 from s."x.csv"',
+    ):
+        assert state_of(embedded, sql) == "0A000", sql
     assert state_of(embedded, 'insert into t select nowhere from s."x.csv"') == "42703"
 
 
