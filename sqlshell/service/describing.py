@@ -21,6 +21,7 @@ from sqlshell.service.engines.translation.errors import placed
 from sqlshell.service.objects import quoted, require
 from sqlshell.service.sessions import Session
 from sqlshell.service.shown import table
+from sqlshell.sql.secrets import shown_options
 
 COLUMNS = ("type", "description")
 
@@ -121,7 +122,7 @@ def _relation(
         "store_name": in_store or options.get("store", session.store),
     }
     if options:
-        told["properties"] = dict(options)
+        told["properties"] = shown_options(options)
     if columns is not None:
         told["columns"] = [{"name": item.name, "type": item.type, "nullable": item.nullable} for item in columns]
     return told

@@ -281,6 +281,9 @@ def _told(record: Record, message: str) -> str:
     """A message without the secrets of its statement."""
     if record.secretless is None or not message:
         return message
-    from sqlshell.sql.secrets import without_values
+    from sqlshell.sql.secrets import UNTOLD, without_values
+
+    if record.secretless.cut:
+        return UNTOLD
 
     return without_values(message[:SECRETLESS], record.secretless.values)

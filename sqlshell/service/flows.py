@@ -21,6 +21,7 @@ from sqlshell.service.engines.translation.errors import placed
 from sqlshell.service.organizations import Organization
 from sqlshell.service.results import Discard
 from sqlshell.service.sessions import Session
+from sqlshell.sql.secrets import shown_options
 
 _NEAR: Final = re.compile(r'syntax error at or near "(\w+)"')
 
@@ -40,7 +41,7 @@ def create(asked: Create, session: Session) -> Relation:
     with told(columns, before := f"{verb} TABLE {written(relation)} "):
         connection.run(before + columns, Options(), Discard())
     organization.check_streams()
-    organization.add_stream(relation, {"kind": asked.kind, "options": dict(asked.options), "primary_key": key})
+    organization.add_stream(relation, {"kind": asked.kind, "options": shown_options(asked.options), "primary_key": key})
     return relation
 
 

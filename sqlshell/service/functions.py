@@ -11,6 +11,7 @@ from sqlshell.service.dialect import CreateFunction, DropFunction
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.engines.render import literal
 from sqlshell.service.organizations import Organization
+from sqlshell.sql.secrets import shown_options
 
 KIND: Final = "function"
 UNKNOWN: Final = frozenset({"42883", sqlstate.PRIVILEGE})
@@ -94,6 +95,7 @@ def check_called(organization: Organization, sql: str, failure: Failure) -> None
 def _detail(asked: CreateFunction) -> dict[str, Any]:
     """`signature` is as the statement has it, `source` names a function source, `properties` are further options."""
     arguments = ", ".join(f"{name} {kind}".strip() for name, kind in asked.arguments)
+    options = shown_options(asked.options)
     return {
         "name": asked.name,
         "signature": f"{asked.name}({arguments}) {asked.returns}",
@@ -101,6 +103,6 @@ def _detail(asked: CreateFunction) -> dict[str, Any]:
         "language": asked.language,
         "source": asked.options[_SOURCE],
         "class": asked.options[_CLASS],
-        "egress": asked.options.get(_EGRESS, ""),
-        "properties": {name: value for name, value in asked.options.items() if name not in {_SOURCE, _CLASS, _EGRESS}},
+        "egress": options.get(_EGRESS, ""),
+        "properties": {name: value for name, value in options.items() if name not in {_SOURCE, _CLASS, _EGRESS}},
     }

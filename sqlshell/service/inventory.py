@@ -25,6 +25,7 @@ from sqlshell.service.organizations import Organization
 from sqlshell.service.pools import DEFAULT, Size
 from sqlshell.service.sessions import Session
 from sqlshell.service.shown import Facts
+from sqlshell.sql.secrets import shown_options
 
 NOTED = "noted"
 """The kind under which the catalog has when relations and schemas were made; their names are JSON lists."""
@@ -146,7 +147,7 @@ def relations(
                 "fqn": quoted((place, within, named)),
                 "primary_key": key or ", ".join(detail.get("primary_key", ())),
                 "description": detail.get("description") or comment,
-                "properties": json.dumps(detail.get("options", {})),
+                "properties": json.dumps(shown_options(detail.get("options", {}))),
             }
         )
     return found

@@ -27,10 +27,13 @@ MAY_HOLD_SECRETS = re.compile(
     r"|insert\s++into\s++entity)(?!\w))",
     re.I,
 )
-"""How statements begin that give the service something to keep; what the others hold is data."""
+"""How statements begin that give the service something to keep; what the others hold is data, but for their options."""
 
 LOOKED_THROUGH = 64 << 10
-"""Characters of a statement that are looked through for secrets: other threads wait for each pattern."""
+"""Characters of a statement that are looked through for secrets at once: other threads wait for each pattern."""
+
+OVERLAP = 4 << 10
+"""Characters that are looked through again with those behind them."""
 
 HEAD = 4 << 10
 """Characters that are kept of a statement that is too long to be looked through and has secrets in them."""
@@ -93,23 +96,43 @@ class Texts:
     async def secretless(self, given: Sequence[str], owner: str) -> list[Secretless | None]:
         """What is kept and shown of each of these statements that holds secrets, None for those that hold none."""
         found: list[Secretless | None] = [None] * len(given)
-        looked, size = [number for number, sql in enumerate(given) if MAY_HOLD_SECRETS.match(sql)], 0
-        if not looked:
-            return found
-        from sqlshell.sql.secrets import may_hold
+        from sqlshell.sql.secrets import OPTIONS, may_hold
 
-        if sum(len(given[number]) for number in looked) <= GLANCE and not any(may_hold(given[n]) for n in looked):
-            return found
+        looked, size = [*range(len(given))], 0
+        if sum(map(len, given)) <= SHORT:
+            looked = [n for n in looked if MAY_HOLD_SECRETS.match(given[n]) or OPTIONS.search(given[n])]
+            if sum(len(given[n]) for n in looked) <= GLANCE:
+                looked = [n for n in looked if may_hold(given[n])]
         piece: list[int] = []
         for number in looked:
+            if len(given[number]) > LOOKED_THROUGH:
+                found[number] = await self._long_secretless(given[number], owner)
+                continue
             piece.append(number)
             size += len(given[number])
-            if size >= PIECE or number == looked[-1]:
-                texts = [given[item] for item in piece]
-                for item, made in zip(piece, await self.run(owner, partial(_all_secretless, texts)), strict=True):
-                    found[item] = made
+            if size >= PIECE:
+                await self._add_secretless(found, given, piece, owner)
                 piece, size = [], 0
+        if piece:
+            await self._add_secretless(found, given, piece, owner)
         return found
+
+    async def _add_secretless(
+        self, found: list[Secretless | None], given: Sequence[str], numbers: Sequence[int], owner: str
+    ) -> None:
+        made = await self.run(owner, lambda: [_secretless(given[number]) for number in numbers])
+        for number, secretless in zip(numbers, made, strict=True):
+            found[number] = secretless
+
+    async def _long_secretless(self, sql: str, owner: str) -> Secretless | None:
+        """The beginning of a long statement, if secrets stand anywhere in it."""
+        keeps = MAY_HOLD_SECRETS.match(sql) is not None
+        for start in range(0, len(sql), LOOKED_THROUGH):
+            piece = sql[start : start + LOOKED_THROUGH + OVERLAP]
+            holds, keeps = await self.run(owner, partial(_looked_through, piece, keeps))
+            if holds:
+                return await self.run(owner, partial(_beginning, sql))
+        return None
 
     async def rest(self) -> None:
         """Give back what large texts took, if there were any since the last time."""
@@ -131,15 +154,31 @@ class Texts:
             raise BadRequest(f"{said}: send them in several requests", 413)
 
 
-def _all_secretless(given: Sequence[str]) -> list[Secretless | None]:
-    return [_secretless(sql if len(sql) <= LOOKED_THROUGH else sql[:HEAD]) for sql in given]
-
-
 def _secretless(sql: str) -> Secretless | None:
-    from sqlshell.sql.secrets import may_hold, redacted, taken_out
+    from sqlshell.sql.secrets import may_hold, redacted, redacted_options, taken_out
 
-    shown = redacted(sql) if may_hold(sql) else sql
+    redact = redacted if MAY_HOLD_SECRETS.match(sql) else redacted_options
+    shown = redact(sql) if may_hold(sql) else sql
     return Secretless(shown, taken_out(sql, shown)) if shown != sql else None
+
+
+def _looked_through(piece: str, keeps: bool) -> tuple[bool, bool]:
+    """Whether a piece of a statement holds secrets, and whether the text behind it is more than data. `keeps` says so
+    of the piece itself."""
+    from sqlshell.sql.secrets import OPTIONS, may_hold, redacted
+
+    if not keeps:
+        begun = OPTIONS.search(piece)
+        if begun is None:
+            return False, False
+        piece = piece[begun.start() :]
+    return may_hold(piece) and redacted(piece) != piece, True
+
+
+def _beginning(sql: str) -> Secretless:
+    from sqlshell.sql.secrets import redacted
+
+    return Secretless(redacted(sql[:HEAD]), (), cut=True)
 
 
 def _give_back() -> None:

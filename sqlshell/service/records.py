@@ -48,10 +48,12 @@ def _new_id() -> str:
 
 
 class Secretless(Struct, frozen=True):
-    """A statement without its secrets, and their values."""
+    """A statement without its secrets, and their values. `cut` says that it is its beginning alone, and that nobody
+    knows the values."""
 
     text: str
     values: Sequence[str]
+    cut: bool = False
 
     def __repr__(self) -> str:
         return f"Secretless({self.text!r})"

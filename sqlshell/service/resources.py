@@ -17,6 +17,7 @@ from sqlshell.service.bounds import met
 from sqlshell.service.catalog import Object
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.organizations import Organization
+from sqlshell.sql.secrets import shown_options
 
 KINDS = ("function_source", "descriptor_source")
 CHUNK = 1 << 20
@@ -59,7 +60,7 @@ def add(
                 target.write(chunk)
         part.rename(folder / file)
         detail = {"file": wanted, "stored": file, "size": size, "sha256": digest.hexdigest()}
-        detail |= {key: value for key, value in options.items() if key != "file"}
+        detail |= {key: value for key, value in shown_options(options).items() if key != "file"}
         try:
             organization.catalog.add(organization.id, kind, name, detail)
         except Failure:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from sqlshell.sql.blanks import strange
+from sqlshell.sql.blanks import FOREIGN, strange
 from sqlshell.sql.tokens import Token, tokens
 
 STARS: Final = "'***'"
@@ -20,6 +20,9 @@ NAMES: Final = re.compile(
     re.I,
 )
 """Names whose values nobody else may read: `'kafka.sasl.password' = '…'`, `ACCESS_KEY_ID '…'`."""
+
+OPTIONS: Final = re.compile(rf"(?<!\w)with[\s{FOREIGN}]*+(?:\(|--|/\*)", re.I)
+"""How a list of options may begin; a comment may stand before its parenthesis."""
 
 _BLANK: Final = r" \t\r\n\f\v"
 _LOGIN: Final = re.compile(
@@ -111,6 +114,50 @@ def redacted(sql: str, names: re.Pattern[str] = NAMES) -> str:
     return _redacted(sql, names, 0)
 
 
+def redacted_options(sql: str) -> str:
+    """A statement whose text is data, without the secrets of its options: of each `WITH (…)` as redacted() has it.
+
+    Where a list may begin within what looks like a string, the whole statement is as redacted() has it.
+    """
+    if not OPTIONS.search(sql) or not may_hold(sql):
+        return sql
+    given = list(tokens(sql))
+    lists = [*_lists(given)]
+    if _unsure(sql, given) or len(lists) < sum(1 for _ in OPTIONS.finditer(sql)):
+        return redacted(sql)
+    cuts = []
+    for begun, ended in lists:
+        text = sql[begun : ended or len(sql)]
+        if (shown := redacted(text)) != text:
+            cuts.append((begun, ended or len(sql), shown))
+    return _without(sql, cuts)
+
+
+def _lists(given: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """Where each `WITH (…)` begins and ends, 0 for one that is not closed."""
+    begun, depth = -1, 0
+    for token, after in zip(given, [*given[1:], None], strict=True):
+        if begun >= 0:
+            depth += (token.text == "(") - (token.text == ")")
+            if token.text == ")" and not depth:
+                yield begun, token.end
+                begun = -1
+        elif token.word == "WITH" and after is not None and after.text == "(":
+            begun = token.start
+    if begun >= 0:
+        yield begun, 0
+
+
+def shown_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Options as they are kept and shown: `***` stands in the place of a value that is or holds a secret."""
+    return {name: "***" if _is_secret_option(name, value) else value for name, value in options.items()}
+
+
+def _is_secret_option(name: str, value: str) -> bool:
+    written = " = ".join("'" + text.replace("'", "''") + "'" for text in (name, value))
+    return NAMES.search(name) is not None or redacted(f"WITH ({written})") != f"WITH ({written})"
+
+
 def may_hold(sql: str) -> bool:
     """Whether redacted() has to be asked: False where it would leave a statement as it is."""
     looked_for = (NAMES, _KEY, _MAYBE, _PARAMETER, _SHAPES)
@@ -135,7 +182,7 @@ def without_values(text: str, values: Sequence[str]) -> str:
     end. An excerpt of the statement goes as it is."""
     text = text.partition("\nLINE ")[0]
     if len(values) > _MOST_VALUES:
-        return "a statement with secrets failed; what was said of it is not shown, for it may hold them"
+        return UNTOLD
     for value in values:
         if len(value) < _SHORTEST:
             text = text.replace(f"'{value}'", STARS)
@@ -147,6 +194,7 @@ def without_values(text: str, values: Sequence[str]) -> str:
     return text
 
 
+UNTOLD: Final = "a statement with secrets failed; what was said of it is not shown, for it may hold them"
 _SHORTEST: Final = 4
 _CUT_OFF: Final = 100
 """Characters of a value that a message may show before it is cut off."""
@@ -315,6 +363,10 @@ def _values(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterato
             yield token.start, token.end, '"***"'
             continue
         after = given[number + 1] if number + 1 < len(given) else None
+        listed = token.word == "WITH" and after is not None and after.text == "("
+        if listed and reading is not None and len(opened) == reading.depth and not reading.joined:
+            # It was the name of what has these options.
+            reading = None
         named = token.kind in {"string", "name", "word"} and _is_secret(token, after, names, opened, first)
         if named:
             yield from _before(sql, given, number)
@@ -336,6 +388,8 @@ def _values(sql: str, given: Sequence[Token], names: re.Pattern[str]) -> Iterato
 def _is_secret(token: Token, after: Token | None, names: re.Pattern[str], opened: Sequence[str], first: str) -> bool:
     """Whether a token is a secret's name where it stands."""
     follows = after.text if after is not None else ""
+    if opened[-1:] == ["WITH"] and follows == "=" and names.search(token.value):
+        return True
     if _names(token, names):
         # The schema auth, and not a column.
         return not (follows == "." and token.kind != "string" and token.value.lower() == "auth")

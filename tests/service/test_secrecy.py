@@ -277,6 +277,60 @@ def test_a_statement_is_kept_as_it_was_typed(own: Served, make: Make) -> None:
     assert ["query", "select 11 ;"] in sender.rows(f"describe query '{alone['statementID']}'")
 
 
+SECRET = "Zx9S047QVAL"
+OPTION = f"'kafka.sasl.password' = '{SECRET}'"
+LONG = "'pxxxx' = 'y', " * 5000
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"create stream kept_s (a int) with ('topic' = 'x', {OPTION})",
+        f"create changelog kept_c (a int, primary key (a)) with ('topic' = 'x', {OPTION})",
+        f"create or replace table kept_t with ({OPTION}) as select 1 a",
+        f"describe create table kept_d with ({OPTION}) as select 1 a",
+        f"describe create stream kept_d (a int) with ('topic' = 'x', {OPTION})",
+        f"describe create materialized view kept_d with ({OPTION}) as select 1 a",
+        f"insert into kept select a from kept with ({OPTION})",
+        f"insert into kept with ({OPTION}) select 1",
+        f"with c as (select 1 a) insert into kept select a from c with /* */ ({OPTION})",
+        f"select a from kept with ({OPTION})",
+        *(f"{verb} with ({OPTION})" for verb in ("start query x", "test store x", "truncate kept", "use kept")),
+        *(f"{verb} with ({OPTION})" for verb in ("generate x", "invite user x")),
+        f"create store x with ('kafka.sasl''.password' = '{SECRET}')",
+        f"create table kept_l with ({LONG}{OPTION}) as select 1 a",
+        f"create secret q with ({LONG}\n'secret_string' '{SECRET}' x )",
+        f"insert into kept select a from kept with ({LONG}{OPTION})",
+        f"select '{'a' * 66000}; create secret q with ('secret_string'='{SECRET}','type'=generic_string)",
+    ],
+)
+def test_a_secret_among_options_is_kept_nowhere(sql: str, own: Served, folder: Path, make: Make) -> None:
+    owner = make("owner")
+    owner.rows("create or replace table kept (a int)")
+    answer = owner.run(sql)
+    assert SECRET not in json.dumps(answer)
+    names = ("queries", "streams", "relations")
+    for look in (*(f"list {name}" for name in names), *(f'select * from deltastream.sys."{name}"' for name in names)):
+        assert SECRET not in json.dumps(owner.run(look)), look
+    assert SECRET not in json.dumps(owner.run(f"describe query '{answer['statementID']}'"))
+    for relation in ("kept_s", "kept_c"):
+        assert SECRET not in json.dumps(owner.run(f"describe relation {relation}"))
+    for file in folder.rglob("service.sqlite*"):
+        assert SECRET.encode() not in file.read_bytes(), file
+
+
+def test_what_is_no_secret_is_kept(operator: Client, make: Make) -> None:
+    owner = make("owner")
+    for sql in (
+        "select 1 where 'password' = 'x' -- with a name",
+        "select * from nothing_there with ('topic' = 'x') where password = 'x'",
+        "create api_token kept_token with ('role' = 'nobody')",
+    ):
+        answer = owner.run(sql)
+        assert ["query", sql] in owner.rows(f"describe query '{answer['statementID']}'")
+    assert "'nobody'" in owner.run("create api_token kept_token with ('role' = 'nobody')")["message"]
+
+
 # A statement belongs to the organization in which it ran
 
 
