@@ -179,8 +179,9 @@ def _listed(asked: List, session: Session) -> Rows:
         folder = list(names) if place == "entity" else []
         if folder and not asked.store and folder[0] in session.organization.store_names:
             store = folder.pop(0)
-        kind = KINDS["entities"]
-        return kind.shown, kind.more, inventory.entities(here, store, folder or None)
+        kind, of_all = KINDS["entities"], columns("Store") if not store else ()
+        more = [item for item in kind.more if item not in of_all]
+        return (*kind.shown, *of_all), tuple(more), inventory.entities(here, store, folder or None)
     if asked.what in _ONE_TYPE or asked.what in {"relations", "schemas"}:
         database = (names[0] if names and (place == "database" or len(names) > 1) else "") or here.database
         if names and (place == "database" or len(names) > 1):

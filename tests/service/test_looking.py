@@ -110,6 +110,8 @@ def test_a_store_that_is_gone_hides_no_other(client: Client, tmp_path: Path) -> 
     (tmp_path / "gone").rmdir()
     assert client.state("list entities in store a_gone") == "3E001"
     assert "top.csv" in client.names("list entities")
+    assert ["top.csv", "true", "files"] in client.rows("list entities")
+    assert client.rows("list entities where name = 'top.csv' and store = 'files'") == [["top.csv", "true", "files"]]
     asked = "select name from deltastream.sys.\"entities\" where store_name = 'files' order by 1"
     assert client.names(asked) == ["inner/deep.csv", "top.csv"]
     assert client.described('describe entity "top.csv"')["Store"] == "files"
