@@ -35,6 +35,7 @@ CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.CatalogException, "42704"),
 )
 
+_SPAN = re.compile(r"(?:YEAR|MONTH|DAY|HOUR|MINUTE) TO [A-Z]+ is not supported")
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large")
 _LENGTH = 64 << 10
 _HEAD = 2000
@@ -89,6 +90,8 @@ def failure(error: Exception, lines_before: int = 0) -> Failure:
         for pattern, code in WORDS:
             if pattern.search(message.partition("\n")[0][:_HEAD]):
                 return Failure(code, message)
+    if isinstance(error, duckdb.ParserException) and _SPAN.search(message[:_HEAD]):
+        return Failure(sqlstate.UNSUPPORTED, message)
     if isinstance(error, duckdb.InvalidInputException) and "attached in read-only mode" in message[:_HEAD]:
         return Failure("25006", message)
     if isinstance(error, duckdb.InternalException) and "Memory allocation failure" in message[:_HEAD]:

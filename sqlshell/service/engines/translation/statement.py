@@ -15,13 +15,14 @@ from sqlshell.service.engines.translation import fields, functions, sources
 from sqlshell.service.engines.translation.text import Edits, Made, Typed
 from sqlshell.service.engines.translation.types import read_type
 
-_FIRST: Final = ("(", "<", "->", "::", "alter", "type", "within", "json")
+_FIRST: Final = ("(", "<", "->", "::", "alter", "type", "within", "json", "map")
 _STEMS: Final = (
     *(
         "<",
         "->",
         "time",
         "bytes",
+        "map",
         "binary",
         "39",
         "with",
@@ -53,7 +54,7 @@ _STEMS: Final = (
 
 _CALLS: Final = "|".join(sorted(functions.NAMES | {"floor", "ceil"}, key=lambda name: (-len(name), name)))
 _FORMS: Final = re.compile(
-    rf"(?:array|map|struct|row)\s*+<|->(?!>)|timestamp_l?tz|(?<!\w)time(?:stamp)?\s*+[(w]|(?<!\w)bytes|binary\s*+\(|"
+    rf"(?:array|map|struct|row)\s*+<|(?<!\w)map\s*+\[|->(?!>)|timestamp_l?tz|(?<!\w)time(?:stamp)?\s*+[(w]|(?<!\w)bytes|binary\s*+\(|"
     rf"(?:decimal|numeric)\s*+\(\s*+39|with\s*+\(|json_(?:value|object)\s*+\(|\sis\s++(?:not\s++)?json|within|match_recognize|(?:tumble|hop|cumulate)\s*+\(|(?<!\w)(?:{_CALLS})\s*+\("
 )
 """The second look, in lower case; the tokens decide."""
@@ -138,6 +139,8 @@ class _Frame(Struct):
     sites: list[int] = field(default_factory=list)
     within: list[int] = field(default_factory=list)
     """The sites of the columns before."""
+    brackets: int = 0
+    """Brackets and braces that are open in them."""
     changes: bool = False
     """Whether one of the columns before has another text."""
 
@@ -265,6 +268,12 @@ class _Reader:
 
     def _sign(self, at: int, sign: str) -> None:
         text, frame = self.text, self._frames[-1]
+        if sign in {"[", "{"}:
+            frame.brackets += 1
+        elif sign in {"]", "}"}:
+            frame.brackets -= 1
+        elif sign == "," and frame.brackets > 0:
+            return
         if sign in {",", ")", ";"}:
             self._end_column(at, at + 1 if sign == "," else -1)
         match sign:
@@ -359,6 +368,8 @@ class _Reader:
                 self._place = text.closing[at + 1] + 1 if found else self._place
             case "MATCH_RECOGNIZE" if frame.reads and text.sign(at + 1) == "(":
                 raise sources.matches()
+            case "MAP" if text.sign(at + 1) == "[" and text.commas[at + 1] and at + 1 in text.closing:
+                self._map(at + 1)
             case "WITHIN" if frame.reads:
                 sources.check_within(text, at)
             case "ADD" if self._kind == "ALTER" and len(self._frames) == 1:
@@ -369,6 +380,17 @@ class _Reader:
                 self._type(at + 1)
             case _ if text.sign(at + 1) == "(" and word.lower() in functions.NAMES:
                 self._call(at, word.lower())
+
+    def _map(self, at: int) -> None:
+        """MAP[key, value, …]; a subscript has no commas."""
+        commas = self.text.commas[at]
+        if len(commas) % 2 == 0:
+            raise Failure(sqlstate.SYNTAX, "MAP[key, value, …] has a key without a value")
+        self.edits.replace(at, "{")
+        self.edits.replace(self.text.closing[at], "}")
+        for comma in commas[::2]:
+            self.edits.replace(comma, ":")
+        self._frames[-1].changed = True
 
     def _added(self, at: int) -> None:
         """ALTER TABLE … ADD [COLUMN] [IF NOT EXISTS] name, which may be a field's, and its type."""
