@@ -460,9 +460,9 @@ class Judge:
         if not plan["error"]:
             return plan
         if self._known.strict and not tells and plan["error_type"] not in _TOLD:
-            raise Failure(
-                sqlstate.PRIVILEGE, "this statement cannot be bound, or reads what is not allowed on this service"
-            )
+            # DuckDB's words may hold the content of a file.
+            said = "the statement has an error, or reads something that this service does not allow"
+            raise Failure(sqlstate.PRIVILEGE, f"{said}: the reason is not shown, as it could contain data of a file")
         if kind in _NATIVE:
             try:
                 self._connection.execute(f"EXPLAIN\n{sql}")

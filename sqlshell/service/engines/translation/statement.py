@@ -89,7 +89,7 @@ _BEFORE_VALUES: Final = frozenset({"AND", "LIKE", "NOT", "OR"})
 """Words that are no names, and what comes behind words that are none."""
 
 LONGEST: Final = 1 << 20
-"""Characters; a longer statement is DuckDB's as it is. Its words would take about 70 bytes for each of its characters."""
+"""Characters; a longer statement is DuckDB's as it is. Its words would take some 70 bytes for each of them."""
 
 _MOST_SITES: Final = 1000
 _TRIES: Final = 64
