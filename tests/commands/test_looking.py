@@ -322,7 +322,7 @@ create table plain(x int);
 \\dt PLAIN
 \\set t a.b
 \\d :"t"
-\\d s2."mixed case"
+\\d s2."mixed cases"
 """
     done = program("-q", "--on-error", "continue", stdin=script)
     assert done.out.count('Table main."a.b"') == 2
