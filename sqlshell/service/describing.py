@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service import flows
+from sqlshell.service import flows, stores
 from sqlshell.service.artifacts import place
 from sqlshell.service.catalog import duplicate
 from sqlshell.service.dialect import Create, CreateAs, CreateFunction, InsertEntity, read
@@ -18,7 +18,8 @@ from sqlshell.service.dialect.tokens import WORD, Tokens
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Plan, Relation, Rights, Sink
 from sqlshell.service.engines.looks import FILLERS
 from sqlshell.service.engines.translation.errors import placed
-from sqlshell.service.objects import quoted, require
+from sqlshell.service.objects import only_operator, quoted, require
+from sqlshell.service.organizations import Organizations
 from sqlshell.service.sessions import Session
 from sqlshell.service.shown import table
 from sqlshell.sql.secrets import shown_options
@@ -26,14 +27,16 @@ from sqlshell.sql.secrets import shown_options
 COLUMNS = ("type", "description")
 
 
-def describe(sql: str, session: Session, options: Options, sink: Sink) -> Outcome:
+def describe(sql: str, session: Session, options: Options, sink: Sink, organizations: Organizations) -> Outcome:
     """Two columns: the kind of a statement, such as CREATE_TABLE, and what it would make. Raises Failure as the
     statement would for what the role may not do, and for names that are not there or taken."""
-    kind, description = _described(sql, session, options)
+    kind, description = _described(sql, session, options, organizations)
     return table(sink, COLUMNS, [(kind, json.dumps(description, ensure_ascii=False))])
 
 
-def _described(sql: str, session: Session, options: Options) -> tuple[str, Mapping[str, Any]]:
+def _described(
+    sql: str, session: Session, options: Options, organizations: Organizations
+) -> tuple[str, Mapping[str, Any]]:
     match asked := read(sql):
         case Create(kind="stream" | "changelog"):
             require(session, Rights.OBJECTS, f"CREATE {asked.kind.upper()}")
@@ -58,6 +61,10 @@ def _described(sql: str, session: Session, options: Options) -> tuple[str, Mappi
             name = asked.names[-1] if isinstance(asked, Create) else asked.name
             require(session, Rights.OBJECTS, f"CREATE {what.upper()}")
             organization = session.organization
+            if what == "organization":
+                only_operator(session)
+            elif isinstance(asked, Create) and what == "store" and {"uri", "uris"} & asked.options.keys():
+                stores.read_options(asked.options, organizations)
             if not asked.if_not_exists and organization.catalog.find(organization.id, what, name) is not None:
                 raise duplicate(what, name)
             return _kind("CREATE", what), {"ddl": {"type": what, "name": name}}

@@ -173,7 +173,7 @@ class Execution:
                 return self._create_as(session, asked, record, options)
             case DescribeStatement():
                 with placed(record.sql, "", asked.sql):
-                    return describing.describe(asked.sql, session, options, record.spool)
+                    return describing.describe(asked.sql, session, options, record.spool, self._organizations)
             case Create(kind="schema") | Drop(kind="schema"):
                 listings.check_database(asked.names[0], session)
                 return self._run_engine(session, record, options, flows.schema(asked))
@@ -188,7 +188,7 @@ class Execution:
             case Update() | Test() | InsertEntity() | Truncate() | Alter() | CreateFunction() | DropFunction():
                 return self._changes.run(asked, session, record, options)
             case CanI():
-                return privileges.can(session, asked.privilege)
+                return privileges.can(session, asked)
             case List() if asked.show and not asked.place and self._is_engines(session, asked.what):
                 return self._run_engine(session, record, options, record.sql)
             case List():

@@ -22,6 +22,7 @@ from sqlshell.service.organizations import Organizations
 from sqlshell.service.records import Record
 from sqlshell.service.sessions import Session
 from sqlshell.service.shown import NUMBER, TRUTH, Facts, Shown, columns, keep, listed, properties, table
+from sqlshell.sql.tokens import tokens
 
 
 class Kind(Struct, frozen=True):
@@ -154,6 +155,7 @@ def chosen(
     sink: Sink,
 ) -> Outcome:
     """Those of the facts for which a condition holds: a SELECT of a reader over them, judged as any other."""
+    _check_condition(where)
     known = {column.name.lower() for column in (*shown, *more)}
     also = [
         Shown(_ALSO[column.key], column.key, column.type)
@@ -170,6 +172,15 @@ def chosen(
         return outcome
     told = [ColumnInfo(column.name, column.type, False) for column in shown]
     return replace(outcome, columns=told if len(told) == len(outcome.columns) else outcome.columns)
+
+
+def _check_condition(where: str) -> None:
+    """Raises Failure for a condition that ends before its end: it stands in parentheses where it runs."""
+    depth = 0
+    for token in tokens(where):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth < 0:
+            raise Failure(sqlstate.SYNTAX, 'syntax error at or near ")" in the condition of WHERE')
 
 
 def _listed(asked: List, session: Session) -> Rows:

@@ -91,7 +91,7 @@ class Objects:
                         organization, asked.kind, name, dict(asked.options), attachments, self.bounds.resources_size
                     )
                 case "organization":
-                    self._only_operator(session)
+                    only_operator(session)
                     self._organizations.add(name)
                 case "api_token":
                     return self._create_token(asked, session)
@@ -147,7 +147,7 @@ class Objects:
                             functions.check_unused(name, organization)
                         resources.drop(organization, asked.kind, name)
                 case "organization":
-                    self._only_operator(session)
+                    only_operator(session)
                     wanted = catalog.organization(name)
                     self._organizations.check_not_last()
                     if wanted == organization.id:
@@ -272,10 +272,11 @@ class Objects:
             secret_name=asked.names[-1],
         )
 
-    @staticmethod
-    def _only_operator(session: Session) -> None:
-        if session.caller.organization:
-            raise Failure(sqlstate.PRIVILEGE, "this token is bound to its organization")
+
+def only_operator(session: Session) -> None:
+    """Raises Failure for a token of one organization."""
+    if session.caller.organization:
+        raise Failure(sqlstate.PRIVILEGE, "this token is bound to its organization")
 
 
 def require(session: Session, rights: Rights, what: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.catalog import missing
+from sqlshell.service.dialect import CanI, Describe, read
 from sqlshell.service.engines.engine import Failure, Outcome, Rights
 from sqlshell.service.sessions import Session
 
@@ -24,9 +26,16 @@ _NOBODY = frozenset({"create_role", "create_user", "invite_user", "grant", "revo
 """Privileges that no role has: roles are fixed, and there are tokens in the place of users."""
 
 
-def can(session: Session, privilege: str) -> Outcome:
-    """Raises Failure where the session's role may not, or the privilege is not known."""
+def can(session: Session, asked: CanI) -> Outcome:
+    """Raises Failure where the session's role may not, the privilege is not known, or the organization that it is about
+    is none that the session's token may see."""
+    privilege = asked.privilege
     shown = privilege.upper()
+    about = read(f"DESCRIBE {asked.about}") if asked.about else None
+    if isinstance(about, Describe) and about.kind == "organization":
+        organization = session.organization.catalog.organization(about.names[-1])
+        if not session.caller.may_see(organization):
+            raise missing("organization", about.names[-1])
     if privilege in {"create_organization", "drop_organization"}:
         if session.caller.organization:
             raise Failure(sqlstate.PRIVILEGE, f"this token is bound to its organization, and may not {shown}")

@@ -53,8 +53,12 @@ class Place(Struct, frozen=True):
     made: frozenset[str]
 
     def entities(self) -> dict[str, os.stat_result]:
-        """The data files by their names, which are paths inside the folder."""
-        return _entities(self.root, self.made)
+        """The data files by their names, which are paths inside the folder. Raises Failure."""
+        try:
+            return _entities(self.root, self.made)
+        except OSError as error:
+            said = f"the folder {str(self.folder)!r} cannot be read: {error.strerror}"
+            raise Failure(sqlstate.STORE_NOT_READY, said) from None
 
 
 def read_options(

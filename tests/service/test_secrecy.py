@@ -22,11 +22,13 @@ from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.batches import Batch, Batches
 from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.engine import Failure
 from sqlshell.service.options import Options
 from sqlshell.service.records import Record
 from sqlshell.service.results import Spool
 from sqlshell.service.setup import make_statements
 from sqlshell.service.storage import Storage
+from sqlshell.service.stores import Place
 from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client
 
@@ -699,3 +701,29 @@ def test_an_organization_is_not_dropped_under_what_runs(operator: Client, make: 
 def test_names_of_the_services_own_tokens_are_reserved(operator: Client) -> None:
     for name in ("operator", '"Operator"', "anonymous"):
         assert operator.state(f"create api_token {name}") == "42710"
+
+
+# What looks has the rights of what it looks at
+
+
+@pytest.mark.parametrize(
+    ("sql", "state"),
+    [
+        ("describe create organization hidden_one", "42501"),
+        ("describe create store absent with ('type' = 'files', 'uri' = '/nowhere/at/all')", "22023"),
+        ("can i create_store on organization other", "3D004"),
+        ("can i create_store on organization nowhere", "3D004"),
+        ("can i create_store on organization local", "00000"),
+        ("can i create_store", "00000"),
+        ("list streams where true) union all select name from listed where (true", "42601"),
+        ("list streams where name = ')' or (name = 'x') -- )", "00000"),
+    ],
+)
+def test_nothing_tells_or_takes_more_than_it_says(sql: str, state: str, make: Make) -> None:
+    assert make("owner").state(sql) == state
+
+
+def test_a_folder_that_fails_while_it_is_walked_is_of_a_broken_store(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="cannot be read: ") as caught:
+        Place(tmp_path, -1, frozenset()).entities()
+    assert caught.value.sql_state == "3E001"
