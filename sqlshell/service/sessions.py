@@ -14,6 +14,7 @@ from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.body import BadRequest
 from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.catalog import ROLES, Caller, missing
+from sqlshell.service.engines.contents import HIDDEN
 from sqlshell.service.engines.engine import Connection, Failure, Rights
 from sqlshell.service.organizations import Organization, Organizations
 from sqlshell.service.pools import DEFAULT
@@ -131,6 +132,8 @@ class Session(Struct, eq=False):
             elif failure.sql_state == sqlstate.NO_SCHEMA:
                 self._lose("schema", schema, failure)
                 self._place(database, "")
+            elif database in HIDDEN:
+                self._lose("database", database, missing("database", database))
             else:
                 raise
 

@@ -727,3 +727,11 @@ def test_a_folder_that_fails_while_it_is_walked_is_of_a_broken_store(tmp_path: P
     with pytest.raises(Failure, match="cannot be read: ") as caught:
         Place(tmp_path, -1, frozenset()).entities()
     assert caught.value.sql_state == "3E001"
+
+
+def test_a_database_of_the_engines_own_is_not_there(make: Make) -> None:
+    owner = make("owner")
+    request = {"database": "temp", "parameters": {}}
+    for sql, state in (("list stores", "00000"), ("create table t (a int)", "3D002")):
+        answer = owner.http.post("/v2/statements", json={"statement": sql, **request}).json()
+        assert answer["sqlState"] == state, answer
