@@ -107,17 +107,20 @@ class Checked:
         if scope["type"] == "websocket":
             send = self._frames(scope, send)
         started: list[Message] = []
-        body = bytearray()
+        body, whole = bytearray(), False
 
         async def sending(message: Message) -> None:
+            nonlocal whole
             if message["type"].endswith("http.response.start"):
                 started.append(message)
-            elif message["type"].endswith("http.response.body") and len(body) <= LOOKED_AT:
-                body.extend(message.get("body", b""))
+            elif message["type"].endswith("http.response.body"):
+                whole = not message.get("more_body", False)
+                body.extend(message.get("body", b"") if len(body) <= LOOKED_AT else b"")
             await send(message)
 
         await self._app(scope, receive, sending)
-        if started:
+        # An answer to a client that has left is cut off.
+        if started and whole:
             headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in started[0]["headers"]}
             kind = headers.get("content-type", "").partition(";")[0]
             method = scope.get("method", "GET")

@@ -234,7 +234,7 @@ def test_a_connection_is_kept_until_the_next_one_answers(
 def test_a_part_that_is_not_there_does_not_become_another(
     program: Program, env: dict[str, str], part: str, state: str, back: str
 ) -> None:
-    script = "select 1 as a;\n\\dt\nselect 2 as b;\ncreate table wrong_place (x int);\n\\context\n"
+    script = "select 1 as a;\n\\dt no_such_*\nselect 2 as b;\ncreate table wrong_place (x int);\n\\context\n"
     script += f"use {part} {back};\nselect 3 as c;\n" if back else f"\\context set {part} ''\nselect 3 as c;\n"
     by_flag = program("work", f"--{part}", "nope", "--on-error", "continue", "--format", "csv", stdin=script, env=env)
     asked = f"select 0 as a;\n\\context set {part} nope\n" + script

@@ -214,8 +214,9 @@ class Session(Struct):
     def _is_gone(self, part: str, name: str, sql: str, error: StatementError) -> bool:
         """Whether a failure is about the context's own part, and not about what the statement names."""
         told = _part(self.echoed, part) if self.echoed is not None else None
-        if told is not None:
-            return told != name
+        if told not in {None, name}:
+            return True
+        # The echo of what was refused may be the context that was asked for.
         named = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", error.message)
         return named is not None and all(token.value != name for token in tokens(sql))
 
