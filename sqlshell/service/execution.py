@@ -38,7 +38,7 @@ from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome
 from sqlshell.service.engines.translation.errors import placed
 from sqlshell.service.names import check_named
 from sqlshell.service.needs import needed
-from sqlshell.service.objects import Objects, quoted
+from sqlshell.service.objects import Objects, blamed, quoted
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations import Organizations
 from sqlshell.service.records import Ledger, Record
@@ -103,6 +103,10 @@ class Execution:
                 result = self._run_engine(session, record, options, record.sql)
             else:
                 result = self._run_own(session, asked, record, form, options)
+        except Failure as failure:
+            if (told := blamed(session.organization, record.sql, failure)) is not failure:
+                raise told from failure
+            raise
         finally:
             self._look_at_schemas(session, asked, record.sql)
         if session.parts() != before and (isinstance(asked, Drop) or DROPS.match(record.sql)):
@@ -141,6 +145,7 @@ class Execution:
                 check_named(session.organization, sql)
             if isinstance(error, Failure):
                 functions.check_called(session.organization, sql, error)
+                return blamed(session.organization, sql, error)
         except Failure as reason:
             return reason
         return error

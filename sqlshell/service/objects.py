@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 
@@ -13,6 +14,7 @@ from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.catalog import ROLES, duplicate, least_role, missing
 from sqlshell.service.copies import Waiting
 from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
+from sqlshell.service.dialect.names import WRITES, targets
 from sqlshell.service.engines.contents import HIDDEN
 from sqlshell.service.engines.engine import Engine, Failure, Options, Outcome, Relation, Rights
 from sqlshell.service.entities import Entities
@@ -302,6 +304,25 @@ def absent(organization: Organization, kind: str, relation: Relation) -> Failure
     if not there:
         return missing("database", database)
     return missing(kind, name) if schema.lower() in there else missing("schema", schema)
+
+
+_NO_SCHEMA = re.compile(r'because schema "([^"]+)\.[^".]+" does not exist|Schema with name (\S+) does not exist')
+"""What DuckDB says where a schema is not there, with the name of the database in front of it, or in its place."""
+
+_MAKES = rf"{WRITES}|create\s+(?:or\s+replace\s+)?(?:stream|changelog|materialized\s+view)(?:\s+if\s+not\s+exists)?"
+
+
+def blamed(organization: Organization, sql: str, failure: Failure) -> Failure:
+    """The failure of the engine, with the code of a database where that is not there: DuckDB blames its schema."""
+    found = _NO_SCHEMA.search(failure.message) if failure.sql_state == sqlstate.NO_SCHEMA else None
+    if found is None:
+        return failure
+    name = (found[1] or found[2]).lower()
+    if found[2] and not any(len(names) == 3 and names[0].lower() == name for names in targets(sql, _MAKES)):
+        return failure
+    listed = organization.engine.read_listing(organization.engine.listing("databases", "", "", (), ()))
+    there = {row[0].lower() for row in listed}
+    return failure if name in there else Failure(sqlstate.NO_DATABASE, failure.message)
 
 
 def databases(organization: Organization) -> list[tuple[str, ...]]:

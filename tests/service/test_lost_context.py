@@ -182,6 +182,14 @@ def test_what_a_relation_lacks_is_told(client: Client, name: str, state: str) ->
         assert client.state(sql.format(name)) == state, sql
     assert client.state(f"drop relation {name}") == state
     assert client.state(f"drop relation if exists {name}") == "00000"
+    for sql in ("select * from {}", "insert into {} values (1)", "drop table {}", "delete from {}"):
+        assert client.state(sql.format(name)) == state, sql
+    for sql in ("create table {} (a int)", "create table {} as select 1", "create view {} as select 1") * (
+        state != "3D020"
+    ):
+        assert client.state(sql.format(name)) == state, sql
+    for sql in ("create stream {} (a int)", "create materialized view {} as select 1 as a") * (state != "3D020"):
+        assert client.state(sql.format(name)) == state, sql
 
 
 def test_the_shell_drops_what_is_gone(own: Served, program: Program, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"no transaction is active"), "25P01"),
     (re.compile(r"cannot start a transaction within a transaction"), "25001"),
     (re.compile(r"TransactionContext Error|transaction is aborted"), "25P02"),
-    (re.compile(r"(?:Table|View) with name .* because schema"), sqlstate.NO_RELATION),
+    (re.compile(r"(?:Table|View) with name .* because schema"), sqlstate.NO_SCHEMA),
     (re.compile(r"(?:Table|View|Sequence|Index) with name .* does not exist"), sqlstate.NO_RELATION),
     (re.compile(r"(?:Table|View|Sequence|Index) with name .* already exists"), sqlstate.DUPLICATE_RELATION),
     (re.compile(r"Schema with name .* does not exist"), sqlstate.NO_SCHEMA),
