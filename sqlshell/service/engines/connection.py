@@ -39,6 +39,7 @@ from sqlshell.service.engines.render import identifier, literal, type_name
 from sqlshell.service.engines.returned import gives_rows, kind_of, returned
 from sqlshell.service.engines.rights.judge import Judge, Verdict
 from sqlshell.service.engines.rights.walk import Known
+from sqlshell.service.engines.rollback import roll_back
 from sqlshell.service.engines.room import Growing, Room
 from sqlshell.service.engines.selected import selected, selected_constants
 from sqlshell.service.engines.simple import brief, one_row
@@ -203,9 +204,8 @@ class DuckdbConnection:
         finally:
             self.transaction = ""
             self._read_only = False
-            with contextlib.suppress(duckdb.TransactionException):
-                # There is none after the COMMIT.
-                self._connection.execute("ROLLBACK")
+            # There is none after the COMMIT.
+            roll_back(self._connection)
 
     def use(self, database: str, schema: str) -> None:
         wanted = database or self.database
@@ -364,8 +364,7 @@ class DuckdbConnection:
         advanced a sequence."""
         if self._read_only and not self.transaction:
             self._read_only = False
-            with contextlib.suppress(duckdb.Error):
-                self._connection.execute("ROLLBACK")
+            roll_back(self._connection)
 
     def _after_failure(self, error: BaseException | None) -> None:
         """See what a failure left of the transaction: some errors fail all of it."""
@@ -546,8 +545,7 @@ class DuckdbConnection:
             outcome = run()
             self._connection.execute("COMMIT")
         except BaseException as error:
-            with contextlib.suppress(duckdb.Error):
-                self._connection.execute("ROLLBACK")
+            roll_back(self._connection)
             if kind == "CALL" and isinstance(error, duckdb.TransactionException):
                 # It cannot run inside a transaction, and did not: FORCE CHECKPOINT. Such have no rows.
                 self._connection.execute(sql).fetchall()
