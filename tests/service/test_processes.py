@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -12,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from sqlshell.interface import sqlstate
@@ -23,7 +21,6 @@ from sqlshell.service.engines.engine import Failure, Limits, Options, Outcome
 from sqlshell.service.engines.process import Opening
 from sqlshell.service.engines.processes import MEMORY
 from sqlshell.service.engines.remote import RemoteConnection, RemoteEngine
-from sqlshell.service.engines.rollback import roll_back
 from sqlshell.service.results import Discard, Spool
 
 LONG = "select count(*) from range(100000000000) t(i) where hash(i) = 1"
@@ -467,24 +464,3 @@ def test_nothing_that_the_event_loop_calls_waits_for_a_process_that_stands_still
     assert isinstance(found[0], Outcome | Failure)
     until(lambda: not host.engine.process()._unsent)
     assert rows(host, connection, "select 1") == ("00000", b'["1"]')
-
-
-def test_interrupts_leave_no_transaction_behind() -> None:
-    ended = threading.Event()
-    with duckdb.connect() as connection:
-
-        def interrupt() -> None:
-            while not ended.is_set():
-                connection.interrupt()
-
-        thread = threading.Thread(target=interrupt)
-        thread.start()
-        try:
-            for _ in range(3000):
-                # Raises TransactionException inside a transaction that was left open.
-                with contextlib.suppress(duckdb.InterruptException):
-                    connection.execute("BEGIN")
-                roll_back(connection)
-        finally:
-            ended.set()
-            thread.join()

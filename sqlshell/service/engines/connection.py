@@ -39,7 +39,6 @@ from sqlshell.service.engines.render import identifier, literal, type_name
 from sqlshell.service.engines.returned import gives_rows, kind_of, returned
 from sqlshell.service.engines.rights.judge import Judge, Verdict
 from sqlshell.service.engines.rights.walk import Known
-from sqlshell.service.engines.rollback import roll_back
 from sqlshell.service.engines.room import Growing, Room
 from sqlshell.service.engines.selected import selected, selected_constants
 from sqlshell.service.engines.simple import brief, one_row
@@ -204,8 +203,9 @@ class DuckdbConnection:
         finally:
             self.transaction = ""
             self._read_only = False
-            # There is none after the COMMIT.
-            roll_back(self._connection)
+            with contextlib.suppress(duckdb.TransactionException):
+                # There is none after the COMMIT.
+                self._connection.execute("ROLLBACK")
 
     def use(self, database: str, schema: str) -> None:
         wanted = database or self.database
@@ -364,7 +364,8 @@ class DuckdbConnection:
         advanced a sequence."""
         if self._read_only and not self.transaction:
             self._read_only = False
-            roll_back(self._connection)
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute("ROLLBACK")
 
     def _after_failure(self, error: BaseException | None) -> None:
         """See what a failure left of the transaction: some errors fail all of it."""
@@ -545,7 +546,8 @@ class DuckdbConnection:
             outcome = run()
             self._connection.execute("COMMIT")
         except BaseException as error:
-            roll_back(self._connection)
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute("ROLLBACK")
             if kind == "CALL" and isinstance(error, duckdb.TransactionException):
                 # It cannot run inside a transaction, and did not: FORCE CHECKPOINT. Such have no rows.
                 self._connection.execute(sql).fetchall()

@@ -26,7 +26,6 @@ from sqlshell.service.engines.returned import kind_of
 from sqlshell.service.engines.rights import parts
 from sqlshell.service.engines.rights.functions import SEQUENCES
 from sqlshell.service.engines.rights.walk import Found, Known, Path, is_constant, refused, walk
-from sqlshell.service.engines.rollback import roll_back
 
 PLANNED: Final = frozenset(
     {
@@ -406,7 +405,8 @@ class Judge:
             yield
         finally:
             # A COMMIT would fail the whole instance where binding advanced a sequence.
-            roll_back(self._connection)
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
     def _failing(self, sql: str, in_transaction: bool) -> Iterator[None]:
