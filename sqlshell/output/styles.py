@@ -1,42 +1,53 @@
-"""The looks of tables: those of tabulate, which is loaded when another than the default is asked for."""
+"""The looks of tables: those of tabulate, which is imported when another than the default is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
 
 Edge = tuple[str, str, str]
-Line = tuple[str, str, str, str] | Callable[[list[int], list[str]], str] | None
+"""What stands before a row's first cell, between two cells, and behind the last, blanks included."""
+
+
+class Lines(Struct, frozen=True):
+    """The horizontal lines of a table, each with its line end; "" where there is none."""
+
+    above: str = ""
+    below_header: str = ""
+    between: str = ""
+    below: str = ""
 
 
 class Style(Struct, frozen=True):
-    """Lines are (begin, fill, separator, end), rows (begin, separator, end); `minimum` widens columns past headers.
+    """`lines` makes the lines of columns with these widths and alignments, with or without a header; `minimum` is how
+    much wider than its header a column is."""
 
-    `above`, `below_header`, `between` and `below` may be None for no line; `hidden` are those of `lineabove`,
-    `linebetweenrows`, `linebelow` that are not drawn when there is a header.
-    """
-
-    above: Line
-    below_header: Line
-    between: Line
-    below: Line
     header: Edge
     row: Edge
-    padding: int
-    minimum: int = 2
-    hidden: tuple[str, ...] = ()
+    minimum: int
+    lines: Callable[[Sequence[int], Sequence[str], bool], Lines]
 
 
-PSQL = Style(
-    ("+", "-", "+", "+"), ("|", "-", "+", "|"), None, ("+", "-", "+", "+"), ("|", "|", "|"), ("|", "|", "|"), 1
+def _psql_lines(widths: Sequence[int], aligns: Sequence[str], header: bool) -> Lines:
+    line = "+".join("-" * (width + 2) for width in widths)
+    return Lines(above=f"+{line}+\n", below_header=f"|{line}|\n" if header else "", below=f"+{line}+\n")
+
+
+PSQL = Style(("| ", " | ", " |"), ("| ", " | ", " |"), 2, _psql_lines)
+
+_NOT_FOR_TERMINALS = frozenset(
+    {"asciidoc", "colon_grid", "html", "latex", "latex_booktabs", "latex_longtable", "latex_raw", "mediawiki"}
+    | {"moinmoin", "textile", "tsv", "unsafehtml"}
 )
+"""colon_grid aligns its cells by rules of its own; the others are data formats or markup."""
 
-_NOT_FOR_TERMINALS = frozenset({"colon_grid", "tsv", "html", "unsafehtml"})
-"""colon_grid draws its rows by rules of its own; the others are data formats or markup."""
+_CELL = "xxxx"
+_MINIMUM = 2
 
 
 def style_named(name: str) -> Style:
@@ -49,37 +60,63 @@ def style_named(name: str) -> Style:
         near = difflib.get_close_matches(name, style_names(), 1)
         hint = f"did you mean {near[0]}?" if near else f"styles: {', '.join(style_names())}"
         raise UsageError(f"there is no table style {name!r}", hint)
-    import tabulate
-
-    found = vars(tabulate)["_table_formats"][name]
-
-    def line(given: object) -> Line:
-        if given is None or callable(given):
-            return given
-        return cast("tuple[str, str, str, str]", tuple(cast("tuple[str, ...]", given)))
-
-    return Style(
-        above=line(found.lineabove),
-        below_header=line(found.linebelowheader),
-        between=line(found.linebetweenrows),
-        below=line(found.linebelow),
-        header=cast(Edge, tuple(found.headerrow)),
-        row=cast(Edge, tuple(found.datarow)),
-        padding=found.padding,
-        minimum=0 if name == "pretty" else 2,
-        hidden=tuple(found.with_header_hide or ()),
-    )
+    minimum = 0 if name == "pretty" else _MINIMUM
+    head = _head(minimum)
+    drawn = _drawn(name, ["left", "left"], head)
+    header = next(line for line in drawn if head in line)
+    # tabulate takes the blanks off a line's end.
+    start, between, stop = (header + " " * minimum).split(head + " " * minimum)
+    first, middle, last = next(line for line in drawn if _CELL in line).split(_CELL)
+    return Style((start, between, stop.rstrip()), (first, middle, last), minimum, partial(_lines, name, head))
 
 
 def style_names() -> list[str]:
     """The styles that are plain text, in order."""
     import tabulate
 
-    return sorted(
-        name
-        for name, look in vars(tabulate)["_table_formats"].items()
-        if name not in _NOT_FOR_TERMINALS
-        and not name.startswith("latex")
-        and not (look.datarow is None or callable(look.datarow))
-        and not (look.headerrow is None or callable(look.headerrow))
+    return sorted(set(tabulate.tabulate_formats) - _NOT_FOR_TERMINALS)
+
+
+def _head(minimum: int) -> str:
+    """A header that makes its column as wide as `_CELL`."""
+    return "y" * (len(_CELL) - minimum)
+
+
+def _drawn(name: str, aligns: Sequence[str], head: str) -> list[str]:
+    """The lines of tabulate's table with two rows of `_CELL`, beneath headers that are `head` unless that is ""."""
+    import tabulate
+
+    return tabulate.tabulate(
+        [[_CELL] * len(aligns)] * 2,
+        [head] * len(aligns) if head else (),
+        tablefmt=name,
+        disable_numparse=True,
+        colalign=aligns,
+    ).split("\n")
+
+
+def _lines(name: str, head: str, widths: Sequence[int], aligns: Sequence[str], header: bool) -> Lines:
+    """tabulate's lines around columns as wide as `_CELL`, stretched to `widths`."""
+    drawn = _drawn(name, aligns, head if header else "")
+    first, second = (number for number, line in enumerate(drawn) if _CELL in line)
+    top = next(number for number, line in enumerate(drawn) if head in line) if header else first
+    cells = [found.span() for found in re.finditer(_CELL, drawn[first])]
+    before = [0, *(end for _, end in cells)]
+
+    def stretched(lines: list[str]) -> str:
+        wide = [
+            "".join(
+                line[last:start] + line[start : start + 1] * width
+                for last, (start, _), width in zip(before, cells, widths, strict=False)
+            )
+            + line[before[-1] :]
+            for line in lines
+        ]
+        return "".join(f"{line.rstrip()}\n" for line in wide)
+
+    return Lines(
+        above=stretched(drawn[:top]),
+        below_header=stretched(drawn[top + 1 : first]),
+        between=stretched(drawn[first + 1 : second]),
+        below=stretched(drawn[second + 1 :]),
     )

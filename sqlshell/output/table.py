@@ -9,7 +9,7 @@ from sqlshell.output.cells import lines_of, printable
 from sqlshell.output.columns import Align, Cells, justify, prepare
 from sqlshell.output.delimited import Values, encoded
 from sqlshell.output.formats import Role, Summary, WriterOptions
-from sqlshell.output.styles import Edge, Line, Style, style_named
+from sqlshell.output.styles import Edge, Lines, Style, style_named
 from sqlshell.result import Batch, Column, Rows
 
 SAMPLE = 1_000
@@ -37,6 +37,7 @@ class TableWriter:
         self._names: list[str] = []
         self._aligns: list[Align] = []
         self._widths: list[int] = []
+        self._lines = Lines()
         self._sample: Rows = []
         self._drawn = False
         self._any = False
@@ -67,7 +68,7 @@ class TableWriter:
 
     def end(self, summary: Summary) -> Iterable[bytes]:
         yield from self.settle()
-        yield from encoded(self._line("linebelow", self._style.below))
+        yield from encoded(self._lines.below)
 
     def _prepared(self, rows: Rows) -> list[Drawn]:
         return [(values, prepare(values, self._null)) for values in zip(*rows, strict=True)]
@@ -81,39 +82,37 @@ class TableWriter:
         self._widths = [name.width + self._style.minimum if self._show_header else 0 for name in names]
         for number, (_, column) in enumerate(columns):
             self._widths[number] = max(self._widths[number], column.width)
+        self._lines = self._style.lines(self._widths, self._aligns, self._show_header)
 
     def _head(self) -> Iterator[bytes]:
-        yield from encoded(self._line("lineabove", self._style.above))
+        yield from encoded(self._lines.above)
         if self._show_header:
             names = [lines_of(name) for name in self._names]
             yield from encoded(self._tall(names, self._style.header, ["header"] * len(names)))
             yield b"\n"
-            yield from encoded(self._line("linebelowheader", self._style.below_header))
+            yield from encoded(self._lines.below_header)
 
     def _draw(self, columns: Sequence[Drawn]) -> Iterator[bytes]:
         if not columns:
             return
-        begin, separator, end = self._style.row
-        pad = " " * self._style.padding
+        start, between, stop = self._style.row
         justified = [
             self._painted(number, values, column.justified(width, align))
             for number, ((values, column), width, align) in enumerate(
                 zip(columns, self._widths, self._aligns, strict=True)
             )
         ]
-        start, between, stop = begin + pad, pad + separator + pad, pad + end
         drawn = [start + body + stop for body in map(between.join, zip(*justified, strict=True))]
-        if not end.strip():
+        if not stop:
             drawn = [line.rstrip() for line in drawn]
         for number in {number for _, column in columns for number in column.tall}:
             lines = [lines_of(column.texts[number]) for _, column in columns]
             roles: list[Role | None] = ["null" if values[number] is None else None for values, _ in columns]
             drawn[number] = self._tall(lines, self._style.row, roles)
-        line = self._line("linebetweenrows", self._style.between)
         if self._any:
-            yield from encoded(line)
+            yield from encoded(self._lines.between)
         self._any = True
-        yield from encoded(f"\n{line}".join(drawn))
+        yield from encoded(f"\n{self._lines.between}".join(drawn))
         yield b"\n"
 
     def _painted(self, column: int, values: Values, texts: list[str]) -> list[str]:
@@ -127,26 +126,15 @@ class TableWriter:
 
     def _tall(self, texts: Sequence[Sequence[str]], edge: Edge, roles: Sequence[Role | None]) -> str:
         """One row of cells that may have several lines, without its last line end."""
-        begin, separator, end = edge
-        pad = " " * self._style.padding
+        start, between, stop = edge
         drawn = []
         for number in range(max(map(len, texts))):
             parts = []
             for lines, width, align, role in zip(texts, self._widths, self._aligns, roles, strict=True):
                 text = justify(lines[number] if number < len(lines) else "", width, align)
-                parts.append(pad + (self._paint(text, role) if self._paint and role else text) + pad)
-            drawn.append((begin + separator.join(parts) + end).rstrip())
+                parts.append(self._paint(text, role) if self._paint and role else text)
+            drawn.append((start + between.join(parts) + stop).rstrip())
         return "\n".join(drawn)
-
-    def _line(self, name: str, line: Line) -> str:
-        """A line of the style with its line end; "" where it has none, or hides it under a header."""
-        if line is None or not self._names or (self._show_header and name in self._style.hidden):
-            return ""
-        widths = [width + 2 * self._style.padding for width in self._widths]
-        if callable(line):
-            return line(widths, list(self._aligns)) + "\n"
-        begin, fill, separator, end = line
-        return (begin + separator.join(fill * width for width in widths) + end).rstrip() + "\n"
 
 
 def enough(sample: Rows) -> bool:
