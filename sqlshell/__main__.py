@@ -6,11 +6,11 @@ import sys
 
 
 def main() -> None:
-    from sqlshell.descriptors import stand_in_for_closed
+    from sqlshell.runtime.descriptors import stand_in_for_closed
 
     stand_in_for_closed()
-    from sqlshell.cli import run
-    from sqlshell.ending import leave
+    from sqlshell.launch.cli import run
+    from sqlshell.runtime.shutdown import leave
 
     try:
         code = run(sys.argv[1:])

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from sqlshell.errors import ShellError
 from sqlshell.interface.sqlstate import meaning
-from sqlshell.output.cells import printable
+from sqlshell.output.text.cells import printable
 
 
 class Diagnostics:

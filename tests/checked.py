@@ -171,8 +171,8 @@ def append(said: str) -> None:
 
 
 def install(say: Say = append) -> None:
-    """Have the applications that sqlshell.service.app makes from now on checked."""
-    from sqlshell.service import app
+    """Have the applications that sqlshell.service.http.app makes from now on checked."""
+    from sqlshell.service.http import app
 
     _check(app, say)
 
@@ -182,7 +182,7 @@ def _check(module: ModuleType, say: Say) -> None:
 
     def make_app(statements: Any, token: str, options: Any, hosts: Any = ()) -> ASGIApp:
         def document() -> Json:
-            from sqlshell.service.openapi import document as whole
+            from sqlshell.service.http.openapi import document as whole
 
             return whole(options)
 
@@ -192,10 +192,10 @@ def _check(module: ModuleType, say: Say) -> None:
 
 
 class _WhenImported:
-    """Checks what sqlshell.service.app makes once that is imported, and not before: a start takes no longer."""
+    """Checks what sqlshell.service.http.app makes once that is imported, and not before: a start takes no longer."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if name != "sqlshell.service.app":
+        if name != "sqlshell.service.http.app":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)

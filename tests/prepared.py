@@ -25,7 +25,13 @@ FIXED = ("PYTHON", "LC_", "LANG")
 
 IMPORTED = (
     *("anyio._backends._asyncio", "platformdirs.unix", "uvicorn.lifespan.off"),
-    *("sqlshell.cli", "sqlshell.embedded", "sqlshell.modes", "sqlshell.output.rawcsv", "sqlshell.shell.commands"),
+    *(
+        "sqlshell.launch.cli",
+        "sqlshell.launch.embedded",
+        "sqlshell.launch.invocation",
+        "sqlshell.output.writers.raw_csv",
+        "sqlshell.shell.commands",
+    ),
 )
 
 

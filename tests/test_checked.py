@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from sqlshell.service.openapi import document
+from sqlshell.service.http.openapi import document
 from sqlshell.service.options import Options
 from tests.checked import Checked, Json
 

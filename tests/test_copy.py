@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.descriptors import Descriptor, descriptor
+from sqlshell.runtime.descriptors import Descriptor, descriptor
 from tests.conftest import Program, Served, clean_environment
 
 DUMP = """create table t (i int, s text);

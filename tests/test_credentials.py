@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from sqlshell.config import read_config
-from sqlshell.credentials import exposed
-from sqlshell.places import Remote, find_place
+from sqlshell.config.values import read_config
+from sqlshell.launch.credentials import exposed
+from sqlshell.launch.destination import Remote, find_place
 from tests.conftest import Program
 
 OWN, OTHER = "https://own.example/v2", "https://other.example/v2"

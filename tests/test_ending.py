@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sqlshell import scratch
-from sqlshell.scratch import Scratch, sweep
+from sqlshell.runtime import scratch
+from sqlshell.runtime.scratch import Scratch, sweep
 from tests.conftest import Program, clean_environment, serve
 from tests.terminal.terminal import Terminal
 

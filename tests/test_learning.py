@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.sql import words
-from sqlshell.sql.kinds import verb
+from sqlshell.sql import keywords
+from sqlshell.sql.analysis.kinds import verb
 from sqlshell.sql.syntax import NOT_LOCAL, SYNTAX, syntax, taken
 from tests.conftest import Program, Served
 
 
 def test_every_statement_has_its_syntax() -> None:
-    for name in (*words.STATEMENTS, *words.LOCAL_STATEMENTS):
+    for name in (*keywords.STATEMENTS, *keywords.LOCAL_STATEMENTS):
         if name not in {"END APPLICATION"}:
             assert syntax(name), name
-    for name in words.CREATE_OBJECTS:
+    for name in keywords.CREATE_OBJECTS:
         assert f"CREATE {name}" in SYNTAX, name
-    for name in words.LIST_OBJECTS:
+    for name in keywords.LIST_OBJECTS:
         assert name in SYNTAX["LIST"], name
-    for name in words.DROP_OBJECTS:
+    for name in keywords.DROP_OBJECTS:
         assert name in SYNTAX["DROP"], name
     for name, text in SYNTAX.items():
         assert verb(name) in text.upper(), name

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.origin import Own
-from sqlshell.output.sink import FileSink, PipeSink
+from sqlshell.output.sinks.sink import FileSink, PipeSink
 from tests.conftest import Done, Program, Served, clean_environment
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sqlshell.service.catalog import ROLES
+from sqlshell.launch.serve import SERVE, is_size
+from sqlshell.service.objects.catalog import ROLES
 from sqlshell.service.setup import open_storage
-from sqlshell.serving import SERVE, is_size
 from tests.conftest import Program
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.cli import shell_command
-from sqlshell.config import Config, read_config, resolve
+from sqlshell.config.settings import BY_KEY, OF_ONE_RUN, SETTINGS
+from sqlshell.config.values import Config, read_config, resolve
 from sqlshell.errors import UsageError
-from sqlshell.places import Local, Remote, find_place, machine_timezone
-from sqlshell.settings import BY_KEY, OF_ONE_RUN, SETTINGS
+from sqlshell.launch.cli import shell_command
+from sqlshell.launch.destination import Local, Remote, find_place, machine_timezone
 from sqlshell.shell.session import Options
 from tests.conftest import Program
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 import msgspec
 from msgspec import Struct, field
 
-from sqlshell.client.protocol import read_lookup, unreadable
-from sqlshell.client.transport import Answer, Transport
-from sqlshell.client.watch import Client, Submission, Takes, Watch
+from sqlshell.client.http.transport import Answer, Transport
+from sqlshell.client.statements.protocol import read_lookup, unreadable
+from sqlshell.client.statements.watch import Client, Submission, Takes, Watch
 from sqlshell.context import SessionContext
 from sqlshell.errors import ProtocolError, ServiceError, ShellError
 from sqlshell.interface.models import Version

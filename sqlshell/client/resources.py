@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from sqlshell.client.http import httpx
-from sqlshell.client.protocol import read_lookup
-from sqlshell.client.retries import Tries
-from sqlshell.client.transport import Transport
+from sqlshell.client.http.lean_httpx import httpx
+from sqlshell.client.http.retries import Tries
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.statements.protocol import read_lookup
 from sqlshell.errors import ConnectionBroken, OutputError, ProtocolError, ServiceError, ShellError, UsageError
 
 TYPES = ("function_source", "descriptor_source")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sqlshell.client.transport import Transport
-from sqlshell.client.watch import Client, Submission, Watch
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.statements.watch import Client, Submission, Watch
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 

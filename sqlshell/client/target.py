@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sqlshell.client.addresses import loopback
+from sqlshell.client.http.addresses import loopback
 from sqlshell.errors import UsageError
 
 DSN_PARTS = {

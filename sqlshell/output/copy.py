@@ -7,10 +7,10 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 
 from sqlshell.errors import OutputError
-from sqlshell.output.command import Closed
-from sqlshell.output.formats import Summary, Writer
-from sqlshell.output.names import renamed
-from sqlshell.output.sink import Sink
+from sqlshell.output.sinks.command import Closed
+from sqlshell.output.sinks.sink import Sink
+from sqlshell.output.writers.column_names import renamed
+from sqlshell.output.writers.formats import Summary, Writer
 from sqlshell.result import Batch, Partitions, Result
 
 LARGE = 1 << 20

@@ -24,16 +24,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.types import ASGIApp
 
-from sqlshell.ending import ENDING
 from sqlshell.errors import ServiceError, UsageError
-from sqlshell.loops import expect_imports
-from sqlshell.service.app import make_app
-from sqlshell.service.catalog import Catalog
+from sqlshell.runtime.event_loops import expect_imports
+from sqlshell.runtime.shutdown import ENDING
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.guard import loopback
+from sqlshell.service.http.app import make_app
+from sqlshell.service.http.guard import loopback
+from sqlshell.service.objects.catalog import Catalog
 from sqlshell.service.options import Options
 from sqlshell.service.setup import STORAGE, locked, make_statements, open_storage
-from sqlshell.service.statements import Statements
+from sqlshell.service.statements.statements import Statements
 from sqlshell.service.wire.connections import Connections, descriptors, fitting
 from sqlshell.service.wire.protocol import BoundedProtocol
 from sqlshell.service.wire.websocket import MESSAGE, BoundedSocket

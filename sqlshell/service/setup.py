@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sqlshell.errors import ServiceError, UsageError
-from sqlshell.service.catalog import Catalog
 from sqlshell.service.engines.engine import Engine
+from sqlshell.service.objects.catalog import Catalog
 from sqlshell.service.options import Options
-from sqlshell.service.organizations import Organizations
-from sqlshell.service.records import Ledger
-from sqlshell.service.results import Spool
-from sqlshell.service.statements import Statements
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.results.results import Spool
+from sqlshell.service.statements.ledger import Ledger
+from sqlshell.service.statements.statements import Statements
 from sqlshell.service.storage import Storage
 
 STORAGE = "service.sqlite"

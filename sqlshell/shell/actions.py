@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sqlshell.client.watch import Submission
+from sqlshell.client.statements.watch import Submission
 from sqlshell.errors import Interrupted, ShellError, UsageError
 from sqlshell.origin import NOWHERE, Text, mine
-from sqlshell.output.formats import Summary
+from sqlshell.output.writers.formats import Summary
 from sqlshell.result import Result
 from sqlshell.shell.port import (
     Again,
@@ -37,10 +37,10 @@ from sqlshell.shell.port import (
     Submit,
     Use,
 )
-from sqlshell.shell.submitting import Asked, refuse_writing, submit
-from sqlshell.sql.files import refuse_files
-from sqlshell.sql.scanner import Statement
-from sqlshell.sql.scripts import split
+from sqlshell.shell.running.submitting import Asked, refuse_writing, submit
+from sqlshell.sql.analysis.files import refuse_files
+from sqlshell.sql.script.scanner import Statement
+from sqlshell.sql.script.splitting import split
 
 if TYPE_CHECKING:
     from sqlshell.shell.shell import Shell
@@ -106,7 +106,7 @@ async def perform(shell: Shell, effect: Effect, name: str) -> None:
             statement = None if text else shell.buffer.scanner.take()
             await _local(shell, statement.whole if statement is not None else mine(text))
         case Again():
-            from sqlshell.shell.watching import again
+            from sqlshell.shell.running.repeating import again
 
             statement = shell.buffer.send(name)
             if statement is None and shell.buffer.last_local:
@@ -207,13 +207,13 @@ async def _elsewhere(shell: Shell, effect: Effect) -> None:
     """Scripts, editors, other targets, earlier statements."""
     match effect:
         case Record(path):
-            from sqlshell.shell.transcript import Transcript
+            from sqlshell.shell.records.transcript import Transcript
 
             if shell.transcript is not None:
                 shell.transcript.close()
             shell.transcript = Transcript(path, shell.hooks.redact) if path else None
         case Replay(path):
-            from sqlshell.shell.replaying import replay
+            from sqlshell.shell.records.replay import replay
 
             await replay(shell, path)
         case Log(path):
@@ -231,7 +231,7 @@ async def _elsewhere(shell: Shell, effect: Effect) -> None:
                     break
             shell.exit = before
         case Edit(path):
-            from sqlshell.shell.editor import edited
+            from sqlshell.shell.interactive.editor import edited
 
             if not path:
                 shell.buffer.check_written()

@@ -10,13 +10,13 @@ from msgspec import Struct, field
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
-from sqlshell.output.formats import Summary
+from sqlshell.output.writers.formats import Summary
 from sqlshell.result import Result
-from sqlshell.shell.policy import Ask
-from sqlshell.sql.catalog import Catalog
+from sqlshell.shell.running.policy import Ask
+from sqlshell.sql.completion.known_names import Catalog
 
 if TYPE_CHECKING:
-    from sqlshell.shell.look.local import Local
+    from sqlshell.shell.local.local import Local
 
 
 async def _healthy() -> str:
@@ -24,7 +24,7 @@ async def _healthy() -> str:
 
 
 def _redacted(sql: str) -> str:
-    from sqlshell.sql.secrets import redacted
+    from sqlshell.sql.analysis.secrets import redacted
 
     return redacted(sql)
 

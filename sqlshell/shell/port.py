@@ -10,22 +10,22 @@ from msgspec import Struct, field
 from sqlshell.client.service import Service
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.origin import NOWHERE, Own
-from sqlshell.output.formats import Summary
+from sqlshell.output.writers.formats import Summary
 from sqlshell.result import Result
-from sqlshell.shell.background import Background
-from sqlshell.shell.journal import Journal
+from sqlshell.shell.records.journal import Journal
+from sqlshell.shell.running.attachments import Attachments
+from sqlshell.shell.running.background import Background
 from sqlshell.shell.session import Session
-from sqlshell.shell.transfers import Attachments
 
 if TYPE_CHECKING:
-    from sqlshell.shell.buffer import Buffer
     from sqlshell.shell.commands.command import Command
-    from sqlshell.shell.flow import Flow
     from sqlshell.shell.hooks import Hooks
-    from sqlshell.shell.outlet import Outlet
-    from sqlshell.shell.past import Past
-    from sqlshell.shell.variables import Variables
-    from sqlshell.sql.items import Statement
+    from sqlshell.shell.records.result_history import Past
+    from sqlshell.shell.results.outlet import Outlet
+    from sqlshell.shell.scripts.buffer import Buffer
+    from sqlshell.shell.scripts.flow import Flow
+    from sqlshell.shell.scripts.variables import Variables
+    from sqlshell.sql.script.items import Statement
 
 
 Consumer = Callable[[Result], Awaitable[Summary]]

@@ -14,12 +14,12 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
-from sqlshell.output.formats import Role
+from sqlshell.output.writers.formats import Role
 from sqlshell.result import Endless
-from sqlshell.shell.keeping import Keeping
-from sqlshell.shell.transaction import Transaction
-from sqlshell.sql.kinds import leaves
-from sqlshell.sql.tokens import tokens
+from sqlshell.shell.records.redaction import Keeping
+from sqlshell.shell.running.transaction import Transaction
+from sqlshell.sql.analysis.kinds import leaves
+from sqlshell.sql.analysis.tokens import tokens
 
 EMBEDDED_ROW_LIMIT = 10_000
 PROMPT_MAXWIDTH = 200

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlshell.client.service import Service
-from sqlshell.client.watch import Submission
+from sqlshell.client.statements.watch import Submission
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import (
@@ -25,31 +25,31 @@ from sqlshell.errors import (
 )
 from sqlshell.interface import sqlstate
 from sqlshell.origin import NOWHERE, Own
-from sqlshell.shell.background import Background
-from sqlshell.shell.buffer import Buffer
-from sqlshell.shell.failures import Told, tell
-from sqlshell.shell.flow import NAMES as FLOW
-from sqlshell.shell.flow import Flow
-from sqlshell.shell.foreground import Foreground
 from sqlshell.shell.hooks import Hooks
-from sqlshell.shell.journal import Journal
-from sqlshell.shell.outlet import Outlet
-from sqlshell.shell.past import Past
-from sqlshell.shell.policy import Policy
-from sqlshell.shell.scripts import arrival, left_out, next_to, read_script
+from sqlshell.shell.records.journal import Journal
+from sqlshell.shell.records.result_history import Past
+from sqlshell.shell.results.outlet import Outlet
+from sqlshell.shell.running.attachments import Attachments, is_stdin
+from sqlshell.shell.running.background import Background
+from sqlshell.shell.running.failures import Told, tell
+from sqlshell.shell.running.foreground import Foreground
+from sqlshell.shell.running.policy import Policy
+from sqlshell.shell.running.submitting import Asked, submit
+from sqlshell.shell.running.transaction import Transaction
+from sqlshell.shell.scripts.buffer import Buffer
+from sqlshell.shell.scripts.flow import NAMES as FLOW
+from sqlshell.shell.scripts.flow import Flow
+from sqlshell.shell.scripts.reading import arrival, left_out, next_to, read_script
+from sqlshell.shell.scripts.variables import Variables
 from sqlshell.shell.session import Running, Session
-from sqlshell.shell.submitting import Asked, submit
-from sqlshell.shell.transaction import Transaction
-from sqlshell.shell.transfers import Attachments, is_stdin
-from sqlshell.shell.variables import Variables
-from sqlshell.sql.scanner import Command as CommandText
-from sqlshell.sql.scanner import Item, Statement
+from sqlshell.sql.script.scanner import Command as CommandText
+from sqlshell.sql.script.scanner import Item, Statement
 
 if TYPE_CHECKING:
-    from sqlshell.shell.ahead import Ahead
     from sqlshell.shell.commands.command import Command
-    from sqlshell.shell.look.local import Local
-    from sqlshell.shell.transcript import Transcript
+    from sqlshell.shell.local.local import Local
+    from sqlshell.shell.records.transcript import Transcript
+    from sqlshell.shell.running.read_ahead import Ahead
 
 Offline = Callable[[Submission, SessionContext], None]
 """Tells of a submission in the place of making it."""
@@ -247,7 +247,7 @@ class Shell:
             self._look_for_reader()
             raise
         except Exception as error:
-            from sqlshell.bugs import bug_of
+            from sqlshell.runtime.bugs import bug_of
 
             raise bug_of(error, f"\\{item.name}" if isinstance(item, CommandText) else "") from error
         self._look_for_reader()
@@ -383,7 +383,7 @@ class Shell:
         client, lone = self.service.statements, self.session.interactive or self.offline is not None
         if self.ahead is not None or lone or not client.batches or not self.flow.active or self.attachments.waiting:
             return
-        from sqlshell.shell.ahead import plan
+        from sqlshell.shell.running.read_ahead import plan
 
         near = self.session.embedded
         self.ahead = await plan(

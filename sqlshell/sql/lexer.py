@@ -19,17 +19,17 @@ from pygments.token import (  # type: ignore[import-untyped]
     Whitespace,
 )
 
-from sqlshell.sql import words
-from sqlshell.sql.patterns import IN_TAG, IN_WORD, LETTER
+from sqlshell.sql import keywords
+from sqlshell.sql.script.lexical_rules import IN_TAG, IN_WORD, LETTER
 
 _WORD: Final = rf"{LETTER}{IN_WORD}*+"
 _TAG: Final = rf"\$(?:{LETTER}{IN_TAG}*+)?\$"
 _KINDS: Final = (
-    dict.fromkeys(words.KEYWORDS, Keyword)
-    | dict.fromkeys(words.TYPES, Keyword.Type)
-    | dict.fromkeys(words.CONSTANTS, Keyword.Constant)
+    dict.fromkeys(keywords.KEYWORDS, Keyword)
+    | dict.fromkeys(keywords.TYPES, Keyword.Type)
+    | dict.fromkeys(keywords.CONSTANTS, Keyword.Constant)
 )
-_CALLED: Final = _KINDS | dict.fromkeys((name.upper() for name in words.FUNCTIONS), Name.Builtin)
+_CALLED: Final = _KINDS | dict.fromkeys((name.upper() for name in keywords.FUNCTIONS), Name.Builtin)
 
 
 def _word(lexer: SqlshellLexer, match: re.Match[str]) -> Iterator[tuple[int, object, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from typing import Final
 
-from sqlshell.sql.words import CREATE_OBJECTS, LOCAL_STATEMENTS, STATEMENTS
+from sqlshell.sql.keywords import CREATE_OBJECTS, LOCAL_STATEMENTS, STATEMENTS
 
 _OBJECT: Final = {
     "CREATE DATABASE": "CREATE DATABASE name",

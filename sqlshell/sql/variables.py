@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sqlshell.origin import Own, Text, joined, mine, theirs
-from sqlshell.sql.tokens import Token, tokens
+from sqlshell.sql.analysis.tokens import Token, tokens
 
 _CHAR: Final = r"[A-Za-z0-9_\x80-\U0010ffff]"
 REFERENCE: Final = re.compile(rf""":(?:({_CHAR}++)|'({_CHAR}++)'|"({_CHAR}++)"|\{{\?({_CHAR}++)\}})""")

@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from sqlshell.client import retries
-from sqlshell.client.results import Results
-from sqlshell.client.statements import Statements, Submission
+from sqlshell.client.http import retries
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.results.building import Results
+from sqlshell.client.statements.polling import Statements, Submission
 from sqlshell.client.target import parse
-from sqlshell.client.transport import Transport
 from sqlshell.context import SessionContext
 from tests.benchmarks.measure import TOKEN, Row, environment, run, service
 from tests.faults.scenarios import expected, scenarios, tried

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import sqlparse
 
-from sqlshell.sql.scanner import Scanner
+from sqlshell.sql.script.scanner import Scanner
 from tests.benchmarks.client_jobs import connector, faults, polling, stream
 from tests.benchmarks.hostile.jobs import hostile
 from tests.benchmarks.measure import Row, paired, run, service

@@ -22,9 +22,9 @@ from pathlib import Path
 import msgspec
 
 from sqlshell.context import SessionContext
-from sqlshell.shell.catalog import Loader
-from sqlshell.sql.catalog import Catalog, Column, Contents, Relation, key
-from sqlshell.sql.suggest import Place, suggestions
+from sqlshell.shell.metadata.catalog_loader import Loader
+from sqlshell.sql.completion.known_names import Catalog, Column, Contents, Relation, key
+from sqlshell.sql.completion.suggestions import Place, suggestions
 from tests.benchmarks.measure import Row, environment, run
 
 OBJECTS = 10_000

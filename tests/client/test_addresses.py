@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.client.addresses import loopback, numeric, private, same
-from sqlshell.client.dataplane import admission, plane_of
-from sqlshell.client.proxies import proxy_for
+from sqlshell.client.http.addresses import loopback, numeric, private, same
+from sqlshell.client.http.proxies import proxy_for
+from sqlshell.client.results.dataplane import admission, plane_of
 from sqlshell.client.target import parse
 from sqlshell.errors import ServiceError
 from sqlshell.interface.models import DataplaneRequest

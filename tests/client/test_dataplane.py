@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client.addresses import private
-from sqlshell.client.dataplane import Plane, admission, plane_of
-from sqlshell.client.options import Network
-from sqlshell.client.results import Results
-from sqlshell.client.statements import Statements, Submission
+from sqlshell.client.http.addresses import private
+from sqlshell.client.http.options import Network
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.results.building import Results
+from sqlshell.client.results.dataplane import Plane, admission, plane_of
+from sqlshell.client.statements.polling import Statements, Submission
 from sqlshell.client.target import Target, parse
-from sqlshell.client.transport import Transport
 from sqlshell.context import SessionContext
 from sqlshell.errors import ProtocolError, ServiceError
 from sqlshell.interface.models import DataplaneRequest

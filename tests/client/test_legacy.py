@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from sqlshell.client.api import Auto, version
+from sqlshell.client.http.options import Network
+from sqlshell.client.http.transport import Transport
 from sqlshell.client.legacy import Legacy
-from sqlshell.client.options import Network
-from sqlshell.client.results import Results
-from sqlshell.client.statements import Statements, Submission
+from sqlshell.client.results.building import Results
+from sqlshell.client.statements.polling import Statements, Submission
 from sqlshell.client.target import parse
-from sqlshell.client.transport import Transport
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, ProtocolError, ServiceError, ShellError, StatementError
 from sqlshell.result import Result, Rows

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client import retries
+from sqlshell.client.http import retries
 from sqlshell.errors import Exit, ProtocolError, ShellError
 from sqlshell.result import Rows
 from tests.client.test_statements import ID, OTHER, RUNNING, done, run, scripted
@@ -111,7 +111,7 @@ def test_a_look_up_about_another_statement() -> None:
 
 
 def test_a_body_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sqlshell.client import inflate
+    from sqlshell.client.http import inflate
 
     monkeypatch.setattr(inflate, "UNANNOUNCED", 10_000)
     assert "sent more than" in failure((200, done(data=[["x" * 100_000]]))).message
@@ -150,7 +150,7 @@ def test_json_that_others_found_hard() -> None:
 
 
 def test_a_partition_that_is_prepared_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sqlshell.client import pages
+    from sqlshell.client.results import pages
 
     monkeypatch.setattr(pages, "PREPARING_SECONDS", 0.1)
     preparing = {"sqlState": "03000", "statementID": ID, "createdOn": 1}

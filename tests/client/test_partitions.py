@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from sqlshell.client.partitions import PartitionReader
+from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.errors import ConnectionFailed
 from sqlshell.result import Batch
 

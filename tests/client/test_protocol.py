@@ -7,7 +7,10 @@ from email.parser import BytesParser
 
 import pytest
 
-from sqlshell.client.protocol import (
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.results.building import Results
+from sqlshell.client.statements.polling import Statements
+from sqlshell.client.statements.protocol import (
     Done,
     Fail,
     Follow,
@@ -18,11 +21,8 @@ from sqlshell.client.protocol import (
     read_lookup,
     read_submission,
 )
-from sqlshell.client.results import Results
-from sqlshell.client.statements import Statements
+from sqlshell.client.statements.watch import Submission, Watch
 from sqlshell.client.target import parse
-from sqlshell.client.transport import Transport
-from sqlshell.client.watch import Submission, Watch
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, NotAuthenticated, ProtocolError, ServiceError, StatementError, WaitTimeout
 from sqlshell.interface.models import StatementHead

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client import retries
-from sqlshell.client.options import Network
+from sqlshell.client.http import retries
+from sqlshell.client.http.options import Network
+from sqlshell.client.http.transport import Transport
 from sqlshell.client.resources import Downloaded, download, resource_path
 from sqlshell.client.target import parse
-from sqlshell.client.transport import Transport
 from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError
 from sqlshell.origin import Own
-from sqlshell.shell.transfers import place_for
+from sqlshell.shell.running.attachments import place_for
 
 CONTENT = os.urandom(200_000)
 SUM = hashlib.sha256(CONTENT).hexdigest()

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client.options import Network
-from sqlshell.client.results import Results
-from sqlshell.client.statements import Statements, Submission, Watch
+from sqlshell.client.http.options import Network
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.results.building import Results
+from sqlshell.client.statements.polling import Statements, Submission, Watch
 from sqlshell.client.target import parse
-from sqlshell.client.transport import Transport
 from sqlshell.context import SessionContext
 from sqlshell.errors import ServiceError, ShellError, StatementError, WaitTimeout
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
-from sqlshell.sql.kinds import reads_only
+from sqlshell.sql.analysis.kinds import reads_only
 
 ID = "0f6b3f7e-0000-4000-8000-000000000001"
 OTHER = "0f6b3f7e-0000-4000-8000-000000000002"

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client import stream
-from sqlshell.client.options import Network
-from sqlshell.client.results import Results
-from sqlshell.client.statements import Statements, Submission
+from sqlshell.client.http.options import Network
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.results import stream
+from sqlshell.client.results.building import Results
+from sqlshell.client.statements.polling import Statements, Submission
+from sqlshell.client.statements.watch import Rules, Watch
 from sqlshell.client.target import parse
-from sqlshell.client.transport import Transport
-from sqlshell.client.watch import Rules, Watch
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, NotAuthenticated, ProtocolError, ShellError, StatementError
 from tests.client.streams import METADATA, Act, Plane, plane, rows, sends, stays

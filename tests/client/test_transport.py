@@ -16,14 +16,14 @@ from typing import Any, TypeVar
 
 import pytest
 
-from sqlshell.client import redact, retries
-from sqlshell.client.inflate import Body
-from sqlshell.client.options import Network
-from sqlshell.client.proxies import proxy_for
-from sqlshell.client.retries import Tries, retry_after
+from sqlshell.client.http import redact, retries
+from sqlshell.client.http.inflate import Body
+from sqlshell.client.http.options import Network
+from sqlshell.client.http.proxies import proxy_for
+from sqlshell.client.http.retries import Tries, retry_after
+from sqlshell.client.http.trace import Trace
+from sqlshell.client.http.transport import Answer, Transport
 from sqlshell.client.target import parse
-from sqlshell.client.trace import Trace
-from sqlshell.client.transport import Answer, Transport
 from sqlshell.errors import (
     ConnectionBroken,
     ConnectionFailed,
@@ -33,7 +33,7 @@ from sqlshell.errors import (
     Unreachable,
     UsageError,
 )
-from sqlshell.sql.secrets import redacted
+from sqlshell.sql.analysis.secrets import redacted
 from tests.client.test_statements import done, run, scripted
 
 Found = TypeVar("Found")

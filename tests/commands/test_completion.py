@@ -13,10 +13,10 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from sqlshell.origin import Own, mine
-from sqlshell.shell.arguments import arguments, commands_named
 from sqlshell.shell.commands import BUILTIN, table
-from sqlshell.shell.prompt.completer import ShellCompleter
-from sqlshell.sql.catalog import Catalog
+from sqlshell.shell.commands.arguments import arguments, commands_named
+from sqlshell.shell.interactive.editing.completer import ShellCompleter
+from sqlshell.sql.completion.known_names import Catalog
 from tests.commands.test_fuzz import room
 from tests.sql.test_completion import contents
 

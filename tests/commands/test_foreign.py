@@ -19,19 +19,19 @@ from prompt_toolkit.document import Document
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, mine, theirs
-from sqlshell.shell.arguments import arguments, commands_named
 from sqlshell.shell.commands import BUILTIN, Command, table
+from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.commands.command import OPTIONS, Args, command, parse
-from sqlshell.shell.flow import NAMES as FLOW
-from sqlshell.shell.lexing import words
+from sqlshell.shell.commands.lexing import words
+from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.shell.port import Port
-from sqlshell.shell.prompt.completer import ShellCompleter
+from sqlshell.shell.scripts.flow import NAMES as FLOW
+from sqlshell.shell.scripts.variables import CONTROL
 from sqlshell.shell.session import Session
-from sqlshell.shell.variables import CONTROL
-from sqlshell.sql.catalog import Catalog, Contents, Function, Relation
-from sqlshell.sql.files import mentioned, named_files, refuse_files
-from sqlshell.sql.scanner import Command as CommandText
-from sqlshell.sql.scripts import split
+from sqlshell.sql.analysis.files import mentioned, named_files, refuse_files
+from sqlshell.sql.completion.known_names import Catalog, Contents, Function, Relation
+from sqlshell.sql.script.scanner import Command as CommandText
+from sqlshell.sql.script.splitting import split
 from sqlshell.sql.variables import literal, substituted
 from tests.commands.test_fuzz import Room, room
 from tests.conftest import Program

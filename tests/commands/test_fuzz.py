@@ -13,24 +13,24 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sqlshell.assembly import Reached, journal_of, policy_of, service_of
-from sqlshell.config import Config
+from sqlshell.config.values import Config
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.embedded import start
 from sqlshell.errors import Exit
+from sqlshell.launch.assembly import Reached, journal_of, policy_of, service_of
+from sqlshell.launch.destination import context_of, find_place
+from sqlshell.launch.embedded import start
+from sqlshell.launch.reach import EMBEDDED, label, local_results
 from sqlshell.origin import Own
-from sqlshell.output.formats import Summary
-from sqlshell.output.sink import StreamSink
-from sqlshell.places import context_of, find_place
-from sqlshell.reach import EMBEDDED, label, local_results
+from sqlshell.output.sinks.sink import StreamSink
+from sqlshell.output.writers.formats import Summary
 from sqlshell.result import Result
-from sqlshell.shell.arguments import arguments
-from sqlshell.shell.catalog import Loader
 from sqlshell.shell.commands import BUILTIN, Command, table
+from sqlshell.shell.commands.arguments import arguments
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.flow import NAMES as FLOW
-from sqlshell.shell.outlet import Outlet
+from sqlshell.shell.metadata.catalog_loader import Loader
 from sqlshell.shell.port import Effect, Port, Submit
+from sqlshell.shell.results.outlet import Outlet
+from sqlshell.shell.scripts.flow import NAMES as FLOW
 from sqlshell.shell.session import Session
 from sqlshell.shell.shell import Shell
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.service.setup import open_storage
-from sqlshell.sql.names import Pattern
+from sqlshell.sql.identifiers import Pattern
 from tests.commands.few_words import Answers, few_words
 from tests.conftest import Program, Served, serve, stop
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.output.formats import FORMATS
+from sqlshell.output.writers.formats import FORMATS
 from sqlshell.shell.commands.display import NAMES
 from tests.conftest import Program
 from tests.terminal.terminal import Terminal

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlshell.client.options import Network
-from sqlshell.client.results import Results
-from sqlshell.client.statements import Statements, Submission
+from sqlshell.client.http.options import Network
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.results.building import Results
+from sqlshell.client.statements.polling import Statements, Submission
 from sqlshell.client.target import parse
-from sqlshell.client.transport import Transport
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError
 from tests.faults.proxy import FAULTS, Exchange, proxied

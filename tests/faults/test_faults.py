@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.client import retries
+from sqlshell.client.http import retries
 from tests.conftest import Served
 from tests.faults.scenarios import Scenario, expected, scenarios, tried
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import duckdb
 from msgspec import Struct
 
-from sqlshell.service.engines.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.duckdb.connection import DuckdbConnection
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Failure, Limits, Listed, Options, Rights
 
 SECONDS = 5

@@ -18,11 +18,31 @@ def test_import_contracts_hold() -> None:
 
 
 KNOWN_CIRCLES: list[set[str]] = [
-    {"output.binary", "output.delimited", "output.formats", "output.json", "output.table", "output.vertical"},
-    {"service.app", "service.legacy"},
     {
-        *("shell.commands.command", "shell.foreground", "shell.hooks", "shell.look.local", "shell.past", "shell.port"),
-        *("shell.actions", "shell.replaying", "shell.shell", "shell.submitting", "shell.watching"),
+        "output.text.binary",
+        "output.writers.delimited",
+        "output.writers.formats",
+        "output.writers.json",
+        "output.writers.table",
+        "output.writers.vertical",
+    },
+    {"service.http.app", "service.http.legacy"},
+    {
+        *(
+            "shell.commands.command",
+            "shell.running.foreground",
+            "shell.hooks",
+            "shell.local.local",
+            "shell.records.result_history",
+            "shell.port",
+        ),
+        *(
+            "shell.actions",
+            "shell.records.replay",
+            "shell.shell",
+            "shell.running.submitting",
+            "shell.running.repeating",
+        ),
     },
 ]
 """Modules that still import each other: this list only gets shorter."""

@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from sqlshell.config.settings import GROUPS, SETTINGS
 from sqlshell.errors import Exit
-from sqlshell.output.formats import FORMATS
-from sqlshell.settings import GROUPS, SETTINGS
+from sqlshell.output.writers.formats import FORMATS
 from sqlshell.shell.commands import BUILTIN
 from tests.house import manual
 

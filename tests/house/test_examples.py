@@ -16,17 +16,17 @@ import click
 import duckdb
 import pytest
 
-from sqlshell.cli import SUBCOMMANDS, shell_command, subcommand
-from sqlshell.client.inflate import LARGEST, UNANNOUNCED
-from sqlshell.config import read_config, resolve
-from sqlshell.service.pools import Size
-from sqlshell.service.sessions import IDLE_SECONDS
-from sqlshell.serving import SERVE
-from sqlshell.settings import PREFIX, SETTINGS
+from sqlshell.client.http.inflate import LARGEST, UNANNOUNCED
+from sqlshell.config.settings import PREFIX, SETTINGS
+from sqlshell.config.values import read_config, resolve
+from sqlshell.launch.cli import SUBCOMMANDS, shell_command, subcommand
+from sqlshell.launch.serve import SERVE
+from sqlshell.service.organizations.pools import Size
+from sqlshell.service.organizations.sessions import IDLE_SECONDS
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.commands.command import find
-from sqlshell.shell.journal import KEPT_DAYS
-from sqlshell.shell.prompt.themes import load, names
+from sqlshell.shell.interactive.look.themes import load, names
+from sqlshell.shell.records.journal import KEPT_DAYS
 from sqlshell.shell.session import Options
 from tests.conftest import Served, clean_environment, serve, stop
 

@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import sys
-from sqlshell.cli import run
+from sqlshell.launch.cli import run
 code = run({argv!r})
 assert code == {code}, code
 print("\\n".join(sorted(sys.modules)), file=sys.stderr)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlshell.output.cells import cells
-from sqlshell.output.fitting import AutoWriter, FoldWriter, drawn_width
-from sqlshell.output.formats import Summary, Writer, WriterOptions, format_named
-from sqlshell.output.shape import Shape, Shaped, grouped, indented, moved
+from sqlshell.output.text.cells import cells
+from sqlshell.output.text.fitting import AutoWriter, FoldWriter, drawn_width
+from sqlshell.output.text.shape import Shape, Shaped, grouped, indented, moved
+from sqlshell.output.writers.formats import Summary, Writer, WriterOptions, format_named
 from sqlshell.result import Batch, Column, Rows
 
 

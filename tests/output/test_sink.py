@@ -13,9 +13,9 @@ import pytest
 from sqlshell.errors import OutputError, ProtocolError
 from sqlshell.origin import Own
 from sqlshell.output.copy import copy
-from sqlshell.output.formats import Summary, WriterOptions, format_for_path, format_named
-from sqlshell.output.pager import ScreenSink
-from sqlshell.output.sink import Closed, FileSink, PipeSink, StreamSink, command_in
+from sqlshell.output.sinks.pager import ScreenSink
+from sqlshell.output.sinks.sink import Closed, FileSink, PipeSink, StreamSink, command_in
+from sqlshell.output.writers.formats import Summary, WriterOptions, format_for_path, format_named
 from sqlshell.result import Batch, Column, Result
 
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlshell.errors import UsageError
-from sqlshell.output.cells import cells, printable
-from sqlshell.output.fitting import AutoWriter, FoldWriter
-from sqlshell.output.formats import FORMATS, Summary, Writer, WriterOptions
-from sqlshell.output.styles import style_names
-from sqlshell.output.table import SAMPLE, TableWriter
-from sqlshell.output.vertical import VerticalWriter
+from sqlshell.output.text.cells import cells, printable
+from sqlshell.output.text.fitting import AutoWriter, FoldWriter
+from sqlshell.output.writers.formats import FORMATS, Summary, Writer, WriterOptions
+from sqlshell.output.writers.styles import style_names
+from sqlshell.output.writers.table import SAMPLE, TableWriter
+from sqlshell.output.writers.vertical import VerticalWriter
 from sqlshell.result import Batch, Column, Rows
 
 DATA = Path(__file__).parents[1] / "data"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sqlshell.client.protocol import count_rows
+from sqlshell.client.statements.protocol import count_rows
 from sqlshell.errors import ProtocolError
-from sqlshell.output.formats import FORMATS, Format, Summary, WriterOptions, format_named
+from sqlshell.output.writers.formats import FORMATS, Format, Summary, WriterOptions, format_named
 from sqlshell.result import Batch, Column, Rows
 
 PIECES = (

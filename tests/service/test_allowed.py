@@ -9,13 +9,13 @@ import duckdb
 import pytest
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.duckdb.connection import DuckdbConnection
+from sqlshell.service.engines.duckdb.failures import failure
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.duckdb.rights import functions
+from sqlshell.service.engines.duckdb.rights.judge import PLANNED
 from sqlshell.service.engines.engine import Failure, Limits, Options, Rights
-from sqlshell.service.engines.failures import failure
-from sqlshell.service.engines.rights import functions
-from sqlshell.service.engines.rights.judge import PLANNED
-from sqlshell.service.results import Discard, Spool
+from sqlshell.service.results.results import Discard, Spool
 
 ALLOWED = {
     "scalar": functions.OPERATORS | functions.VALUES | functions.SESSION | functions.SEQUENCES,

@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from sqlshell.service import pages, results, streams
-from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.duckdb.results.filed import Reader, reads_wide
+from sqlshell.service.engines.duckdb.results.render import finished, row
 from sqlshell.service.engines.engine import Options
-from sqlshell.service.engines.filed import Reader, reads_wide
-from sqlshell.service.engines.render import finished, row
-from sqlshell.service.results import Discard, Layout, Spool
-from sqlshell.service.workers import Workers
+from sqlshell.service.organizations import streams
+from sqlshell.service.organizations.workers import Workers
+from sqlshell.service.results import partitions, results
+from sqlshell.service.results.results import Discard, Layout, Spool
 from tests.conftest import Served
 from tests.service.client import Client
 
@@ -174,13 +175,13 @@ def test_what_is_rendered_goes_with_the_last_reader(engine: DuckdbEngine, tmp_pa
 
 
 def test_partitions_that_begin_near_each_other_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "STRETCH_BYTES", 100)
+    monkeypatch.setattr(partitions, "STRETCH_BYTES", 100)
     layout = Layout(partition_rows=5)
     for end in (40, 80, 100, 250, 260, 300, 301):
         layout.add(5, end)
-    found = [pages.stretch(layout, number) for number in range(7)]
+    found = [partitions.stretch(layout, number) for number in range(7)]
     assert found == [(0, 3), (0, 3), (0, 3), (3, 4), (4, 6), (4, 6), (6, 7)]
-    assert pages.stretch(replace(layout, ends=[]), 4) == (4, 5)
+    assert partitions.stretch(replace(layout, ends=[]), 4) == (4, 5)
 
 
 CONNECTION = duckdb.connect()

@@ -16,26 +16,26 @@ from typing import ClassVar
 
 import pytest
 
-from sqlshell.embedded import start
 from sqlshell.interface.models import ContextEcho
-from sqlshell.service import secrets
+from sqlshell.launch.embedded import start
 from sqlshell.service.bounds import Bounds
-from sqlshell.service.catalog import OPERATOR, ROLES, Caller, Catalog
-from sqlshell.service.changes import Changes
 from sqlshell.service.dialect import Update
-from sqlshell.service.engines import beneath
-from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.engines.engine import Options as EngineOptions
-from sqlshell.service.objects import Objects
+from sqlshell.service.engines.sandbox import beneath
+from sqlshell.service.objects.catalog import OPERATOR, ROLES, Caller, Catalog
+from sqlshell.service.objects.changes import Changes
+from sqlshell.service.objects.objects import Objects
 from sqlshell.service.options import Options
-from sqlshell.service.organizations import Organizations
-from sqlshell.service.records import Record
-from sqlshell.service.results import Spool
-from sqlshell.service.sessions import Sessions
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.sessions import Sessions
+from sqlshell.service.results.results import Spool
+from sqlshell.service.secrets import secrets
+from sqlshell.service.secrets.vault import FILE, Vault
+from sqlshell.service.statements.ledger import Record
 from sqlshell.service.storage import Storage
-from sqlshell.service.stores import read_options
-from sqlshell.service.vault import FILE, Vault
+from sqlshell.service.stores.stores import read_options
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 from tests.service.test_embedded import ask

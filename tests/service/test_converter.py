@@ -12,8 +12,8 @@ import duckdb
 import msgspec
 import pytest
 
-from sqlshell.service.engines import landlock
-from sqlshell.service.engines.conversion import COPY, Order, Said
+from sqlshell.service.engines.converter.conversion import COPY, Order, Said
+from sqlshell.service.engines.sandbox import landlock
 
 linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Landlock")
 

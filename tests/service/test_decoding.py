@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.decoding import LARGE, Decoding, TooMuch, decoded
+from sqlshell.service.http.decoding import LARGE, Decoding, TooMuch, decoded
 
 ODD = 'é😀"\\ \n\x01/'
 REQUESTS = [

@@ -13,8 +13,8 @@ import pytest
 import websockets.sync.client
 from websockets.exceptions import InvalidStatus
 
-from sqlshell.embedded import Embedded, start
 from sqlshell.errors import UsageError
+from sqlshell.launch.embedded import Embedded, start
 
 
 @pytest.fixture

@@ -8,15 +8,15 @@ import contextlib
 import pytest
 
 from sqlshell.service import dialect
-from sqlshell.service.body import BadRequest
 from sqlshell.service.dialect import relations
 from sqlshell.service.dialect.columns import without_key
-from sqlshell.service.engines import looks
-from sqlshell.service.engines.configuration import Setting
-from sqlshell.service.engines.copying import copied_out
+from sqlshell.service.engines.duckdb import looks
+from sqlshell.service.engines.duckdb.configuration import Setting
+from sqlshell.service.engines.duckdb.results.copying import copied_out
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.reading import Texts
-from sqlshell.sql.scripts import split
+from sqlshell.service.http.body import BadRequest
+from sqlshell.service.http.submissions import Texts
+from sqlshell.sql.script.splitting import split
 
 N = 60_000
 

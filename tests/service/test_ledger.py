@@ -7,9 +7,8 @@ from pathlib import Path
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
-from sqlshell.service import records
-from sqlshell.service.records import Ledger, Record
-from sqlshell.service.results import Spool
+from sqlshell.service.results.results import Spool
+from sqlshell.service.statements.ledger import MESSAGE, RECENT, RECENT_SIZE, Ledger, Record, settle
 from sqlshell.service.storage import Storage
 
 
@@ -26,7 +25,7 @@ def ledger_of(folder: Path, storage: Storage) -> Ledger:
 def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Storage) -> None:
     ledger = ledger_of(tmp_path, storage)
     running = [made(tmp_path) for _ in range(3)]
-    ended = [made(tmp_path, sql=f"select {number}") for number in range(3 * records.RECENT)]
+    ended = [made(tmp_path, sql=f"select {number}") for number in range(3 * RECENT)]
     ledger.begin([*running, *ended])
     assert (ledger.load("t").number, ledger.load("a").number) == (len(ended) + 3, len(ended) + 3)
     for record in ended:
@@ -37,7 +36,7 @@ def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Stora
     assert found is not None
     assert (found is ended[0], found.sql, found.state) == (False, "select 0", sqlstate.DONE)
     assert ledger.find(ended[-1].statement_id) is ended[-1]
-    large = [made(tmp_path, sql="x" * (records.RECENT_SIZE // 4)) for _ in range(6)]
+    large = [made(tmp_path, sql="x" * (RECENT_SIZE // 4)) for _ in range(6)]
     ledger.begin(large)
     ledger.finish(*((record, sqlstate.DONE, "") for record in large))
     assert ledger.find(large[0].statement_id) is not large[0]
@@ -93,7 +92,7 @@ def test_an_answer_is_there_when_a_record_has_ended(tmp_path: Path, storage: Sto
         record = made(tmp_path)
         ledger.begin([record])
         asyncio.get_running_loop().call_soon(ledger.finish, (record, "22000", "x" * 100_000))
-        await records.settle(record, 10)
-        return record.done.is_set() and len(record.message) < records.MESSAGE + 100
+        await settle(record, 10)
+        return record.done.is_set() and len(record.message) < MESSAGE + 100
 
     assert asyncio.run(run())

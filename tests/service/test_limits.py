@@ -13,11 +13,11 @@ import duckdb
 import pytest
 from websockets.sync.client import connect
 
+from sqlshell.launch.serve import SERVE
 from sqlshell.service.bounds import FREE, Bounds, flag
+from sqlshell.service.engines.duckdb.feeds import evaluated, make_feed
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.engines.feeds import evaluated, make_feed
-from sqlshell.service.records import MESSAGE
-from sqlshell.serving import SERVE
+from sqlshell.service.statements.ledger import MESSAGE
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 

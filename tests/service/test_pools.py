@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from sqlshell.service.engines.engine import Failure
-from sqlshell.service.pools import Pool, Size
-from sqlshell.service.reading import PIECE, Texts
+from sqlshell.service.http.submissions import PIECE, Texts
+from sqlshell.service.organizations.pools import Pool, Size
 
 Work = Callable[[str], Awaitable[None]]
 

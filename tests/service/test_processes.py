@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.child import Held
-from sqlshell.service.engines.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.duckdb.connection import DuckdbConnection
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Failure, Limits, Options, Outcome
-from sqlshell.service.engines.process import Opening
-from sqlshell.service.engines.processes import MEMORY
-from sqlshell.service.engines.remote import RemoteConnection, RemoteEngine
-from sqlshell.service.results import Discard, Spool
+from sqlshell.service.engines.process.child import Held
+from sqlshell.service.engines.process.launching import MEMORY
+from sqlshell.service.engines.process.process import Opening
+from sqlshell.service.engines.process.remote import RemoteConnection, RemoteEngine
+from sqlshell.service.results.results import Discard, Spool
 
 LONG = "select count(*) from range(100000000000) t(i) where hash(i) = 1"
 

@@ -10,11 +10,11 @@ import duckdb
 import pytest
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines import returned, selected
-from sqlshell.service.engines.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.duckdb.connection import DuckdbConnection
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.duckdb.results import returned, selected
 from sqlshell.service.engines.engine import Failure, Options, Outcome
-from sqlshell.service.zones import in_zone
+from sqlshell.service.results.time_zones import in_zone
 from tests.service.values import every_value
 
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kolkata")

@@ -14,11 +14,11 @@ import pytest
 from websockets.sync.client import connect
 
 from sqlshell.interface.models import Parameters, StatementRequest
-from sqlshell.service import endings
-from sqlshell.service.catalog import Caller
-from sqlshell.service.engines.remote import RemoteEngine
+from sqlshell.service.engines.process.remote import RemoteEngine
+from sqlshell.service.objects.catalog import Caller
 from sqlshell.service.options import Options
 from sqlshell.service.setup import make_statements, open_storage
+from sqlshell.service.statements import endings
 from tests.conftest import Served, serve, stop
 from tests.service.client import Answer, Client
 from tests.service.test_batches import post

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.service.engines import landlock, sandbox
+from sqlshell.service.engines.sandbox import landlock, sandbox
 from tests.conftest import CHECKED, Served
 
 linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Landlock")

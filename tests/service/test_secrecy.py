@@ -19,16 +19,16 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from sqlshell.interface.models import ContextEcho, StatementRequest
-from sqlshell.service.batches import Batch, Batches
-from sqlshell.service.catalog import Caller
-from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Failure
+from sqlshell.service.objects.catalog import Caller
 from sqlshell.service.options import Options
-from sqlshell.service.records import Record
-from sqlshell.service.results import Spool
+from sqlshell.service.results.results import Spool
 from sqlshell.service.setup import make_statements
+from sqlshell.service.statements.batches import Batch, Batches
+from sqlshell.service.statements.ledger import Record
 from sqlshell.service.storage import Storage
-from sqlshell.service.stores import Place
+from sqlshell.service.stores.stores import Place
 from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client
 

@@ -10,7 +10,7 @@ import pytest
 
 from sqlshell.context import SessionContext
 from sqlshell.interface.models import ContextEcho
-from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Failure, Options
 from tests.conftest import Program, Served
 from tests.service.client import Client

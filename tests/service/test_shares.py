@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlshell.service.shares import LEAST, PARTS, Shares
+from sqlshell.service.organizations.memory_shares import LEAST, PARTS, Shares
 
 GIB = 1 << 30
 

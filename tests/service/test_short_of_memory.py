@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.service.engines.engine import Failure, Options
-from sqlshell.service.results import Discard
+from sqlshell.service.results.results import Discard
 from tests.service.test_processes import Host, failing, result_of, rows, until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is bounded on Linux alone")

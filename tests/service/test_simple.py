@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlshell.service.engines import selected
-from sqlshell.service.engines.connection import DuckdbConnection
+from sqlshell.service.engines.duckdb.connection import DuckdbConnection
+from sqlshell.service.engines.duckdb.results import selected
+from sqlshell.service.engines.duckdb.results.render import literal
 from sqlshell.service.engines.engine import Failure, Options, Outcome
-from sqlshell.service.engines.render import literal
 
 CONNECTION = DuckdbConnection(duckdb.connect())
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sqlshell.service import stores
-from sqlshell.service.engines import beneath
+from sqlshell.service.engines.sandbox import beneath
+from sqlshell.service.stores import stores
 from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from websockets.sync.client import connect
 
 from sqlshell.service.dialect import names_of, targets
-from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.duckdb.translation.functions import MADE, MADE_OF_TEXT, REFUSED
+from sqlshell.service.engines.duckdb.translation.statement import translated
 from sqlshell.service.engines.engine import Failure, Options
-from sqlshell.service.engines.translation.functions import MADE, MADE_OF_TEXT, REFUSED
-from sqlshell.service.engines.translation.statement import translated
-from sqlshell.service.results import Discard
-from sqlshell.sql.functions import known
+from sqlshell.service.results.results import Discard
+from sqlshell.sql.analysis.read_only_functions import known
 from tests.conftest import Served
 from tests.service.client import Client
 from tests.service.test_types import TABLE, Kept

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb import DuckdbEngine
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Options
 
 TABLE = [

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from sqlshell.service.answers import message
 from sqlshell.service.bounds import Bounds
+from sqlshell.service.http.answers import message
 from sqlshell.service.wire import refused
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import Backlog, Connection, Connections, fitting, peer

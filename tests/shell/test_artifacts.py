@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sqlshell.result import Result
-from sqlshell.shell.artifacts import looks_made, makes, tag_of
-from sqlshell.shell.rows import table_of
+from sqlshell.shell.results.artifacts import looks_made, makes, tag_of
+from sqlshell.shell.results.rows import table_of
 from tests.conftest import Program, Served
 
 NAMES = ["type", "name", "command", "summary", "path"]

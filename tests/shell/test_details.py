@@ -10,8 +10,8 @@ import pytest
 
 from sqlshell.errors import StatementError
 from sqlshell.result import Column, Rows
-from sqlshell.shell.details import Details, Inspector, ddl
-from sqlshell.sql.catalog import Relation
+from sqlshell.shell.metadata.relation_details import Details, Inspector, ddl
+from sqlshell.sql.completion.known_names import Relation
 
 MADE = """
 create table customer (id integer primary key, name varchar not null default 'nobody', email varchar unique);

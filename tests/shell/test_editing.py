@@ -11,12 +11,12 @@ from prompt_toolkit.document import Document
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
-from sqlshell.shell.editor import edited
-from sqlshell.shell.prompt.continuation import Continuations
-from sqlshell.shell.prompt.highlight import LineLexer
-from sqlshell.shell.prompt.history import Entry, matching
-from sqlshell.shell.prompt.layout import formatted
-from sqlshell.sql.scanner import Scanner, State
+from sqlshell.shell.interactive.editing.continuation import Continuations
+from sqlshell.shell.interactive.editing.formatter import formatted
+from sqlshell.shell.interactive.editor import edited
+from sqlshell.shell.interactive.history import Entry, matching
+from sqlshell.shell.interactive.look.highlight import LineLexer
+from sqlshell.sql.script.scanner import Scanner, State
 
 TEXT = st.lists(
     st.sampled_from(["select 1;", "select 'a", "b'", "/*", "*/", "-- x", "(", ")", "", "$$", "select $$ ;", '"', "x"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqlshell.errors import StatementError, Where
-from sqlshell.shell.excerpt import excerpt, nearest
+from sqlshell.shell.running.excerpt import excerpt, nearest
 
 
 @pytest.mark.parametrize(

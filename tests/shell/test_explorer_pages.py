@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from sqlshell.client.partitions import PartitionReader
+from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.result import Batch, Column, Result
-from sqlshell.shell.look.explorer import pages
-from sqlshell.shell.look.explorer.pages import Pages
+from sqlshell.shell.explorer import pages
+from sqlshell.shell.explorer.pages import Pages
 
 
 def result(widths: list[int], *, told: bool) -> Result:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.context import SessionContext
-from sqlshell.shell.journal import TOGETHER, Journal
+from sqlshell.shell.records.journal import TOGETHER, Journal
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, mine
-from sqlshell.shell.lexing import words
-from sqlshell.shell.look.types import duckdb_type
+from sqlshell.shell.commands.lexing import words
+from sqlshell.shell.local.types import duckdb_type
 
 VALUES = {name: mine(Own(text)) for name, text in {"x": "5", "two": "a b", "quote": "it's", "empty": ""}.items()}
 

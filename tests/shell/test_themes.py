@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.errors import UsageError
-from sqlshell.shell.prompt.themes import TOKENS, UI, load, names, read
+from sqlshell.shell.interactive.look.themes import TOKENS, UI, load, names, read
 
 
 def luminance(colour: str) -> float:

@@ -6,7 +6,7 @@ import pytest
 
 from sqlshell.errors import StatementError
 from sqlshell.interface.models import ContextEcho
-from sqlshell.shell.transaction import Transaction
+from sqlshell.shell.running.transaction import Transaction
 
 ERROR = StatementError("failed")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlshell.sql.scanner import Command, Item, Scanner, State, Statement, copies_in
-from sqlshell.sql.scripts import complete, split
+from sqlshell.sql.script.scanner import Command, Item, Scanner, State, Statement, copies_in
+from sqlshell.sql.script.splitting import complete, split
 
 HOSTILE = (
     "1\tx;delete from t;",

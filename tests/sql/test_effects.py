@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sqlshell.errors import UsageError
-from sqlshell.shell.policy import Policy
-from sqlshell.sql.effects import effects
+from sqlshell.shell.running.policy import Policy
+from sqlshell.sql.analysis.effects import effects
 
 TABLE = Path(__file__).with_name("effects.txt")
 ASKED = ("DROP", "TRUNCATE", "DELETE WITHOUT WHERE", "UPDATE WITHOUT WHERE", "COPY TO")

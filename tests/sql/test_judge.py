@@ -9,18 +9,18 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from sqlshell.shell.arguments import _NAME as argument_name
-from sqlshell.shell.look.types import duckdb_type
-from sqlshell.sql import functions
-from sqlshell.sql.blanks import BLANKS
-from sqlshell.sql.effects import effects
-from sqlshell.sql.expect import expected
-from sqlshell.sql.kinds import reads_only
+from sqlshell.shell.commands.arguments import _NAME as argument_name
+from sqlshell.shell.local.types import duckdb_type
+from sqlshell.sql.analysis import read_only_functions
+from sqlshell.sql.analysis.effects import effects
+from sqlshell.sql.analysis.kinds import reads_only
+from sqlshell.sql.analysis.secrets import redacted
+from sqlshell.sql.analysis.tokens import tokens
+from sqlshell.sql.completion.expected import expected
+from sqlshell.sql.identifiers import Pattern
 from sqlshell.sql.lexer import SqlshellLexer
-from sqlshell.sql.names import Pattern
-from sqlshell.sql.scripts import complete, split
-from sqlshell.sql.secrets import redacted
-from sqlshell.sql.tokens import tokens
+from sqlshell.sql.script.blanks import BLANKS
+from sqlshell.sql.script.splitting import complete, split
 
 READING = {"uuid", "uuidv4", "uuidv7", "random", "gen_random_uuid", "error", "sleep_ms", "stats", "vector_type"}
 """What DuckDB marks as having effects, which change nothing that lasts."""
@@ -58,15 +58,15 @@ def test_no_function_that_writes_is_known_to_read() -> None:
         every = {
             str(row[0]).lower() for row in engine.execute("select function_name from duckdb_functions()").fetchall()
         }
-    told = {name for name in effects_of if functions.known(name) and not name.startswith("current_")}
+    told = {name for name in effects_of if read_only_functions.known(name) and not name.startswith("current_")}
     assert told <= READING | {"currval"}
     # What a later version brings is not known, until somebody has looked at it.
-    unknown = {name for name in every if name.isidentifier() and not functions.known(name)}
+    unknown = {name for name in every if name.isidentifier() and not read_only_functions.known(name)}
     assert {"nextval", "setval", "checkpoint", "force_checkpoint", "query", "write_log"} <= unknown
     pattern = re.compile(
         r"(?<!off)set|write|create|drop|copy_d|execut|(?<!conf_)load|enable|disable|truncate|regist|destroy|import|export"
     )
-    assert {name for name in functions.KNOWN & every if pattern.search(name)} <= {
+    assert {name for name in read_only_functions.KNOWN & every if pattern.search(name)} <= {
         "current_setting", "duckdb_settings", "duckdb_profiling_settings", "create_sort_key", "json_set", "set_bit",
         "st_setcrs",
     }  # fmt: skip

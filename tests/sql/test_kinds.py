@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlshell.origin import Own, mine
-from sqlshell.sql.files import mentioned, named_files
-from sqlshell.sql.kinds import reads_only, verb
-from sqlshell.sql.secrets import redacted, redactor
-from sqlshell.sql.tokens import tokens
+from sqlshell.sql.analysis.files import mentioned, named_files
+from sqlshell.sql.analysis.kinds import reads_only, verb
+from sqlshell.sql.analysis.secrets import redacted, redactor
+from sqlshell.sql.analysis.tokens import tokens
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlshell.origin import Foreign, theirs
-from sqlshell.sql.scanner import Command, Item, Scanner, State, Statement
-from sqlshell.sql.scripts import complete, split
+from sqlshell.sql.script.scanner import Command, Item, Scanner, State, Statement
+from sqlshell.sql.script.splitting import complete, split
 
 FRAGMENTS = (
     *("'", '"', "`", "$", "$$", "$a$", "$1", "a$b$", ";", "(", ")", "--", "/*", "*/", "-", "/", "*", "E'", "e", "U&'"),

@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
-from sqlshell.sql.scanner import Scanner, Statement
-from sqlshell.sql.scripts import split
+from sqlshell.sql.script.scanner import Scanner, Statement
+from sqlshell.sql.script.splitting import split
 from tests.sql.test_scanner import fed
 
 MANY = 100_000

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sqlshell.client import redact
+from sqlshell.client.http import redact
 from sqlshell.context import SessionContext
 from sqlshell.origin import Own
-from sqlshell.shell.journal import Journal
-from sqlshell.shell.prompt.history import FileHistory
-from sqlshell.shell.queries import Queries
+from sqlshell.shell.interactive.history import FileHistory
+from sqlshell.shell.records.journal import Journal
+from sqlshell.shell.records.saved_queries import Queries
+from sqlshell.shell.records.transcript import Transcript
 from sqlshell.shell.session import Options, Session
-from sqlshell.shell.transcript import Transcript
-from sqlshell.sql.items import Statement
-from sqlshell.sql.scripts import split
-from sqlshell.sql.secrets import redacted
+from sqlshell.sql.analysis.secrets import redacted
+from sqlshell.sql.script.items import Statement
+from sqlshell.sql.script.splitting import split
 
 FORMS = (
     "create secret s (type s3, key_id 'k', secret '@')",

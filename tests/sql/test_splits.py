@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
-from sqlshell.sql.scanner import Command, Scanner, Statement
-from sqlshell.sql.scripts import split
+from sqlshell.sql.script.scanner import Command, Scanner, Statement
+from sqlshell.sql.script.splitting import split
 
 DATA: Final = Path(__file__).parent.parent / "data" / "splits"
 LEADING_COMMENT: Final = re.compile(r"\s*(?:--[^\n]*|/\*(?:(?!\*/).)*\*/)", re.DOTALL)

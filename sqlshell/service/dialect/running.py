@@ -10,8 +10,8 @@ from msgspec import Struct
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.names import BLANK, HEAD
 from sqlshell.service.dialect.tokens import WORD, Tokens
-from sqlshell.sql.items import Statement
-from sqlshell.sql.scripts import split
+from sqlshell.sql.script.items import Statement
+from sqlshell.sql.script.splitting import split
 
 _END = re.compile(r"(?<!\w)END\s+APPLICATION\Z", re.I)
 

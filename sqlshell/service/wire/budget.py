@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 
-from sqlshell.service.unused import give_back
+from sqlshell.service.organizations.unused_memory import give_back
 
 SHARE = 4
 """Into how many parts a budget is cut: none of those who share it takes more than one."""

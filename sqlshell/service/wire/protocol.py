@@ -12,8 +12,8 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from sqlshell.service.answers import message
 from sqlshell.service.bounds import Bounds, met
+from sqlshell.service.http.answers import message
 from sqlshell.service.wire.connections import KEY, Connection, Connections, Known, peer
 from sqlshell.service.wire.transport import DRAIN_BODY, DRAIN_HEAD, Lingering
 

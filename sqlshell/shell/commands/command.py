@@ -208,6 +208,6 @@ def _options(text: Own, values: Mapping[str, Text], hint: str) -> tuple[list[Tex
 def _words(text: Own, values: Mapping[str, Text], *, quotes: bool, strings: bool = False) -> list[Text]:
     if not any(char in text for char in "'\"`:"):
         return [mine(Own(word)) for word in text.split()]
-    from sqlshell.shell.lexing import words
+    from sqlshell.shell.commands.lexing import words
 
     return words(text, values, quotes=quotes, strings=strings)

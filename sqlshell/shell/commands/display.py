@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sqlshell.errors import UsageError
-from sqlshell.output.formats import FORMATS, format_named
+from sqlshell.output.writers.formats import FORMATS, format_named
 from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.interactive.look.templates import checked
 from sqlshell.shell.port import Port, Say
 from sqlshell.shell.session import Options
-from sqlshell.shell.templates import checked
 
 SWITCH = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false": False, "0": False, "no": False}
 
@@ -186,7 +186,7 @@ def _read(port: Port, name: str, text: str) -> object:
             raise UsageError(f"{name} is a number ({NUMBERS[name]}), not {text!r}")
         return int(text)
     if isinstance(old, float):
-        from sqlshell.config import seconds_of
+        from sqlshell.config.values import seconds_of
 
         seconds = seconds_of(text)
         if seconds is None:
@@ -196,7 +196,7 @@ def _read(port: Port, name: str, text: str) -> object:
         case "format":
             return format_named(text).name
         case "table_style":
-            from sqlshell.output.styles import style_named
+            from sqlshell.output.writers.styles import style_named
 
             style_named(text)
         case "theme" if text not in port.hooks.themes():

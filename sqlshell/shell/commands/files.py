@@ -7,7 +7,7 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Port, Say
-from sqlshell.shell.transfers import place_for
+from sqlshell.shell.running.attachments import place_for
 
 
 @command("attach", "[FILE]")

@@ -14,7 +14,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.shell.commands.command import Args, command, find
 from sqlshell.shell.port import Connect, Effect, Port, Print, Quit, Say
-from sqlshell.shell.transaction import Transaction
+from sqlshell.shell.running.transaction import Transaction
 
 WIDEST_HEAD = 22
 """Characters of a command with its arguments that stand on one line with what it does."""

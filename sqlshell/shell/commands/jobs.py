@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from sqlshell.errors import StatementError, UsageError, Where
 from sqlshell.interface import sqlstate
-from sqlshell.shell.background import chosen
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.journal import Entry
 from sqlshell.shell.port import Fetch, Port, Say, Show
-from sqlshell.shell.rows import table_of
-from sqlshell.shell.words import one_line
+from sqlshell.shell.records.journal import Entry
+from sqlshell.shell.results.humanize import one_line
+from sqlshell.shell.results.rows import table_of
+from sqlshell.shell.running.background import chosen
 
 Item = TypeVar("Item")
 

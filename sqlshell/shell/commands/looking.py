@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from sqlshell.errors import StatementError
 from sqlshell.result import Column, Rows
-from sqlshell.shell.asking import told
 from sqlshell.shell.commands.command import Args, Command, command
+from sqlshell.shell.metadata.queries import told
 from sqlshell.shell.port import Effect, Port, Print, Say, Show
-from sqlshell.shell.rows import at, no_such, nothing, table_of, texts_of, value
-from sqlshell.shell.words import one_line
-from sqlshell.sql.names import Pattern, literal, quoted
+from sqlshell.shell.results.humanize import one_line
+from sqlshell.shell.results.rows import at, no_such, nothing, table_of, texts_of, value
+from sqlshell.sql.identifiers import Pattern, literal, quoted
 
 FUNCTIONS = (
     "SELECT DISTINCT schema_name AS schema, function_name AS name, return_type AS result, "

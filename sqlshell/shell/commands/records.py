@@ -6,9 +6,9 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Effect, Execute, Log, Port, Record, Replay, Say
-from sqlshell.shell.queries import Queries, with_arguments
-from sqlshell.shell.words import one_line
-from sqlshell.sql.scripts import statements
+from sqlshell.shell.records.saved_queries import Queries, with_arguments
+from sqlshell.shell.results.humanize import one_line
+from sqlshell.sql.script.splitting import statements
 
 
 def _queries(port: Port) -> Queries:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.interface import sqlstate
 from sqlshell.result import Rows
-from sqlshell.shell.asking import told
 from sqlshell.shell.commands.command import Args, Command, command
-from sqlshell.shell.details import Details, Inspector, ddl, key_of
+from sqlshell.shell.metadata.queries import told
+from sqlshell.shell.metadata.relation_details import Details, Inspector, ddl, key_of
 from sqlshell.shell.port import Effect, Many, Port, Print, Say, Show
-from sqlshell.shell.rows import at, no_such, nothing, texts_of, value
-from sqlshell.sql.catalog import Relation
-from sqlshell.sql.names import Pattern, quoted
+from sqlshell.shell.results.rows import at, no_such, nothing, texts_of, value
+from sqlshell.sql.completion.known_names import Relation
+from sqlshell.sql.identifiers import Pattern, quoted
 
 MOST_DESCRIBED = 20
 """Relations that one pattern describes."""

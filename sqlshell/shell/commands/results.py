@@ -8,13 +8,13 @@ import shutil
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE
-from sqlshell.output.file import check
-from sqlshell.output.formats import Summary, WriterOptions, format_named
-from sqlshell.output.sink import FileSink
+from sqlshell.output.sinks.file import check
+from sqlshell.output.sinks.sink import FileSink
+from sqlshell.output.writers.formats import Summary, WriterOptions, format_named
 from sqlshell.result import Batch, Result
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Effect, LocalSql, Many, Port, Print, Say, Show, Use
-from sqlshell.shell.rows import collect
+from sqlshell.shell.results.rows import collect
 
 MOST_ROWS = 200_000
 """Rows that are copied or turned at most."""
@@ -27,7 +27,7 @@ async def clip(port: Port, args: Args) -> Use:
     told: list[Effect] = []
 
     async def take(result: Result) -> Summary:
-        from sqlshell.shell.clipboard import copy_text
+        from sqlshell.shell.interactive.clipboard import copy_text
 
         summary, rows = await collect(result, MOST_ROWS)
         writer = form.factory(WriterOptions(port.session.options.null))
@@ -56,8 +56,8 @@ async def turn(port: Port, args: Args) -> Use:
     turned: list[Effect] = []
 
     async def take(result: Result) -> Summary:
-        from sqlshell.output.binary import binary, in_hexadecimal
-        from sqlshell.shell.crosstab import crosstab
+        from sqlshell.output.text.binary import binary, in_hexadecimal
+        from sqlshell.shell.results.crosstab import crosstab
 
         summary, rows = await collect(result, MOST_ROWS)
         if not summary.complete:
@@ -84,9 +84,9 @@ async def draw(port: Port, args: Args) -> Use:
     made: list[Effect] = []
 
     async def take(result: Result) -> Summary:
-        from sqlshell.shell.look.charts import chart
-        from sqlshell.shell.look.drawing import drawn
-        from sqlshell.shell.look.picture import svg
+        from sqlshell.shell.charts.charts import chart
+        from sqlshell.shell.charts.drawing import drawn
+        from sqlshell.shell.charts.picture import svg
 
         summary, rows = await collect(result, MOST_ROWS)
         figure = chart(result.columns, rows, words)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE, theirs
-from sqlshell.output.formats import Summary
+from sqlshell.output.writers.formats import Summary
 from sqlshell.result import Result, Rows
 from sqlshell.shell.commands.command import OPTIONS, Args, command
 from sqlshell.shell.commands.display import options_in
 from sqlshell.shell.port import Again, Effect, Execute, Port, Print, Reset, Say, Show, Submit, Use
-from sqlshell.shell.rows import collect, table_of
-from sqlshell.shell.scripts import write_text
-from sqlshell.sql.items import Statement
+from sqlshell.shell.results.rows import collect, table_of
+from sqlshell.shell.scripts.reading import write_text
+from sqlshell.sql.script.items import Statement
 
 MOST_STATEMENTS = 100_000
 """Statements that \\gexec runs at most: they are read before the first of them is run."""
@@ -63,7 +63,7 @@ async def go_set(port: Port, args: Args) -> Submit:
     prefix = args[0] if args else ""
 
     async def take(result: Result) -> Summary:
-        from sqlshell.output.binary import binary, in_hexadecimal
+        from sqlshell.output.text.binary import binary, in_hexadecimal
 
         summary, rows = await collect(result, 2)
         rows = in_hexadecimal(rows, binary(result.columns))

@@ -6,7 +6,7 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE, Own, mine
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Edit, Port, Redirect, RunFile
-from sqlshell.shell.scripts import work_in
+from sqlshell.shell.scripts.reading import work_in
 
 
 @command("i", "FILE", aliases=("include", ".read", "!source", "!load"))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, joined, mine
-from sqlshell.output.cells import printable
+from sqlshell.output.text.cells import printable
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Port, Print, Say
-from sqlshell.shell.variables import switch
+from sqlshell.shell.scripts.variables import switch
 
 
 @command("set", "[NAME] [VALUE...]", data=("VALUE",))

@@ -1,0 +1,36 @@
+"""A submission as the curl command that would make it: without the token, which curl takes from the environment."""
+
+from __future__ import annotations
+
+import shlex
+
+from sqlshell.client.legacy import FIELDS
+from sqlshell.client.statements.protocol import request_part
+from sqlshell.client.statements.watch import Submission
+from sqlshell.client.target import Target
+from sqlshell.context import SessionContext
+
+
+def curl(target: Target, asked: Submission, context: SessionContext, *, legacy: bool, options: list[str]) -> str:
+    """The command, over several lines. `options` are further arguments, such as certificates."""
+    lines = ["curl -sS"]
+    if target.uds:
+        lines[0] += f" --unix-socket {shlex.quote(target.uds)}"
+    lines += [shlex.quote(option) for option in options]
+    lines.append('-H "Authorization: Bearer $SQLSHELL_TOKEN"')
+    if legacy:
+        given = dict(context.parts())
+        texts = {name: given[part] for name, part in FIELDS if given[part]} | {"statement": asked.text}
+        lines += [f"--form-string {shlex.quote(f'{name}={text}')}" for name, text in texts.items()]
+        file, path = "attachment", "/run-statement"
+    else:
+        request = request_part(context.request(asked.text, asked.row_limit)).decode()
+        quoted = request.replace("\\", "\\\\").replace('"', '\\"')
+        part = f'request="{quoted}";type=application/json'
+        lines.append(f"-F {shlex.quote(part)}")
+        file, path = "attachments", "/v2/statements"
+    for item in asked.attachments:
+        name = str(item.path).replace("\\", "\\\\").replace('"', '\\"')
+        lines.append(f"""-F {shlex.quote(f'{file}=@"{name}";filename="{item.name}"')}""")
+    lines.append(shlex.quote(f"{target.base}{path}"))
+    return " \\\n  ".join(lines)

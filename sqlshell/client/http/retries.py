@@ -1,0 +1,87 @@
+"""Whether a request is made again, and when. Pure: the transport waits.
+
+What may be made more than once (GET, a statement that only reads) is tried again after connect errors, broken
+connections and the statuses of a service that is busy; anything else only where it certainly was not received.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+
+from sqlshell.client.http.options import Network
+from sqlshell.errors import ConnectionBroken, ConnectionFailed, NotHttp, ProtocolError, ShellError, Unreachable
+
+BUSY = frozenset({408, 429, 502, 503, 504})
+FIRST_WAIT = 0.25
+LONGEST_WAIT = 8.0
+FIRST_CONTACT_RETRIES = 2
+"""A service that never answered is rather down, or elsewhere, than restarting."""
+
+
+class Tries:
+    """The repetitions of one request. `again` says whether it may be received twice, `known` whether the service has
+    answered before."""
+
+    def __init__(self, network: Network, *, again: bool, known: bool) -> None:
+        self._network = network
+        self._again = again
+        self._known = known
+        self._began = time.monotonic()
+        self._plain_500 = False
+        self._unsound = False
+        self.made = 0
+
+    def after_error(self, error: ShellError) -> float | None:
+        """Seconds until the next try, None for none."""
+        if isinstance(error, ProtocolError):
+            # An answer that makes no sense: once more, for it may have been damaged on its way.
+            if self._unsound or not self._again:
+                return None
+            self._unsound = True
+            return self._wait()
+        if not isinstance(error, ConnectionFailed) or isinstance(error, Unreachable):
+            return None
+        if isinstance(error, NotHttp) and not self._known:
+            return None
+        if isinstance(error, ConnectionBroken):
+            return self._wait() if self._again and (self._known or self.made < FIRST_CONTACT_RETRIES) else None
+        if not self._known and self.made >= FIRST_CONTACT_RETRIES:
+            return None
+        return self._wait()
+
+    def after_status(self, status: int, headers: Mapping[str, str]) -> float | None:
+        """Seconds until the next try, None for none: that answer stands."""
+        if not self._again:
+            return None
+        if status == 500 and not self._plain_500:
+            self._plain_500 = True
+            return self._wait()
+        if status not in BUSY:
+            return None
+        return self._wait(retry_after(headers.get("retry-after", "")))
+
+    def _wait(self, asked: float | None = None) -> float | None:
+        if self.made >= self._network.retries:
+            return None
+        wait = min(LONGEST_WAIT, FIRST_WAIT * float(2**self.made)) * random.uniform(0.75, 1.25)
+        if asked is not None:
+            wait = max(asked, wait / 4)
+        if time.monotonic() - self._began + wait > self._network.timeout:
+            return None
+        self.made += 1
+        return wait
+
+
+def retry_after(text: str) -> float | None:
+    """Seconds from now, of a Retry-After in seconds or as a date; None for neither."""
+    import email.utils
+
+    text = text.strip()
+    if text.isascii() and text.isdecimal():
+        return float(text[:9])
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None

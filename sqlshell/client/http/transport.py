@@ -1,0 +1,377 @@
+"""HTTP to one origin: the token, the limits, the tries, and the one place where httpx's errors become ours."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from msgspec import Struct
+
+from sqlshell import __version__
+from sqlshell.client.http.inflate import Body as Inflated
+from sqlshell.client.http.inflate import bound
+from sqlshell.client.http.lean_httpx import httpx
+from sqlshell.client.http.network import Dial
+from sqlshell.client.http.options import Network
+from sqlshell.client.http.pool import Admit, Pool
+from sqlshell.client.http.retries import Tries
+from sqlshell.client.http.trace import Request, Trace
+from sqlshell.client.http.upload import Upload
+from sqlshell.client.target import Target
+from sqlshell.errors import (
+    ConnectionBroken,
+    ConnectionFailed,
+    NotHttp,
+    ShellError,
+    Unreachable,
+    UsageError,
+)
+from sqlshell.result import Body
+
+SAID_SECONDS = 1.0
+"""A shorter wait before the next try is not worth a line."""
+
+Params = Mapping[str, str | int]
+Renew = Callable[[], Awaitable[str]]
+Made = TypeVar("Made")
+
+
+def _ignore(text: str) -> None:
+    return None
+
+
+class Answer(Struct, frozen=True):
+    """One HTTP answer with its whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Body
+
+
+class Transport:
+    """Requests to one target, with its token, on kept connections.
+
+    `dial` gives a connected socket instead of TCP (the embedded service). Loopback targets and dialled ones never use a
+    proxy; redirects are never followed, so that the token stays with its origin. `renew` gives the token where there is
+    none yet, and another after a 401; `refused` only the other, or "" where there is none. `say` tells a person that
+    something is tried again, `warn` of what is unsafe. `lent` says that the token came from a service, for this target.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        token: str,
+        *,
+        dial: Dial | None = None,
+        network: Network | None = None,
+        admit: Admit | None = None,
+        trace: Trace | None = None,
+        renew: Renew | None = None,
+        refused: Renew | None = None,
+        say: Callable[[str], None] = _ignore,
+        warn: Callable[[str], None] = _ignore,
+        lent: bool = False,
+    ) -> None:
+        self.target = target
+        self.network = network or Network()
+        self.trace = trace or Trace(_ignore, lambda: 0)
+        self.say = say
+        self._token = _checked(token)
+        self._secrets = self.trace.secrets
+        self._secrets.add(token, lent=lent)
+        self._lent = lent
+        self._renew = renew
+        self._refused = refused or renew
+        self._renewing = asyncio.Lock()
+        self._renewals = 0
+        self._known = self.inside = dial is not None
+        self.extensions: frozenset[str] = frozenset()
+        """What the service said that it has beyond the interface (`Sqlshell-Extensions`)."""
+        local = target.loopback or dial is not None
+        if token and target.scheme == "http" and not local:
+            warn(f"the token travels unencrypted to {target.name}: use https")
+        self._headers = {
+            "User-Agent": f"sqlshell/{__version__}",
+            "Accept": "application/json",
+            # Each look-up tells how far a statement is, and pauses are made here.
+            "Prefer": "wait=0",
+            "Accept-Encoding": "identity" if local else "gzip",
+        }
+        self._pool = Pool(target, self.network, dial=dial, admit=admit)
+        for secret in (target.token, *self._pool.secrets):
+            self._secrets.add(secret)
+        self._client: httpx.AsyncClient = httpx.AsyncClient(
+            base_url=target.base,
+            timeout=httpx.Timeout(
+                self.network.read_timeout or None, connect=self.network.connect_timeout or None, pool=None
+            ),
+            follow_redirects=False,
+            trust_env=False,
+            transport=self._pool,
+        )
+
+    @property
+    def peers(self) -> set[str]:
+        """The addresses at which the service was reached."""
+        return self._pool.peers
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        content: bytes | Upload | None = None,
+        content_type: str = "",
+        again: bool | None = None,
+    ) -> Answer:
+        """One request and its whole answer, whatever its status. Raises ConnectionFailed, ProtocolError.
+
+        `again` says whether it does no harm to be received twice; a GET does none.
+        """
+        return await self.asked(
+            method, path, _as_it_is, params=params, content=content, content_type=content_type, again=again
+        )
+
+    async def asked(
+        self,
+        method: str,
+        path: str,
+        read: Callable[[Answer], Made],
+        *,
+        params: Params | None = None,
+        content: bytes | Upload | None = None,
+        content_type: str = "",
+        again: bool | None = None,
+        rows: int | None = None,
+    ) -> Made:
+        """What `read` makes of the answer; a ProtocolError from it has the request made once more where that may be.
+
+        `rows` is how many the answer was announced to have.
+        """
+        with self._secrets.kept():
+            return await self._tried(method, path, read, params, content, content_type, again, rows)
+
+    async def _tried(
+        self,
+        method: str,
+        path: str,
+        read: Callable[[Answer], Made],
+        params: Params | None,
+        content: bytes | Upload | None,
+        content_type: str,
+        again: bool | None,
+        rows: int | None,
+    ) -> Made:
+        tries = Tries(self.network, again=method == "GET" if again is None else again, known=self._known)
+        renewed = False
+        while True:
+            try:
+                if self._renew is not None and not self._token:
+                    renewed = True
+                    await self._take_new(self._renew, "")
+                used = self._token
+                answer = await self._once(method, path, params, content, content_type, rows)
+                self._known = True
+                if answer.status == 401 and self._refused is not None and not renewed:
+                    renewed = True
+                    if await self._take_new(self._refused, used):
+                        continue
+                wait = tries.after_status(answer.status, answer.headers)
+                if wait is None:
+                    return read(answer)
+                why = f"{self.target.name} answered {answer.status}"
+            except ShellError as error:
+                wait = tries.after_error(error)
+                if wait is None:
+                    raise
+                why = error.message
+            if wait >= SAID_SECONDS:
+                self.say(
+                    f"{self._secrets.text(why)}: trying again in {wait:.1f} s ({tries.made} of {self.network.retries})"
+                )
+            await asyncio.sleep(wait)
+
+    @contextlib.asynccontextmanager
+    async def opened(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
+        """A GET whose body the caller reads, piece by piece. It is made once."""
+        with self._secrets.kept():
+            async with self._translated(), self._asked_once(path, headers) as response:
+                yield response
+
+    @contextlib.asynccontextmanager
+    async def _asked_once(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
+        request = self._client.build_request("GET", path, headers=self._with(headers))
+        told = self._told(request, b"")
+        response = await self._client.send(request, stream=True)
+        if told is not None:
+            told.answered(response.status_code, response.headers, b"", 0)
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def _take_new(self, renew: Renew, used: str) -> bool:
+        """Have another token than the one that was used; False where there is none.
+
+        Requests side by side ask once, whether there was an answer or not.
+        """
+        before = self._renewals
+        async with self._renewing:
+            if self._token == used and self._renewals == before:
+                try:
+                    token = _checked(await renew())
+                finally:
+                    self._renewals += 1
+                self._secrets.add(token)
+                self._token = token or used
+            return self._token != used
+
+    def _with(self, headers: Mapping[str, str]) -> dict[str, str]:
+        held = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        return self._headers | held | dict(headers)
+
+    def _told(self, request: httpx.Request, content: bytes) -> Request | None:
+        if not self.trace.on:
+            return None
+        return self.trace.asked(request.method, str(request.url), request.headers, content)
+
+    async def _once(
+        self,
+        method: str,
+        path: str,
+        params: Params | None,
+        content: bytes | Upload | None,
+        content_type: str,
+        rows: int | None,
+    ) -> Answer:
+        told: Request | None = None
+        try:
+            async with self._translated():
+                headers = self._with({"Content-Type": content_type} if content_type else {})
+                given: bytes | AsyncIterator[bytes] | None
+                if isinstance(content, Upload):
+                    headers["Content-Length"] = str(content.size)
+                    given = content.pieces()
+                else:
+                    given = content
+                request = self._client.build_request(method, path, params=params, content=given, headers=headers)
+                told = self._told(request, content.head if isinstance(content, Upload) else content or b"")
+                response = await self._client.send(request, stream=True)
+                try:
+                    answer, received = await self._whole(response, rows)
+                finally:
+                    await response.aclose()
+                await self._pool.drop_stale()
+        except ShellError as error:
+            if told is not None:
+                told.failed(error.message)
+            raise
+        if told is not None:
+            told.answered(answer.status, answer.headers, answer.body, received)
+        if announced := answer.headers.get("sqlshell-extensions"):
+            self.extensions = frozenset(item.strip() for item in announced.split(","))
+        return answer
+
+    async def _whole(self, response: httpx.Response, rows: int | None) -> tuple[Answer, int]:
+        status, headers = response.status_code, response.headers
+        # The service in this process has the memory that this process has.
+        limit = bound(self.network.answer_limit, rows) if not self.inside else self.network.answer_limit or sys.maxsize
+        failed = status if status >= 300 and not self.inside else 0
+        body = Inflated(headers.get("content-encoding", ""), limit, self.target.name, failed=failed)
+        received = 0
+        async for piece in response.aiter_raw():
+            received += len(piece)
+            body.take(piece)
+        whole: Body = body.end()
+        if not self.inside:
+            whole = self._secrets.body(whole, lent=self._lent)
+            said = "\n".join(headers.values())
+            if self._secrets.text(said) != said:
+                headers = httpx.Headers([(name, self._secrets.text(value)) for name, value in headers.multi_items()])
+        return Answer(status, headers, whole), received
+
+    @contextlib.asynccontextmanager
+    async def _translated(self) -> AsyncIterator[None]:
+        base = self.target.name
+        try:
+            yield
+        except httpx.ConnectTimeout as error:
+            raise ConnectionFailed(
+                f"{base} did not answer in time", "is the host right, and is a firewall in between?"
+            ) from error
+        except httpx.ReadTimeout as error:
+            raise ConnectionBroken(f"{base} took the request and then fell silent") from error
+        except httpx.ConnectError as error:
+            raise _unreachable(base, error) from error
+        except httpx.RemoteProtocolError as error:
+            if any(word in str(error) for word in ("disconnect", "peer closed", "incomplete")):
+                doubt = "" if self._known else " or does not speak HTTP"
+                raise ConnectionBroken(f"{base} broke off{doubt}: {error}") from error
+            raise NotHttp(
+                f"{base} does not speak HTTP: {error}", "is it http where you wrote https, or the reverse?"
+            ) from error
+        except httpx.PoolTimeout as error:
+            raise ConnectionFailed(f"{base}: no connection became free in time") from error
+        except httpx.TimeoutException as error:
+            raise ConnectionBroken(f"{base} does not take the request in time") from error
+        except httpx.ProxyError as error:
+            raise ConnectionFailed(f"the proxy before {base} refused: {error}", "check HTTPS_PROXY") from error
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise UsageError(f"{base} is not a URL that can be asked: {error}") from error
+        except httpx.TransportError as error:
+            raise ConnectionBroken(f"the connection to {base} broke: {error or type(error).__name__}") from error
+        except ImportError as error:
+            raise UsageError(f"the proxy before {base} needs a package that is not here: {error}") from error
+
+
+def _as_it_is(answer: Answer) -> Answer:
+    return answer
+
+
+def _checked(token: str) -> str:
+    try:
+        token.encode("ascii")
+    except UnicodeEncodeError:
+        raise UsageError("the token has characters that are not allowed in one", "check where it comes from") from None
+    if any(char in token for char in "\r\n\0"):
+        raise UsageError("the token has a line break in it", "a token file holds one line")
+    return token
+
+
+def _unreachable(base: str, error: Exception) -> ConnectionFailed:
+    chain: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return Unreachable(
+                f"the certificate of {base} is not trusted: {cause.verify_message}",
+                "--ca-file FILE names its authority",
+            )
+        if isinstance(cause, ssl.SSLError):
+            reason = (cause.reason or "").lower()
+            if "certificate" in reason:
+                return Unreachable(f"{base} wants a client certificate", "--client-cert FILE names one")
+            return Unreachable(f"{base} does not speak TLS", "write http:// if the service has no TLS")
+        if isinstance(cause, FileNotFoundError):
+            return Unreachable(f"cannot reach {base}: there is no such socket", "is the service running? (serve --uds)")
+        if isinstance(cause, PermissionError) and base.startswith("unix:"):
+            return Unreachable(
+                f"cannot reach {base}: the socket may not be used", "it belongs to another user, or its mode forbids it"
+            )
+        chain.append(str(cause))
+        cause = cause.__cause__ or cause.__context__
+    text = " ".join(chain).lower()
+    if "refused" in text or "errno 111" in text or "errno 61" in text:
+        right = "" if base.startswith("unix:") else ", and is the port right"
+        return ConnectionFailed(f"connection refused by {base}", f"is the service running{right}?")
+    if ("name" in text and ("resol" in text or "known" in text or "nodename" in text)) or "getaddrinfo" in text:
+        return Unreachable(f"the host of {base} is not known", "is the name spelt right?")
+    return ConnectionFailed(f"cannot reach {base}: {next((item for item in chain if item), type(error).__name__)}")

@@ -1,0 +1,235 @@
+"""Results out of finished answers: rows inside, further partitions, a result-set data plane or a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from sqlshell.client.http.network import Dial
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.results.pages import Pages, statement_path
+from sqlshell.client.results.partitions import PartitionReader
+from sqlshell.client.statements.protocol import Done, agreed, check_count, columns_of, count_rows
+from sqlshell.client.statements.watch import Rules, Watch
+from sqlshell.errors import ProtocolError, Where
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import DataplaneRequest
+from sqlshell.result import Batch, Column, Result
+
+if TYPE_CHECKING:
+    from sqlshell.client.results.dataplane import Plane
+    from sqlshell.client.results.frames import Connection
+
+AHEAD = 4
+"""Partitions in flight before the reader asks for them."""
+
+PLANES = 8
+"""Connections to data planes that are kept: one for each result that is still read."""
+
+Again = Callable[[], Awaitable[Done]]
+Explain = Callable[[str], Awaitable[str]]
+Query = Mapping[str, str | int]
+
+
+class Results(Struct):
+    """Makes results. `dial` reaches the embedded service, `rules` says how an endless result ends."""
+
+    transport: Transport
+    dial: Dial | None = None
+    rules: Callable[[], Rules] | None = None
+    ahead: int = AHEAD
+    _planes: list[Transport] = field(default_factory=list)
+
+    async def of(self, done: Done, query: Query, again: Again, explain: Explain, watch: Watch) -> Result:
+        """The result in a finished answer.
+
+        `query` goes with look-ups, `again` looks the statement up once more (the token of a data plane may have become
+        too old), `explain` tells why a query failed. Raises ProtocolError and what reading the rows raises.
+        """
+        metadata = done.head.metadata
+        request = metadata.dataplane_request if metadata is not None else None
+        if request is not None and (request.uri or request.token or request.request_type):
+            from sqlshell.client.results.dataplane import STREAMING
+
+            if request.request_type == STREAMING:
+                return await self._stream(done, request, query, again, explain, watch)
+            return await self._from_plane(done, request, query, again)
+        return await self._paged(done, self._pages(done, query))
+
+    async def aclose(self) -> None:
+        planes, self._planes = self._planes, []
+        for plane in planes:
+            await plane.aclose()
+
+    async def _paged(self, done: Done, pages: Pages) -> Result:
+        first, columns = _first_batch(done, pages.counts, pages.transport.target.name)
+        if first is None:
+            # Other rows than announced: once more, for the answer may have been damaged.
+            first = Batch(len(columns), body=await pages.body(0), count=pages.counts[0] if pages.counts else None)
+        return self._made(done, columns, pages, first)
+
+    def _pages(self, done: Done, query: Query) -> Pages:
+        counts = _counts(done)
+        statement_id = done.head.statement_id or ""
+        if not statement_id and counts is not None and len(counts) > 1:
+            raise ProtocolError(f"{self.transport.target.name} announced further partitions but gave no statementID")
+        return Pages(self.transport, statement_path(statement_id), query, statement_id, counts)
+
+    def _made(self, done: Done, columns: list[Column], pages: Pages, first: Batch) -> Result:
+        counts = pages.counts
+
+        async def fetch(number: int) -> Batch:
+            count = counts[number] if counts and number < len(counts) else None
+            return Batch(len(columns), body=await pages.body(number), number=number, count=count)
+
+        head = done.head
+        return Result(
+            columns=columns,
+            batches=PartitionReader(fetch, first, len(counts) if counts else 1, self.ahead),
+            statement_id=head.statement_id or "",
+            sql_state=head.sql_state or sqlstate.DONE,
+            message=head.message or "",
+            context=head.metadata.context if head.metadata else None,
+            row_counts=counts,
+            partition=fetch,
+            elapsed=head.elapsed,
+        )
+
+    async def _from_plane(self, done: Done, request: DataplaneRequest, query: Query, again: Again) -> Result:
+        pages = self._pages(done, query)
+        plane = self._plane(done, request)
+        pages.path = plane.path
+        if request.statement_id:
+            pages.statement_id = request.statement_id
+        pages.transport = await self._opened(plane)
+
+        async def refresh() -> Transport:
+            fresh = await again()
+            given = fresh.head.metadata.dataplane_request if fresh.head.metadata else None
+            return await self._opened(self._plane(fresh, given or request))
+
+        pages.refresh = refresh
+        body = await pages.body(0)
+        done = Done(agreed(done.head, body, plane.target.name), body)
+        pages.counts = _counts(done)
+        return await self._paged(done, pages)
+
+    def _plane(self, done: Done, request: DataplaneRequest) -> Plane:
+        from sqlshell.client.results.dataplane import plane_of
+
+        secrets = self.transport.trace.secrets
+        secrets.add(request.token or "", lent=True)
+        try:
+            return plane_of(request, self.transport.target, done.head.statement_id or "")
+        except ProtocolError as error:
+            error.where = Where(statement_id=done.head.statement_id or "")
+            error.message = secrets.text(error.message)
+            raise
+
+    async def _opened(self, plane: Plane) -> Transport:
+        from sqlshell.client.results.dataplane import admission
+
+        api, network = self.transport.target, self.transport.network
+        near = plane.same and (self.dial is not None or bool(api.uds))
+        admit = None if near else admission(plane, api, self.transport.peers, allowed=network.private_data_plane)
+        transport = Transport(
+            api.at(plane.target) if near else plane.target,
+            plane.token,
+            dial=self.dial if near else None,
+            network=network,
+            admit=admit,
+            trace=self.transport.trace,
+            say=self.transport.say,
+            lent=True,
+        )
+        self._planes.append(transport)
+        if len(self._planes) > PLANES:
+            await self._planes.pop(0).aclose()
+        return transport
+
+    async def _stream(
+        self, done: Done, request: DataplaneRequest, query: Query, again: Again, explain: Explain, watch: Watch
+    ) -> Result:
+        from sqlshell.client.results.dataplane import admission
+        from sqlshell.client.results.frames import opened
+        from sqlshell.client.results.stream import Stream
+
+        head, api, network = done.head, self.transport.target, self.transport.network
+        session_id = str(query.get("sessionID", ""))
+        plane = self._plane(done, request)
+        query_id = request.query_id or ""
+        fresh = True
+        secrets = self.transport.trace.secrets
+
+        async def open_() -> AbstractAsyncContextManager[Connection]:
+            nonlocal plane, fresh
+            if not fresh:
+                found = await again()
+                given = found.head.metadata.dataplane_request if found.head.metadata else None
+                if given is None:
+                    raise ProtocolError(f"{api.name} no longer has a stream for this statement")
+                plane = self._plane(found, given)
+            fresh = False
+            near = plane.same and (self.dial is not None or bool(api.uds))
+            admit = None if near else admission(plane, api, self.transport.peers, allowed=network.private_data_plane)
+            return opened(
+                plane.websocket,
+                api if near else plane.target,
+                network,
+                session_id=session_id,
+                dial=self.dial if near else None,
+                admit=admit,
+                secrets=secrets,
+            )
+
+        def hello() -> str:
+            return json.dumps({"type": "auth", "accessToken": plane.token, "sessionId": session_id or None})
+
+        stream = Stream(
+            open_,
+            hello,
+            self.rules() if self.rules is not None else Rules(),
+            network.retries,
+            lambda: explain(query_id or (head.statement_id or "")),
+            watch.say,
+            Where(statement_id=head.statement_id or ""),
+            query_id,
+        )
+        watch.query_id(query_id)
+        await stream.begin()
+        return Result(
+            columns=stream.columns,
+            batches=stream,
+            statement_id=head.statement_id or "",
+            sql_state=head.sql_state or sqlstate.DONE,
+            message=head.message or "",
+            context=head.metadata.context if head.metadata else None,
+            endless=stream,
+        )
+
+
+def _counts(done: Done) -> list[int] | None:
+    """The rows of each partition, None where nobody tells."""
+    told = done.head.metadata.partition_info if done.head.metadata is not None else None
+    return None if told is None else [part.row_count for part in told]
+
+
+def _first_batch(done: Done, counts: list[int] | None, base: str) -> tuple[Batch | None, list[Column]]:
+    """The partition inside a finished answer (None: it has other rows than announced, and can be asked for again), and
+    the columns: as many as the widest row has where the service names none."""
+    head = done.head
+    count = counts[0] if counts else None
+    if head.metadata is not None and head.metadata.columns:
+        rows, columns = count_rows(done.body) if count is not None else None, columns_of(head, 0)
+    else:
+        found = Batch.decode(done.body, 0)
+        rows, columns = len(found), columns_of(head, max(map(len, found), default=0))
+    if count is not None and rows != count:
+        if not head.statement_id:
+            check_count(rows or 0, count, 0, base, "")
+        return None, columns
+    return Batch(len(columns), body=done.body, count=count), columns

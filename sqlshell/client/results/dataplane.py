@@ -1,0 +1,119 @@
+"""Where a data plane is, and whether it may be followed there: what names it is a service's answer.
+
+The shapes of a uri are those of running services: `…/v2`, `…/v2/statements` and `…/v2/statements/{id}` for a result
+set; http, https, ws or wss for a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
+
+from sqlshell.client.http.addresses import loopback, numeric, plain, private, same
+from sqlshell.client.target import Target
+from sqlshell.errors import ProtocolError, ServiceError
+from sqlshell.interface.models import DataplaneRequest
+
+RESULT_SET, STREAMING = "result-set", "streaming"
+LONGEST_URI = 8_192
+
+_SCHEMES = {RESULT_SET: {"http", "https"}, STREAMING: {"http", "https", "ws", "wss"}}
+_PLAIN = {"ws": "http", "wss": "https"}
+
+
+class Plane(Struct, frozen=True):
+    """A data plane: `path` is that of the statement or the stream there, `same` whether it is the API's own origin."""
+
+    target: Target
+    path: str
+    token: str
+    same: bool
+
+    @property
+    def websocket(self) -> str:
+        """The stream's address as a websocket: http is ws, https is wss."""
+        scheme = "wss" if self.target.scheme == "https" else "ws"
+        return f"{scheme}{self.target.base.removeprefix(self.target.scheme)}{self.path}"
+
+
+def plane_of(request: DataplaneRequest, api: Target, statement_id: str) -> Plane:
+    """Where the answer says the rows are. Raises ProtocolError for what the interface does not allow."""
+    kind = request.request_type or RESULT_SET
+    if kind not in _SCHEMES:
+        raise ProtocolError(f"{api.name} keeps this result on a data plane of the unknown kind {kind[:40]!r}")
+    uri = request.uri or ""
+    refused = f"{api.name} names the data plane {uri[:200]!r}"
+    if not uri or len(uri) > LONGEST_URI or any(char <= " " or char == "\x7f" for char in uri):
+        raise ProtocolError(f"{refused}, which is not a URI")
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+        host = parts.hostname or ""
+    except ValueError:
+        raise ProtocolError(f"{refused}, which is not a URI") from None
+    scheme = parts.scheme.lower()
+    if scheme not in _SCHEMES[kind]:
+        raise ProtocolError(f"{refused}: {scheme or 'no scheme'} is not followed")
+    if not host:
+        raise ProtocolError(f"{refused}: it names no host")
+    if parts.username is not None or parts.password is not None:
+        raise ProtocolError(f"{api.name} names a data plane with a user in its uri, which is not followed")
+    if parts.fragment:
+        raise ProtocolError(f"{refused}: it has a fragment")
+    scheme = _PLAIN.get(scheme, scheme)
+    if api.scheme == "https" and scheme != "https":
+        raise ProtocolError(f"{refused}: rows that were asked for by https are not taken without TLS")
+    path = _path(parts.path, request.statement_id or statement_id, refused) if kind == RESULT_SET else parts.path
+    if parts.query:
+        if kind == RESULT_SET:
+            raise ProtocolError(f"{refused}: it has a query, which the interface does not know")
+        path += f"?{parts.query}"
+    target = Target(scheme, host.lower(), port or {"http": 80, "https": 443}[scheme])
+    near = (target.scheme, plain(target.host), target.port) == (api.scheme, plain(api.host), api.port) or (
+        bool(api.uds) and plain(target.host) == "localhost"
+    )
+    token = request.token or ""
+    if any(not "!" <= char <= "~" for char in token):
+        raise ProtocolError(f"{api.name} gave a token for the data plane that no header can carry")
+    return Plane(target, path or "/", token, near)
+
+
+def _path(path: str, statement_id: str, refused: str) -> str:
+    path = path.rstrip("/")
+    head, found, tail = path.rpartition("/v2")
+    if not found or (tail and not tail.startswith("/")):
+        raise ProtocolError(f"{refused}: it does not end in /v2, /v2/statements or /v2/statements/ID")
+    steps = tail.strip("/").split("/") if tail else []
+    if steps and (steps[0] != "statements" or len(steps) > 2):
+        raise ProtocolError(f"{refused}: it does not end in /v2, /v2/statements or /v2/statements/ID")
+    if len(steps) == 2:
+        return path
+    if not statement_id:
+        raise ProtocolError(f"{refused} without saying which statement")
+    return f"{head}/v2/statements/{quote(statement_id, safe='')}"
+
+
+def admission(plane: Plane, api: Target, peers: Collection[str], *, allowed: bool) -> Callable[[str], None] | None:
+    """What is asked of each address of a data plane before it is connected to; None where any is good.
+
+    A service elsewhere may not send its clients to addresses that only they can reach: loopback, link-local, private.
+    `peers` are the addresses at which the service itself was reached. Raises ServiceError for a plane that is named by
+    such an address: a proxy would go there.
+    """
+    if allowed or api.loopback:
+        return None
+
+    def admit(address: str) -> None:
+        if not private(address) or any(same(address, peer) for peer in peers):
+            return
+        raise ServiceError(
+            f"{api.name} points at a data plane at the private address {address}, which was not asked",
+            "private_data_plane = true in the profile allows it",
+        )
+
+    host = plane.target.host
+    if loopback(host) or numeric(host) is not None:
+        admit(host)
+    return admit

@@ -1,0 +1,223 @@
+"""The frames of a streaming data plane: a websocket whose text frames are taken as they come, within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any
+
+import websockets
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.frames import Frame, Opcode
+
+from sqlshell import __version__
+from sqlshell.client.http.network import Dial
+from sqlshell.client.http.options import Network
+from sqlshell.client.http.pool import Admit
+from sqlshell.client.http.proxies import proxy_for, secrets_of
+from sqlshell.client.secret_values import Secrets
+from sqlshell.client.target import Target
+from sqlshell.errors import ConnectionFailed, NotAuthenticated, ProtocolError, ServiceError, Unreachable
+
+FRAME_LIMIT = 16 << 20
+HELD_BYTES = 8 << 20
+HELD_FRAMES = 20_000
+"""What may wait for its reader; beyond it the socket is not read, which holds the service back."""
+
+GONE_SECONDS = 60
+UNAUTHORISED = frozenset({1008, 4401, 4403})
+ENDED = frozenset({1000, 1001})
+EOF = 1006
+
+
+class Connection(ClientConnection):
+    """websockets' own connection, with a queue that is taken as a whole instead of frame by frame."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._frames: deque[bytes] = deque()
+        self._held = 0
+        self._parts: list[bytes] = []
+        self._paused = False
+        self._ended = False
+        self._wake = asyncio.Event()
+        self.secrets = Secrets()
+        """What is taken out of all that came."""
+
+    def process_event(self, event: Any) -> None:
+        if not isinstance(event, Frame) or event.opcode not in {Opcode.TEXT, Opcode.CONT, Opcode.BINARY}:
+            super().process_event(event)
+            return
+        if event.data:
+            self._parts.append(bytes(event.data))
+        if not event.fin:
+            return
+        frame = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts = []
+        self._frames.append(frame)
+        self._held += len(frame)
+        self._wake.set()
+        if not self._paused and (self._held > HELD_BYTES or len(self._frames) > HELD_FRAMES):
+            self._paused = True
+            self.transport.pause_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._ended = True
+        self._wake.set()
+
+    async def frames(self, timeout: float | None) -> list[bytes]:
+        """All frames that have come, at least one; none after the end, or when none came in `timeout` seconds."""
+        if not self._frames and not self._ended:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._wake.wait()
+        taken = list(self._frames)
+        self._frames.clear()
+        self._held = 0
+        if not self._ended:
+            self._wake.clear()
+        if self._paused:
+            self._paused = False
+            with contextlib.suppress(RuntimeError):
+                self.transport.resume_reading()
+        return self._without_secrets(taken)
+
+    def _without_secrets(self, taken: list[bytes]) -> list[bytes]:
+        joined = b"\0".join(taken)
+        if self.secrets.body(joined) == joined:
+            return taken
+        return [bytes(self.secrets.body(frame)) for frame in taken]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the connection is over and nothing of it is left to take."""
+        return self._ended and not self._frames
+
+    @property
+    def ending(self) -> int:
+        """The close code; 1006 for an end without one."""
+        theirs, ours = self.protocol.close_rcvd, self.protocol.close_sent
+        if ours is not None and not (theirs is not None and self.protocol.close_rcvd_then_sent):
+            return int(ours.code)
+        return int(theirs.code) if theirs is not None else EOF
+
+    @property
+    def reason(self) -> str:
+        """What the other side said at its close."""
+        return self.secrets.text(self.protocol.close_rcvd.reason)[:200] if self.protocol.close_rcvd is not None else ""
+
+
+class _Straight(connect):
+    """websockets' connect, which follows no redirect: the token is for one place."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    uri: str,
+    target: Target,
+    network: Network,
+    *,
+    session_id: str = "",
+    dial: Dial | None = None,
+    admit: Admit | None = None,
+    secrets: Secrets | None = None,
+) -> AsyncIterator[Connection]:
+    """A websocket to `uri`, which is at `target`, by the same certificates and proxies as any other request.
+
+    `secrets` are taken out of all that comes. Raises ConnectionFailed, NotAuthenticated and ServiceError.
+    """
+    given: dict[str, Any] = {}
+    proxy = ""
+    if dial is not None:
+        given["sock"] = dial()
+    elif target.uds:
+        given |= {"unix": True, "path": target.uds}
+    else:
+        proxy = proxy_for(target)
+        if not proxy and admit is not None:
+            given["host"] = await _admitted(target, admit)
+            given["port"] = target.port
+    if target.scheme == "https":
+        given["ssl"] = network.tls()
+    if session_id:
+        given["additional_headers"] = {"ds-session-id": session_id}
+    opening = _Straight(
+        uri,
+        create_connection=Connection,
+        compression=None,
+        proxy=proxy or None,
+        user_agent_header=f"sqlshell/{__version__}",
+        open_timeout=network.connect_timeout or None,
+        close_timeout=2,
+        max_size=FRAME_LIMIT,
+        ping_interval=20,
+        # A reader that waits for its own reader takes no pongs: the kernel notices a service that is gone.
+        ping_timeout=None,
+        **given,
+    )
+    secrets = secrets or Secrets()
+    for secret in secrets_of(proxy):
+        secrets.add(secret)
+    with secrets.kept():
+        connection = await _connected(opening, target)
+    connection.secrets = secrets
+    _notice_silence(connection)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def _connected(opening: connect, target: Target) -> Connection:
+    try:
+        connection = await opening
+    except TimeoutError as error:
+        raise ConnectionFailed(f"the data plane {target.name} did not answer in time") from error
+    except websockets.InvalidStatus as error:
+        status = error.response.status_code
+        told = f"the data plane {target.name} answered {status} instead of opening the stream"
+        if status in {401, 403}:
+            raise NotAuthenticated(told, "its token may be too old: run the statement again") from error
+        if status in {408, 429, 500, 502, 503, 504}:
+            raise ConnectionFailed(told) from error
+        if 300 <= status < 400:
+            raise ServiceError(told, "redirects are not followed, for the token must not leave") from error
+        raise ServiceError(told) from error
+    except (websockets.InvalidHandshake, websockets.InvalidMessage, EOFError) as error:
+        raise ConnectionFailed(f"the data plane {target.name} does not open the stream: {error}") from error
+    except OSError as error:
+        import ssl
+
+        if isinstance(error, ssl.SSLCertVerificationError):
+            told = f"the certificate of the data plane {target.name} is not trusted: {error.verify_message}"
+            raise Unreachable(told, "--ca-file FILE names its authority") from error
+        raise ConnectionFailed(f"cannot reach the data plane {target.name}: {error.strerror or error}") from error
+    except (websockets.InvalidURI, ValueError) as error:
+        raise ProtocolError(f"the data plane {target.name} cannot be opened: {error}") from error
+    assert isinstance(connection, Connection)
+    return connection
+
+
+async def _admitted(target: Target, admit: Admit) -> str:
+    """An address of the target, after all that it has were looked at."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise Unreachable(f"the host of the data plane {target.name} is not known") from error
+    for item in found:
+        admit(str(item[4][0]))
+    return str(found[0][4][0])
+
+
+def _notice_silence(connection: Connection) -> None:
+    given = connection.transport.get_extra_info("socket")
+    if given is not None and hasattr(socket, "TCP_USER_TIMEOUT"):
+        with contextlib.suppress(OSError):
+            given.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_SECONDS * 1000)

@@ -1,0 +1,351 @@
+"""An endless result: rows of a streaming data plane as batches, as they come.
+
+The protocol has no offsets: after a connection that broke nobody can say whether rows came in between. A reader that
+may reconnect tells of each possible gap, one that may not ends with an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import json
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import msgspec
+
+from sqlshell.client.http.inflate import FEW, values_in
+from sqlshell.client.http.retries import FIRST_WAIT, LONGEST_WAIT
+from sqlshell.client.results.frames import ENDED, UNAUTHORISED, Connection
+from sqlshell.client.statements.watch import Rules
+from sqlshell.errors import (
+    ConnectionBroken,
+    ConnectionFailed,
+    NotAuthenticated,
+    ProtocolError,
+    ShellError,
+    StatementError,
+    Unreachable,
+    Where,
+)
+from sqlshell.result import Batch, Column, Rows
+
+FIRST_SECONDS = 60.0
+"""How long the columns are waited for."""
+
+_BATCH = 10_000
+
+
+class _Frame(msgspec.Struct, rename="camel"):
+    type: str = ""
+    data: list[str | None] | None = None
+    columns: list[dict[str, Any]] | None = None
+    message: Any = None
+    sql_code: Any = None
+
+
+_FRAME = msgspec.json.Decoder(_Frame)
+
+
+Open = Callable[[], Awaitable[AbstractAsyncContextManager[Connection]]]
+
+
+class Stream:
+    """The batches of an endless result; see result.Partitions.
+
+    `open` connects, with a token that is fresh; `hello` is the first frame to send; `explain` asks the service why a
+    query failed; `say` tells of gaps.
+    """
+
+    def __init__(
+        self,
+        open_: Open,
+        hello: Callable[[], str],
+        rules: Rules,
+        retries: int,
+        explain: Callable[[], Awaitable[str]],
+        say: Callable[[str], None],
+        where: Where,
+        query_id: str,
+    ) -> None:
+        self.query_id = query_id
+        self._open = open_
+        self._hello = hello
+        self._rules = rules
+        self._retries = retries
+        self._explain = explain
+        self._say = say
+        self._where = where
+        self._stack = contextlib.AsyncExitStack()
+        self._connection: Connection | None = None
+        self._waiting: Rows = []
+        self._number = 0
+        self._until: float | None = None
+        self._heard = time.time()
+        self._failure: ShellError | None = None
+        self._stopped = asyncio.Event()
+        self.columns: list[Column] = []
+        self.rows = 0
+        self.gaps = 0
+        self.ended = ""
+        """Why no more rows come: "service", "stopped", "max_rows" or "seconds"; "" while they may."""
+
+    async def begin(self) -> None:
+        """Connect, and wait for the columns. Raises the errors of __anext__."""
+        try:
+            await self._connect()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        if self._rules.seconds is not None:
+            self._until = time.monotonic() + self._rules.seconds
+
+    def stop(self) -> None:
+        """The reader has enough: what has come is still given, then the end."""
+        self._stopped.set()
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    async def __anext__(self) -> Batch:
+        while True:
+            if self._waiting:
+                rows, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+                return self._batch(rows)
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                self.ended = "failure"
+                raise await self._explained(failure)
+            if self.ended or self._over():
+                await self.aclose()
+                raise StopAsyncIteration
+            try:
+                self._take(await self._frames())
+            except (ConnectionFailed, NotAuthenticated) as error:
+                # The rows that came before it are given first.
+                await self._broken(error)
+            except ShellError as error:
+                self._failure = error
+
+    async def aclose(self) -> None:
+        """Leave; the query goes on."""
+        self.ended = self.ended or "stopped"
+        await self._stack.aclose()
+
+    def _batch(self, rows: Rows) -> Batch:
+        most = self._rules.max_rows
+        if most is not None and self.rows + len(rows) >= most:
+            rows = rows[: most - self.rows]
+            self._waiting = []
+            self.ended = "max_rows"
+        self.rows += len(rows)
+        self._number += 1
+        return Batch(len(self.columns), rows=rows, number=self._number)
+
+    def _over(self) -> bool:
+        if self._stopped.is_set():
+            self.ended = "stopped"
+        elif self._rules.max_rows is not None and self.rows >= self._rules.max_rows:
+            self.ended = "max_rows"
+        elif self._until is not None and time.monotonic() >= self._until:
+            self.ended = "seconds"
+        return bool(self.ended)
+
+    async def _frames(self) -> list[bytes]:
+        """What has come; nothing when it is time to look whether this is over."""
+        connection = self._connection
+        assert connection is not None
+        left = None if self._until is None else max(0.0, self._until - time.monotonic())
+        coming = asyncio.ensure_future(connection.frames(left))
+        stopping = asyncio.ensure_future(self._stopped.wait())
+        try:
+            await asyncio.wait({coming, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            frames = coming.result() if coming.done() else []
+        finally:
+            for task in (coming, stopping):
+                task.cancel()
+            await asyncio.gather(coming, stopping, return_exceptions=True)
+        if frames:
+            self._heard = time.time()
+        elif connection.ended:
+            self._closed(connection)
+        return frames
+
+    def _closed(self, connection: Connection) -> None:
+        code = connection.ending
+        said = f": {connection.reason}" if connection.reason else ""
+        if code in ENDED:
+            self.ended = "service"
+        elif code in UNAUTHORISED:
+            raise NotAuthenticated(f"the data plane refused the reader ({code}){said}", where=self._where)
+        else:
+            what = "broke off without an end" if code == 1006 else f"was closed with code {code}"
+            raise ConnectionBroken(f"the stream {what}{said} after {self.rows:,} rows", where=self._where)
+
+    def _take(self, frames: list[bytes]) -> None:
+        """Rows out of frames. Raises ProtocolError, and StatementError for the failure of the query."""
+        width = len(self.columns)
+        for frame in frames:
+            found = _decoded(frame, self.rows + len(self._waiting), self._where)
+            if found.type == "data":
+                if found.data is None or len(found.data) != width:
+                    raise ProtocolError(
+                        f"row {self.rows + len(self._waiting) + 1} of the stream does not have the {width} values"
+                        " of its columns",
+                        where=self._where,
+                    )
+                self._waiting.append(found.data)
+            elif found.type == "error":
+                raise _failed(found, self._where)
+            elif found.type == "metadata":
+                self._adopt(found)
+
+    def _adopt(self, frame: _Frame) -> None:
+        columns = _columns(frame, self._where)
+        if self.columns and [(item.name, item.type) for item in columns] != [
+            (item.name, item.type) for item in self.columns
+        ]:
+            raise ProtocolError("the stream has other columns than before", where=self._where)
+        self.columns = columns
+
+    async def _connect(self) -> None:
+        """Open, say who we are, and wait for the columns; what a failing connect may be tried again is."""
+        for attempt in range(self._retries + 1):
+            try:
+                self._connection = await self._stack.enter_async_context(await self._open())
+                await self._connection.send(self._hello())
+                await self._head(self._connection)
+                return
+            except Unreachable:
+                raise
+            except ConnectionFailed as error:
+                await self._stack.aclose()
+                if attempt == self._retries:
+                    raise
+                wait = min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)
+                self._say(f"{error.message}: trying again in {wait:g} s")
+                await self._pause(wait)
+                if self._over():
+                    return
+            except StatementError as error:
+                raise await self._explained(error) from None
+            except Exception as error:
+                if isinstance(error, ShellError):
+                    raise
+                # websockets' own: closed while the first frame was sent.
+                await self._stack.aclose()
+                if self._connection is not None:
+                    self._closed(self._connection)
+                raise ConnectionBroken(f"the stream broke as it began: {error}", where=self._where) from error
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless the reader has enough in the meantime."""
+        left = seconds if self._until is None else min(seconds, max(0.0, self._until - time.monotonic()))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left):
+                await self._stopped.wait()
+
+    async def _head(self, connection: Connection) -> None:
+        until = time.monotonic() + FIRST_SECONDS
+        self._waiting = []
+        while time.monotonic() < until:
+            frames = await connection.frames(until - time.monotonic())
+            if not frames and connection.ended:
+                self._closed(connection)
+                raise ProtocolError("the stream ended before it named its columns", where=self._where)
+            for number, frame in enumerate(frames):
+                found = _decoded(frame, 0, self._where)
+                if found.type == "error":
+                    raise _failed(found, self._where)
+                if found.type == "data":
+                    raise ProtocolError("the stream has rows before its columns", where=self._where)
+                if found.type == "metadata":
+                    self._adopt(found)
+                    try:
+                        self._take(frames[number + 1 :])
+                    except ShellError as error:
+                        self._failure = error
+                    return
+        raise ConnectionBroken("the stream did not name its columns in time", where=self._where)
+
+    async def _broken(self, error: ShellError) -> None:
+        """Go on over a gap, or remember the error, to be raised after the rows that came before it."""
+        await self._stack.aclose()
+        if not self._rules.reconnect or isinstance(error, NotAuthenticated) or _final(self._connection):
+            self._failure = error
+            if not isinstance(error, NotAuthenticated):
+                error.hint = error.hint or "--allow-gaps goes on after a break, and tells of each possible gap"
+            return
+        rows = self._waiting
+        self._say(f"{error.message}: connecting again")
+        since = self._heard
+        try:
+            await self._connect()
+        except ShellError as failed:
+            self._failure = failed
+        self._waiting = rows + self._waiting
+        if self._failure is None and not self.ended:
+            self.gaps += 1
+            self._say(f"possible gap: rows between {_clock(since)} and {_clock(time.time())} may be missing")
+        self._heard = time.time()
+
+    async def _explained(self, error: ShellError) -> ShellError:
+        """The error with what the service's history of the query says about it."""
+        asked = isinstance(error, StatementError | ConnectionBroken)
+        cause = await self._explain() if asked else ""
+        if cause and cause not in error.message:
+            history = f"the query's history says: {cause}"
+            error.hint = f"{history}; {error.hint}" if error.hint else history
+        return error
+
+
+def _final(connection: Connection | None) -> bool:
+    """Whether it was closed for what would happen again: a protocol error, bad text, a frame too large."""
+    return connection is not None and connection.ending in {1002, 1003, 1007, 1009}
+
+
+def _decoded(frame: bytes, row: int, where: Where) -> _Frame:
+    if len(frame) > FEW and values_in(frame) > FEW:
+        told = f"a frame of the stream after row {row:,} has more than {FEW:,} values"
+        raise ProtocolError(told, where=where)
+    try:
+        return _FRAME.decode(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"a frame of the stream after row {row:,} cannot be read: {error}", where=where) from None
+
+
+def _failed(frame: _Frame, where: Where) -> StatementError:
+    said = frame.message if isinstance(frame.message, str) else json.dumps(frame.message)
+    state = frame.sql_code if isinstance(frame.sql_code, str) else ""
+    return StatementError(
+        said[:2_000] if frame.message else "the query failed",
+        where=Where(sql_state=state[:5] or "XX000", statement_id=where.statement_id),
+    )
+
+
+def _columns(frame: _Frame, where: Where) -> list[Column]:
+    columns = []
+    for number, given in enumerate(frame.columns or [], 1):
+        name, type_ = given.get("name"), given.get("type")
+        kind = type_ if isinstance(type_, str) and type_ else "VARCHAR"
+        precision, scale = given.get("precision"), given.get("scale")
+        if kind.upper() in {"DECIMAL", "NUMERIC"} and isinstance(precision, int):
+            kind = f"{kind}({precision},{scale if isinstance(scale, int) else 0})"
+        nullable = given.get("nullable")
+        columns.append(
+            Column(
+                name if isinstance(name, str) else f"column{number}",
+                kind,
+                nullable if isinstance(nullable, bool) else None,
+            )
+        )
+    if not columns:
+        raise ProtocolError("the stream names no columns", where=where)
+    return columns
+
+
+def _clock(moment: float) -> str:
+    return datetime.datetime.fromtimestamp(moment).astimezone().isoformat(timespec="milliseconds")

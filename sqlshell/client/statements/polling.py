@@ -1,0 +1,380 @@
+"""Submits statements, waits for them, and gives back results: protocol.py decides, transport.py does the I/O."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+import uuid
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+from msgspec import Struct, field
+
+from sqlshell.client.http.transport import Answer, Transport
+from sqlshell.client.http.upload import Attachment, Upload
+from sqlshell.client.results.building import Results
+from sqlshell.client.results.pages import statement_path
+from sqlshell.client.statements.protocol import (
+    Done,
+    Fail,
+    Follow,
+    Poll,
+    Step,
+    announces,
+    not_ready_wait,
+    poll_wait,
+    read_lookup,
+    read_submission,
+    request_part,
+)
+from sqlshell.client.statements.watch import Submission, Takes, Watch, may_have_run
+from sqlshell.context import SessionContext
+from sqlshell.errors import (
+    ConnectionBroken,
+    ProtocolError,
+    ShellError,
+    StatementError,
+    UsageError,
+    WaitTimeout,
+    Where,
+)
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import StatementHead, StatementRequest
+from sqlshell.result import Result
+
+__all__ = ["Statements", "Submission", "Watch", "fresh_session_id"]
+
+UNCERTAIN = frozenset({408, 500, 502, 503, 504})
+"""Answers to a submission after which the statement may run all the same."""
+
+NAMED_SECONDS = 2.0
+LOOKED_UP_SECONDS = 0.5
+"""How long a submission and a look-up may take where --wait is shorter."""
+
+SESSIONS = "sessions"
+LEAVING_SECONDS = 2.0
+"""How long a service is told that its sessions are left."""
+
+HISTORY_SECONDS = 5.0
+"""How long the cause of a stream's failure is asked for."""
+
+_REQUEST_PART = 'Content-Disposition: form-data; name="request"\r\nContent-Type: application/json'
+
+
+class Statements(Struct):
+    """The statements of one session at one service, over `/v2`.
+
+    `wait_limit` is how many seconds one statement is waited for (None: without end); past it WaitTimeout is raised and
+    the statement keeps running there.
+    """
+
+    transport: Transport
+    results: Results
+    wait_limit: float | None = None
+    batches: bool | None = None
+    """Whether the service takes several statements at once: None before it has announced it, False where it refused."""
+    _boundary: str = field(default_factory=lambda: f"sqlshell-{secrets.token_hex(16)}")
+
+    async def run(
+        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+    ) -> AsyncGenerator[Result, None]:
+        """Run a submission and give the result of each statement in it, in order.
+
+        Raises StatementError for a statement that failed, WaitTimeout, and the errors of Transport.request.
+        """
+        watch = watch or Watch()
+        began = time.monotonic()
+        step = await self._begun(asked, context, began, watch)
+        if isinstance(step, Done):
+            yield await self.result(step, context, watch)
+            return
+        for statement_id in step.statement_ids:
+            watch.statement_id(statement_id)
+            done = await self._wait(await self.look_up(statement_id, context), context, began, watch)
+            yield await self.result(done, context, watch)
+
+    async def fetch(
+        self, statement_id: str, context: SessionContext, watch: Watch | None = None
+    ) -> AsyncGenerator[Result, None]:
+        """The result of a statement that was submitted before, waited for where it still runs. Raises as run()."""
+        watch = watch or Watch()
+        watch.statement_id(statement_id)
+        done = await self._wait(await self.look_up(statement_id, context), context, time.monotonic(), watch)
+        yield await self.result(done, context, watch)
+
+    async def look_up(self, statement_id: str, context: SessionContext) -> Step:
+        """How `statement_id` stands. Look-ups change nothing: a busy service or a lost connection is tried again."""
+
+        def read(answer: Answer) -> Step:
+            step = read_lookup(answer.status, answer.headers, answer.body, self.base, statement_id)
+            if isinstance(step, Fail) and isinstance(step.error, ProtocolError):
+                raise step.error
+            return step
+
+        return await self.transport.asked("GET", statement_path(statement_id), read, params=look_up_query(context))
+
+    async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
+        """The sqlState that a statement has now, and what the service says of it. Raises as look_up()."""
+        match await self.look_up(statement_id, context):
+            case Poll(message=said):
+                return sqlstate.RUNNING, said
+            case Fail(error):
+                if error.where.sql_state:
+                    return error.where.sql_state, error.message
+                raise error
+            case Done(head) if _endless(head):
+                return sqlstate.RUNNING, ""
+            case Done(head) | Follow(_, head):
+                return head.sql_state or sqlstate.DONE, head.message or ""
+        raise AssertionError("unreachable")
+
+    async def terminate(self, query_id: str, context: SessionContext) -> None:
+        """Ask the service to end a query. Raises as run()."""
+        plain = query_id.replace("-", "").isalnum() and query_id.isascii()
+        quoted = query_id if plain and len(query_id) == 36 else "'" + query_id.replace("'", "''") + "'"
+        async for _ in self.run(Submission(f"TERMINATE QUERY {quoted}"), context):
+            pass
+
+    def together(self, asked: Sequence[Submission], *, stop: bool) -> Takes | None:
+        """Statements to be sent together. None where the service does not take them so, and where each has its own
+        time to be waited for: the ones behind it would run all the same."""
+        if not self.batches or self.wait_limit is not None:
+            return None
+        from sqlshell.client.statements.together import Together
+
+        return Together(self, asked, stop=stop, apart=not self.transport.inside)
+
+    async def post_batch(
+        self,
+        statements: Sequence[str],
+        context: SessionContext,
+        stop: bool,
+        read: Callable[[Answer], bool],
+        *,
+        again: bool,
+    ) -> bool:
+        """Submit statements together; what `read` makes of the answer. Raises as run()."""
+        content = _encoded(context.batch(statements, stop=stop))
+        return await self.transport.asked(
+            "POST", "/v2/statements", read, content=content, content_type="application/json", again=again
+        )
+
+    async def look_at_batch(
+        self, statement_id: str, start: int, context: SessionContext, read: Callable[[Answer], None]
+    ) -> None:
+        """Ask about the statements of a batch from number `start` on."""
+        params = {**look_up_query(context), "batch": start}
+        await self.transport.asked("GET", statement_path(statement_id), read, params=params)
+
+    @staticmethod
+    def uncertain(status: int) -> bool:
+        """Whether a submission with this answer may run all the same."""
+        return status in UNCERTAIN
+
+    async def leave(self, session_ids: Sequence[str]) -> None:
+        """End sessions once their statements have ended, where the service says that it can; raises nothing."""
+        if SESSIONS not in self.transport.extensions:
+            return
+
+        async def end(session_id: str) -> None:
+            asked = Submission(f"TERMINATE SESSION '{session_id}' WHEN IDLE", reads_only=True)
+            with contextlib.suppress(ShellError):
+                # In the session itself, so that none is opened for this.
+                async for result in self.run(asked, SessionContext(session_id=session_id)):
+                    await result.batches.aclose()
+
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVING_SECONDS):
+                await asyncio.gather(*(end(session_id) for session_id in session_ids if "'" not in session_id))
+
+    can_end = True
+    keeps = True
+
+    async def is_legacy(self) -> bool:
+        return False
+
+    async def aclose(self) -> None:
+        await self.results.aclose()
+        await self.transport.aclose()
+
+    @property
+    def base(self) -> str:
+        """How messages name the service."""
+        return self.transport.target.name
+
+    async def _begun(self, asked: Submission, context: SessionContext, began: float, watch: Watch) -> Done | Follow:
+        """Submit, and wait for one statement; what met something that is not ready (class 3E) is submitted again."""
+        network = self.transport.network
+        attempt = 0
+        while True:
+            step = await self._submit(asked, context, watch, began)
+            if isinstance(step, Follow):
+                return step
+            try:
+                return await self._wait(step, context, began, watch)
+            except StatementError as error:
+                wait, elapsed = not_ready_wait(attempt), time.monotonic() - began
+                if not sqlstate.not_ready(error.where.sql_state) or attempt >= network.retries:
+                    raise
+                left = self.wait_limit - elapsed if self.wait_limit is not None else None
+                if left is not None and wait > left:
+                    await asyncio.sleep(max(0.0, left))
+                    hint = "the statement did not run; --wait gives it more time"
+                    raise WaitTimeout(f"{error.message} after {self.wait_limit:g} s", hint, error.where) from None
+                if elapsed + wait > network.timeout:
+                    raise
+                attempt += 1
+                watch.say(
+                    f"{error.message} ({error.where.sql_state}): trying again in {wait:g} s"
+                    f" ({attempt} of {network.retries})"
+                )
+                await asyncio.sleep(wait)
+
+    async def _submit(self, asked: Submission, context: SessionContext, watch: Watch, began: float) -> Step:
+        upload = self.body(asked, context, watch)
+
+        def read(answer: Answer) -> Step:
+            if self.batches is None and announces(answer.headers):
+                self.batches = True
+            step = read_submission(answer.status, answer.headers, answer.body, self.base)
+            if isinstance(step, Fail) and answer.status in UNCERTAIN and not asked.reads_only:
+                may_have_run(step.error)
+            if asked.reads_only and isinstance(step, Fail) and isinstance(step.error, ProtocolError):
+                raise step.error
+            return step
+
+        content = upload if upload.files else upload.head + f"--{upload.boundary}--\r\n".encode()
+        sending = self.transport.asked(
+            "POST", "/v2/statements", read, content=content, content_type=upload.content_type, again=asked.reads_only
+        )
+        try:
+            # Files take the time that they take; what has no id yet could not be fetched later.
+            return await (sending if upload.files else self._within(sending, began, NAMED_SECONDS))
+        except (ConnectionBroken, WaitTimeout) as error:
+            if not asked.reads_only:
+                may_have_run(error)
+            raise
+
+    async def _within(self, work: Awaitable[Step], began: float, least: float, statement_id: str = "") -> Step:
+        """What `work` gives, unless --wait runs out, after `least` seconds at the earliest. Raises WaitTimeout."""
+        if self.wait_limit is None:
+            return await work
+        deadline = asyncio.timeout(max(least, began + self.wait_limit - time.monotonic()))
+        try:
+            async with deadline:
+                return await work
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            told = f"{self.base} has not answered after {time.monotonic() - began:.1f} s"
+            raise WaitTimeout(told, where=Where(statement_id=statement_id)) from None
+
+    def body(self, asked: Submission, context: SessionContext, watch: Watch) -> Upload:
+        """The body of a submission. Raises UsageError."""
+        part = _encoded(context.request(asked.text, asked.row_limit))
+        if self._boundary.encode() in part:
+            raise UsageError("the statement contains the request's own boundary", "run it again")
+        return upload_of(self._boundary, [(_REQUEST_PART, part)], asked.attachments, "attachments", watch)
+
+    async def _wait(self, step: Step, context: SessionContext, began: float, watch: Watch) -> Done:
+        while True:
+            match step:
+                case Done():
+                    if step.head.statement_id:
+                        watch.statement_id(step.head.statement_id)
+                    return step
+                case Fail(error):
+                    watch.context(step.context)
+                    raise error
+                case Follow():
+                    raise ProtocolError(f"{self.base} answered a look-up with further statements")
+                case Poll():
+                    watch.statement_id(step.statement_id)
+                    watch.progress(step.share, step.message)
+                    elapsed = time.monotonic() - began
+                    if self.wait_limit is not None and elapsed >= self.wait_limit:
+                        raise WaitTimeout(
+                            f"the statement still runs after {elapsed:.1f} s",
+                            where=Where(sqlstate.RUNNING, step.statement_id),
+                        )
+                    await asyncio.sleep(poll_wait(elapsed))
+                    known = step.statement_id
+                    step = await self._within(self.look_up(known, context), began, LOOKED_UP_SECONDS, known)
+
+    async def result(self, done: Done, context: SessionContext, watch: Watch) -> Result:
+        watch.context(done.head.metadata.context if done.head.metadata else None)
+        query = look_up_query(context)
+
+        async def again() -> Done:
+            return await self._wait(
+                await self.look_up(done.head.statement_id or "", context), context, time.monotonic(), Watch()
+            )
+
+        async def explain(query_id: str) -> str:
+            return await self._history(query_id, context)
+
+        result = await self.results.of(done, query, again, explain, watch)
+        if result.endless is not None and result.endless.query_id:
+            watch.query_id(result.endless.query_id)
+        return result
+
+    async def _history(self, query_id: str, context: SessionContext) -> str:
+        """What DESCRIBE QUERY HISTORY says of a query, in one line; "" where it says nothing."""
+        asked = Submission(f"DESCRIBE QUERY HISTORY {query_id}", reads_only=True)
+        told: list[str] = []
+        try:
+            async with asyncio.timeout(HISTORY_SECONDS):
+                step = await self._begun(asked, context, time.monotonic(), Watch())
+                if isinstance(step, Follow) or _endless(step.head):
+                    return ""
+                result = await self.result(step, context, Watch())
+                names = [column.name.lower() for column in result.columns]
+                wanted = [names.index(name) for name in ("state", "messages", "message") if name in names]
+                async for batch in result.batches:
+                    told += [": ".join(row[at] or "" for at in wanted if row[at]) for row in batch.rows]
+        except (TimeoutError, ShellError):
+            return ""
+        return "; ".join(line for line in told[-3:] if line)[:2_000]
+
+
+def _endless(head: StatementHead) -> bool:
+    """Whether an answer is that of a query that goes on: what it names is a stream."""
+    request = head.metadata.dataplane_request if head.metadata is not None else None
+    return request is not None and request.request_type == "streaming"
+
+
+def _encoded(request: StatementRequest) -> bytes:
+    try:
+        return request_part(request)
+    except UnicodeEncodeError:
+        raise UsageError("the statement has characters that are not valid Unicode", "is the script UTF-8?") from None
+
+
+def upload_of(
+    boundary: str, parts: Sequence[tuple[str, bytes]], files: Sequence[Attachment], name: str, watch: Watch
+) -> Upload:
+    """A multipart body whose progress the watch is told. Raises UsageError for two files of one name."""
+    names = [file.name for file in files]
+    for file in names:
+        if names.count(file) > 1:
+            raise UsageError(f"two attachments are named {file!r}", "the statement knows them by their base names")
+    upload = Upload(boundary, parts, files, name)
+    if files:
+        whole = max(upload.size, 1)
+        upload.sent = lambda done: watch.progress(done / whole, f"sending {done >> 20:,} of {whole >> 20:,} MiB")
+    return upload
+
+
+def look_up_query(context: SessionContext) -> dict[str, str | int]:
+    # Every client asks for the first partition by its number.
+    query: dict[str, str | int] = {"partitionID": 0}
+    if context.session_id:
+        query["sessionID"] = context.session_id
+    if context.timezone:
+        query["timezone"] = context.timezone
+    return query
+
+
+def fresh_session_id() -> str:
+    return str(uuid.uuid4())

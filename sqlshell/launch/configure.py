@@ -1,0 +1,147 @@
+"""`sqlshell config`: profiles listed, shown with where each value comes from, checked, begun and edited."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from sqlshell.client.target import Target, without_token
+from sqlshell.config.settings import SETTINGS
+from sqlshell.config.values import Config, Settings, config_folder, read_config, resolve
+from sqlshell.errors import UsageError
+from sqlshell.launch.credentials import without_secrets
+from sqlshell.origin import Own
+from sqlshell.shell.interactive.editor import edit_file
+
+SECRET = frozenset({"token"})
+TAKES = {"flag": "on|off", "integer": "number", "count": "number", "seconds": "time", "many": "list of texts"}
+"""The kinds of settings as people write them."""
+ACTIONS = ("list", "show", "settings", "check", "init", "edit")
+
+TEMPLATE = """\
+# Profiles of sqlshell: `sqlshell NAME` uses one, the one named default is used without a name.
+# `sqlshell config settings` lists what may stand here.
+
+# [profiles.work]
+# url = "https://host/v2"
+# token_file = "~/.secrets/work-token"     # or token_command = "pass show work/token"
+# database = "sales"
+# timezone = "Europe/Berlin"
+
+# [profiles.production]
+# url = "https://host/v2"
+# token_command = "pass show production/token"
+# read_only = true
+# confirm = ["DROP", "TRUNCATE", "DELETE WITHOUT WHERE"]   # or "type-name"
+# color = "#ff5f5f"
+"""
+
+
+def configure(action: str, name: str, environ: Mapping[str, str]) -> int:
+    """Carry out an action on config.toml; `name` is a profile. The exit code. Raises UsageError."""
+    folder = config_folder(environ)
+    path = folder / "config.toml"
+    match action:
+        case "list":
+            config = read_config(folder)
+            for profile, table in sorted(config.profiles.items()):
+                url = str(table.get("url", "")) if isinstance(table, Mapping) else ""
+                sys.stdout.write(f"{profile}\t{without_token(url)}\n")
+        case "show":
+            _show(resolve({}, environ, read_config(folder), name))
+        case "settings":
+            _list_settings()
+        case "check":
+            return _check(read_config(folder), environ, path)
+        case "init":
+            _init(path)
+        case "edit":
+            _edit(path)
+        case _:
+            raise UsageError(f"there is no action {action!r}", f"actions: {', '.join(ACTIONS)}")
+    return 0
+
+
+def _show(settings: Settings) -> None:
+    if settings.profile:
+        sys.stdout.write(f"# profile {settings.profile}\n")
+    width = max(len(setting.name) for setting in SETTINGS)
+    for setting in SETTINGS:
+        value = settings.values[setting.name]
+        shown = "***" if setting.name in SECRET and value.value else _text(without_secrets(setting.name, value.value))
+        sys.stdout.write(f"{setting.name.ljust(width)}  {shown or '-'}  ({value.source})\n")
+
+
+def _list_settings() -> None:
+    """Each setting that a profile may hold, with what it takes."""
+    for setting in sorted(SETTINGS, key=lambda item: item.name):
+        if setting.profile:
+            takes = "|".join(setting.choices) or TAKES.get(setting.kind, setting.kind)
+            sys.stdout.write(f"{setting.name.ljust(19)} {takes.ljust(18)} {setting.help}\n")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _check(config: Config, environ: Mapping[str, str], path: Path) -> int:
+    """Every profile's values read as their kinds, and the files that they name looked for."""
+    # The tables of formats and styles are for this alone.
+    from sqlshell.launch.validation import wrong_values
+
+    def told(error: UsageError) -> str:
+        return f"{error.message}; {error.hint}" if error.hint else error.message
+
+    wrong = []
+    for name in config.profiles:
+        try:
+            settings = resolve({}, {}, config, name)
+        except UsageError as error:
+            wrong.append(told(error))
+            continue
+        for key in ("token_file", "ca_file", "client_cert", "client_key"):
+            if settings[key] and not Path(settings[key]).expanduser().is_file():
+                wrong.append(f"{path}: [profiles.{name}] {key}: there is no file {settings[key]}")
+        held = bool(settings["token"])
+        if settings["url"]:
+            from sqlshell.launch.destination import located
+
+            try:
+                where = located(settings["url"])
+                held = held or (isinstance(where, Target) and bool(where.token))
+            except UsageError as error:
+                wrong.append(f"{path}: [profiles.{name}] url: {error.message}")
+        wrong += [
+            f"{path}: [profiles.{name}] {told(error)}" for error in wrong_values(settings, path.parent / "themes")
+        ]
+        if held and path.stat().st_mode & 0o077:
+            wrong.append(f"{path}: [profiles.{name}] has a token, and others can read the file: chmod 600 {path}")
+    for line in wrong:
+        sys.stderr.write(f"{line}\n")
+    if not wrong:
+        many = len(config.profiles)
+        sys.stdout.write(f"{path}: {many} profile{'' if many == 1 else 's'}, nothing wrong\n")
+    return 2 if wrong else 0
+
+
+def _init(path: Path) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(TEMPLATE)
+    except FileExistsError:
+        raise UsageError(f"{path} already exists", "sqlshell config edit opens it") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+    sys.stdout.write(f"{path}\n")
+
+
+def _edit(path: Path) -> None:
+    if not path.exists():
+        _init(path)
+    edit_file(Own(str(path)))
+    read_config(path.parent)

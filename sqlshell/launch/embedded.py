@@ -1,0 +1,147 @@
+"""The local service inside this process: its own thread and event loop, reached over socket pairs.
+
+It is a whole HTTP server on one end of each pair, so that bodies stream and connections may be upgraded as over TCP. No
+address is opened: nobody else on the machine can reach it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from sqlshell.runtime.event_loops import expect_imports
+from sqlshell.service.bounds import FREE
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.engine import Engine
+from sqlshell.service.http.app import make_app
+from sqlshell.service.options import Options
+from sqlshell.service.setup import make_statements
+from sqlshell.service.statements.statements import Statements
+from sqlshell.service.storage import Storage
+
+CLOSING_SECONDS = 8.0
+
+RECORDS = 10_000
+"""Statements that stay findable: the embedded service remembers them in memory."""
+
+
+class Embedded:
+    """A running service. `token` is the bearer token that it asks for; every method is for any thread.
+
+    The database is opened in the service's thread, while the client gets ready.
+    """
+
+    def __init__(self, opened: Callable[[], Engine], options: Options) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self._opened = opened
+        self._options = options
+        self._opening: Future[Statements] = Future()
+        self._state = ServerState()
+        self._loop = asyncio.new_event_loop()
+        expect_imports(self._loop)
+        self._thread = threading.Thread(target=self._run, name="service", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until the database is open. Raises UsageError and ServiceError as DuckdbEngine does."""
+        self._opening.result()
+
+    def dial(self) -> socket.socket:
+        """One end of a new connection, whose other end the service answers. Raises as wait()."""
+        self.wait()
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        asyncio.run_coroutine_threadsafe(self._accept(theirs), self._loop)
+        return ours
+
+    def close(self) -> None:
+        """Interrupt what runs, close the database, end the thread. Does nothing the second time."""
+        if self._opening.exception() is None and self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._finish(self._opening.result()), self._loop)
+        self._thread.join(CLOSING_SECONDS)
+
+    async def _accept(self, theirs: socket.socket) -> None:
+        def protocol() -> HttpToolsProtocol:
+            return HttpToolsProtocol(self._config, self._state, {})
+
+        await self._loop.connect_accepted_socket(protocol, theirs)
+
+    def _configure(self, statements: Statements) -> None:
+        self._config = uvicorn.Config(
+            make_app(statements, self.token, self._options),
+            http=HttpToolsProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=3600,
+        )
+        self._config.load()
+        self._config.ws_protocol_class = _websocket  # type: ignore[assignment]
+
+    async def _finish(self, statements: Statements) -> None:
+        try:
+            await statements.close()
+            for connection in list(self._state.connections):
+                connection.shutdown()
+            for _ in range(3):
+                await asyncio.sleep(0)
+        finally:
+            self._loop.stop()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        storage = Storage()
+        try:
+            try:
+                statements = make_statements(storage, self._options, engine=self._opened())
+                self._configure(statements)
+            except BaseException as error:
+                self._opening.set_exception(error)
+                return
+            self._opening.set_result(statements)
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+            storage.close()
+
+
+def _websocket(**given: Any) -> asyncio.Protocol:
+    """uvicorn's websocket protocol, imported when the first connection asks to be one."""
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    return WebSocketsSansIOProtocol(**given)
+
+
+def start(
+    database: Path | None = None,
+    *,
+    views: Mapping[str, Path] | None = None,
+    partition_rows: int = 10_000,
+    read_only: bool = False,
+    installs: bool = True,
+) -> Embedded:
+    """Start the service on a database file (None: in memory), with a view for each of `views` (name -> data file).
+
+    With `read_only` the file is opened so that nothing writes into it; then, and without `installs`, no extension is
+    fetched. What is wrong with the database is raised by
+    wait() and dial().
+    """
+
+    def opened() -> Engine:
+        return DuckdbEngine(database, views, read_only=read_only, installs=installs)
+
+    return Embedded(opened, Options(partition_rows=partition_rows, row_limits=True, records=RECORDS, bounds=FREE))

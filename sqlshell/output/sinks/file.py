@@ -1,0 +1,183 @@
+"""A file that appears when it is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from sqlshell.errors import OutputError, reason
+from sqlshell.origin import Own
+from sqlshell.output.sinks.command import Closed
+from sqlshell.runtime.descriptors import descriptor
+from sqlshell.runtime.scratch import scratch
+
+LONGEST_STEM = 60
+"""Characters of a file's name that its temporary file repeats: names have at most 255 bytes."""
+
+
+class FileSink:
+    """Writes beside its place and moves the file there in close(); links are followed, an existing file's mode is kept.
+
+    A descriptor (`/dev/stdout`, or a link to it) and what is no regular file (a FIFO, a device) are written directly.
+    After a failed write close() leaves what was there. Raises OutputError when it cannot be opened.
+    """
+
+    blocking = False
+    closed = False
+    terminal = False
+
+    def __init__(self, path: Own) -> None:
+        self.name = path
+        self._temporary: Path | None = None
+        self._broken = False
+        self._whole = 0
+        self._used = False
+        self._marked = False
+        try:
+            self._place = Path(path).expanduser()
+            self._file = self._open()
+        except (OSError, RuntimeError, ValueError) as error:
+            self._remove()
+            raise _unopened(path, error) from error
+
+    @property
+    def unused(self) -> bool:
+        """Whether a file would be replaced though nothing was written for it."""
+        return self._temporary is not None and not self._used
+
+    def write(self, data: bytes) -> None:
+        self._used = True
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) :]
+        except BrokenPipeError:
+            raise Closed from None
+        except OSError as error:
+            self._broken = True
+            raise self._failed(error) from error
+
+    def finish(self) -> None:
+        return None
+
+    def mark(self) -> None:
+        """What was written so far stays, whatever becomes of the next result; a result may be no bytes at all."""
+        self._used = self._marked = True
+        if self._temporary is not None:
+            self._whole = self._file.tell()
+
+    def rewind(self) -> None:
+        """Take back what was written since the last mark. Raises OutputError."""
+        if self._temporary is None or self._broken:
+            return
+        try:
+            self._file.seek(self._whole)
+            self._file.truncate()
+            self._used = self._marked
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def close(self) -> None:
+        if self._broken:
+            self.abort()
+            return
+        try:
+            self._file.close()
+            if self._temporary is not None:
+                self._temporary.replace(self._place)
+                scratch().forget(self._temporary)
+                self._temporary = None
+        except OSError as error:
+            self._remove()
+            raise self._failed(error) from error
+
+    def abort(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file.close()
+        self._remove()
+
+    def _open(self) -> BinaryIO:
+        given = open_descriptor(self._place)
+        if given is not None:
+            return given
+        there = _found(self.name, self._place)
+        if there is not None and not stat.S_ISREG(there.st_mode):
+            return self._place.open("wb", buffering=0)
+        self._place = Path(os.path.realpath(self._place))
+        temporary = self._place.with_name(f".{self._place.name[:LONGEST_STEM]}.{os.urandom(4).hex()}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        file = os.fdopen(os.open(temporary, flags, 0o666), "wb", buffering=0)
+        self._temporary = temporary
+        scratch().add(temporary)
+        if there is not None:
+            # The owner may be kept only by root: who may write the file may replace it.
+            with contextlib.suppress(OSError, AttributeError):
+                os.chown(temporary, there.st_uid, there.st_gid)
+            temporary.chmod(there.st_mode & 0o7777)
+        return file
+
+    def _remove(self) -> None:
+        if self._temporary is not None:
+            with contextlib.suppress(OSError):
+                self._temporary.unlink()
+            scratch().forget(self._temporary)
+
+    def _failed(self, error: Exception) -> OutputError:
+        return failed(self.name, error, "what was there before is kept" if self._temporary is not None else "")
+
+
+def check(path: Own) -> None:
+    """Raise the OutputError that a FileSink would raise, as far as it can be told before a file is made."""
+    try:
+        place = Path(path).expanduser()
+        if descriptor(str(place)) is not None:
+            return
+        there = _found(path, place)
+        if there is None or stat.S_ISREG(there.st_mode):
+            folder = Path(os.path.realpath(place)).parent
+            folder.stat()
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except (OSError, RuntimeError, ValueError) as error:
+        raise _unopened(path, error) from error
+
+
+def _found(name: str, place: Path) -> os.stat_result | None:
+    """What stands at a place, None for nothing. Raises OSError, and OutputError for what may not be replaced."""
+    if place.is_dir() or name.endswith("/"):
+        raise OutputError(f"{name} is a folder", "name a file in it")
+    if not place.exists():
+        return None
+    if not os.access(place, os.W_OK):
+        raise OutputError(f"{name} may not be written", "its permissions forbid it")
+    return place.stat()
+
+
+def open_descriptor(path: Path) -> BinaryIO | None:
+    """The descriptor of this process that a path leads to, opened for writing; None for other paths. Raises OSError."""
+    found = descriptor(str(path))
+    if found is None or not found.own:
+        return None
+    # Not by its name: that would open a redirected file once more, at its start.
+    return os.fdopen(os.dup(found.number), "wb", buffering=0)
+
+
+def failed(name: str, error: Exception, hint: str = "") -> OutputError:
+    """The OutputError of a write that failed."""
+    closed = isinstance(error, OSError) and error.errno == errno.EBADF
+    return OutputError(f"{name} cannot be written: {'it is closed' if closed else reason(error)}", hint)
+
+
+def _unopened(path: str, error: Exception) -> OutputError:
+    match error:
+        case FileNotFoundError() | NotADirectoryError():
+            hint = "its folder does not exist"
+        case PermissionError():
+            hint = "the folder may not be written; the new file is made in it first"
+        case _:
+            hint = ""
+    return failed(path, error, hint)

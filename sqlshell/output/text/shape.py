@@ -1,0 +1,202 @@
+"""What formats for people do to values: long ones shortened, numbers grouped, times in the session's zone.
+
+Formats for programs never come here: their values are the service's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from msgspec import Struct
+
+from sqlshell.interface.types import Kind, base
+from sqlshell.output.text.cells import cells
+from sqlshell.output.writers.formats import Summary, Writer
+from sqlshell.result import Batch, Column
+
+NESTED_CELLS = 40
+"""A nested value that is no longer than this stays on its line."""
+_NUMBER: Final = re.compile(r"([+-]?)(\d*)(?:(\.)(\d*))?((?:[eE][+-]?\d+)?)")
+_INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d(?::\d\d)?)(\.\d+)?(Z|[+-]\d\d(?::?\d\d)?)")
+
+Change = Callable[[str], str]
+
+
+class Shape(Struct, frozen=True):
+    """`width` is the most cells of a value, 0 for no bound; `grouping` the separators of thousands and fractions.
+
+    `zone` is the IANA name of a time zone, "" to leave times as they came; `indent` lays nested values out.
+    """
+
+    width: int = 0
+    grouping: tuple[str, str] | None = None
+    zone: str = ""
+    indent: bool = False
+
+
+class Shaped:
+    """A writer whose values are changed on their way; `shortened` counts those that lost something."""
+
+    def __init__(self, writer: Writer, shape: Shape) -> None:
+        self._writer = writer
+        self._shape = shape
+        self._changes: list[Change | None] = []
+        self.shortened = 0
+
+    @property
+    def holding(self) -> bool:
+        return self._writer.holding
+
+    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
+        self._changes = [self._change(column) for column in columns]
+        return self._writer.begin(columns)
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        if not any(self._changes) or not batch.rows:
+            return self._writer.write(batch)
+        changed: list[Sequence[str | None]] = []
+        for values, change in zip(zip(*batch.rows, strict=True), self._changes, strict=True):
+            if change is None:
+                changed.append(values)
+            else:
+                changed.append([value if value is None else change(value) for value in values])
+        return self._writer.write(Batch(batch.width, rows=[list(row) for row in zip(*changed, strict=True)]))
+
+    def settle(self) -> Iterable[bytes]:
+        return self._writer.settle()
+
+    def end(self, summary: Summary) -> Iterable[bytes]:
+        return self._writer.end(summary)
+
+    def _change(self, column: Column) -> Change | None:
+        """What is done to the values of a column; None for nothing."""
+        shape = self._shape
+        steps: list[Change] = []
+        if column.kind.numeric and shape.grouping is not None:
+            thousands, point = shape.grouping
+            steps.append(lambda value: grouped(value, thousands, point))
+        if shape.zone and base(column.type) in {"TIMESTAMP_LTZ", "TIMESTAMP_TZ", "TIMESTAMP"}:
+            zone = _zone(shape.zone)
+            if zone is not None:
+                steps.append(lambda value: moved(value, zone))
+        if shape.indent and (column.kind is Kind.NESTED or base(column.type) in {"JSON", "VARIANT"}):
+            steps.append(indented)
+        if shape.width and not column.kind.numeric and column.display_hint != "nowrap":
+            steps.append(self._shorten)
+        if not steps:
+            return None
+
+        def change(value: str) -> str:
+            for step in steps:
+                value = step(value)
+            return value
+
+        return change
+
+    def _shorten(self, value: str) -> str:
+        width = self._shape.width
+        if len(value) * 2 <= width:
+            return value
+        lines = [_cut(line, width) for line in value.split("\n")]
+        text = "\n".join(lines)
+        self.shortened += text != value
+        return text
+
+
+def _cut(line: str, width: int) -> str:
+    if len(line) * 2 <= width or cells(line) <= width:
+        return line
+    kept = line[: width - 1]
+    while kept and cells(kept) > width - 1:
+        kept = kept[:-1]
+    return kept + "…"
+
+
+def grouped(value: str, thousands: str, point: str) -> str:
+    """A number's digits in groups of three."""
+    found = _NUMBER.fullmatch(value)
+    if found is None:
+        return value
+    sign, whole, dot, fraction, exponent = found.groups()
+    text = f"{int(whole):,}".replace(",", thousands) if len(whole) > 3 else whole
+    return f"{sign}{text}{point if dot else ''}{fraction or ''}{exponent}"
+
+
+def grouping_here() -> tuple[str, str]:
+    """The separators of the person's locale; `,` and `.` where it has none."""
+    import locale
+
+    try:
+        before = locale.setlocale(locale.LC_NUMERIC)
+        locale.setlocale(locale.LC_NUMERIC, "")
+        known = locale.localeconv()
+        locale.setlocale(locale.LC_NUMERIC, before)
+    except locale.Error:
+        return ",", "."
+    thousands = str(known["thousands_sep"])
+    return (thousands, str(known["decimal_point"])) if thousands else (",", ".")
+
+
+def moved(value: str, zone: ZoneInfo) -> str:
+    """A time with an offset as it is in a zone, digit by digit otherwise; one without an offset as it is."""
+    found = _INSTANT.fullmatch(value)
+    if found is None:
+        return value
+    day, between, clock, fraction, offset = found.groups()
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock}{'+00:00' if offset == 'Z' else offset}").astimezone(zone)
+    except (ValueError, OverflowError):
+        return value
+    shift = moment.strftime("%z")
+    told = f"{shift[:3]}:{shift[3:5]}" if shift[3:5] != "00" or len(offset) != 3 else shift[:3]
+    time = moment.strftime("%H:%M:%S" if clock.count(":") == 2 else "%H:%M")
+    return f"{moment.date().isoformat()}{between}{time}{fraction or ''}{told}"
+
+
+def indented(value: str) -> str:
+    """A nested value over several lines, where it is JSON and long."""
+    if len(value) <= NESTED_CELLS or value.lstrip()[:1] not in {"{", "["}:
+        return value
+    try:
+        # Numbers as they are written: nothing of a value may change but its blanks.
+        parsed = json.loads(value, parse_float=_Number, parse_int=_Number)
+        return _laid_out(parsed, "")
+    except (ValueError, RecursionError):
+        return value
+
+
+class _Number(str):
+    """A number's own digits."""
+
+    __slots__ = ()
+
+
+def _laid_out(value: object, margin: str) -> str:
+    inner = margin + "  "
+    match value:
+        case _Number():
+            return str(value)
+        case dict() if value:
+            parts = [f"{inner}{_text(key)}: {_laid_out(item, inner)}" for key, item in value.items()]
+            return "{\n" + ",\n".join(parts) + f"\n{margin}}}"
+        case list() if any(isinstance(item, dict | list) for item in value) or len(str(value)) > NESTED_CELLS:
+            return "[\n" + ",\n".join(inner + _laid_out(item, inner) for item in value) + f"\n{margin}]"
+        case list():
+            return "[" + ", ".join(_laid_out(item, inner) for item in value) + "]"
+    return _text(value)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return None

@@ -1,0 +1,159 @@
+"""The table of formats. Their factories load their modules when they are first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from sqlshell.errors import UsageError
+from sqlshell.result import Batch, Column
+
+Role = Literal["header", "null", "changed"]
+
+
+class WriterOptions(Struct, frozen=True):
+    """`null` is the text for NULL (None: the format's own), `table_style` the looks of tables.
+
+    `paint` puts escape sequences around a text that a format for people draws in that role; None draws without colour.
+    `changed` are cells, by row and column, to be marked.
+    """
+
+    null: str | None = None
+    table_style: str = "psql"
+    header: bool = True
+    paint: Callable[[str, Role], str] | None = None
+    changed: frozenset[tuple[int, int]] = frozenset()
+
+
+class Summary(Struct, frozen=True):
+    """What was written: `complete` is False when the reader left before the last row; `size` is the bytes that came.
+
+    `waited` are the seconds that a pager or a command took to read.
+    """
+
+    rows: int
+    complete: bool
+    size: int = 0
+    waited: float = 0.0
+
+
+class Writer(Protocol):
+    """Turns columns and batches into byte chunks; holds no file.
+
+    begin() comes first, then any number of write() and settle(), then end() unless the reader left. A result without
+    columns gives no bytes.
+    """
+
+    @property
+    def holding(self) -> bool:
+        """Whether rows are held back that settle() would give."""
+
+    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]: ...
+
+    def write(self, batch: Batch) -> Iterable[bytes]: ...
+
+    def settle(self) -> Iterable[bytes]:
+        """No row came for a while: give what is held back."""
+
+    def end(self, summary: Summary) -> Iterable[bytes]: ...
+
+
+class Format(Struct, frozen=True):
+    """One format: `concatenates` is whether a second result may share the stream, `holds` what precedes a byte."""
+
+    name: str
+    summary: str
+    audience: Literal["people", "programs"]
+    endings: tuple[str, ...]
+    concatenates: bool
+    holds: Literal["nothing", "sample", "all"]
+    factory: Callable[[WriterOptions], Writer]
+
+
+def _table(options: WriterOptions) -> Writer:
+    from sqlshell.output.writers.table import TableWriter
+
+    return _readable(TableWriter(options))
+
+
+def _vertical(options: WriterOptions) -> Writer:
+    from sqlshell.output.writers.vertical import VerticalWriter
+
+    return _readable(VerticalWriter(options))
+
+
+def _csv(options: WriterOptions) -> Writer:
+    from sqlshell.output.writers.delimited import CsvWriter
+
+    return _readable(CsvWriter(options))
+
+
+def _tsv(options: WriterOptions) -> Writer:
+    from sqlshell.output.writers.delimited import TsvWriter
+
+    return _readable(TsvWriter(options))
+
+
+def _json(options: WriterOptions) -> Writer:
+    from sqlshell.output.writers.json import JsonWriter
+
+    return JsonWriter(options)
+
+
+def _jsonl(options: WriterOptions) -> Writer:
+    from sqlshell.output.writers.json import JsonlWriter
+
+    return JsonlWriter(options)
+
+
+def _readable(writer: Writer) -> Writer:
+    from sqlshell.output.text.binary import Hexadecimal
+
+    return Hexadecimal(writer)
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("table", "aligned columns", "people", (".txt",), True, "sample", _table),
+    Format("vertical", "a record per row, a line per column", "people", (), True, "nothing", _vertical),
+    Format("csv", "comma-separated; NULL is empty, '' is quoted", "programs", (".csv",), True, "nothing", _csv),
+    Format("tsv", "tab-separated; NULL is \\N", "programs", (".tsv", ".tab"), True, "nothing", _tsv),
+    Format("json", "an array of objects", "programs", (".json",), False, "nothing", _json),
+    Format("jsonl", "an object per line", "programs", (".jsonl", ".ndjson"), True, "nothing", _jsonl),
+)
+
+
+ENDINGS = tuple(ending for item in FORMATS for ending in item.endings)
+
+ELSEWHERE = {
+    "aligned": "table",
+    "column": "table",
+    "box": "table",
+    "line": "vertical",
+    "expanded": "vertical",
+    "tabs": "tsv",
+    "ndjson": "jsonl",
+}
+"""What psql, sqlite, duckdb and others call the same."""
+
+
+def format_named(name: str) -> Format:
+    """The format of that name, in any case, here or elsewhere. Raises UsageError with the nearest, or all."""
+    wanted = ELSEWHERE.get(name.lower(), name.lower())
+    for item in FORMATS:
+        if item.name == wanted:
+            return item
+    import difflib
+
+    names = [item.name for item in FORMATS]
+    near = difflib.get_close_matches(name.lower(), names, 1)
+    raise UsageError(
+        f"there is no format {name!r}", f"did you mean {near[0]}?" if near else f"formats: {', '.join(names)}"
+    )
+
+
+def format_for_path(path: str) -> Format | None:
+    """The format that a file's ending chooses, in any case; None where it chooses none."""
+    lower = path.lower()
+    return next((item for item in FORMATS if lower.endswith(item.endings)), None)

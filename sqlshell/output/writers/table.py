@@ -1,0 +1,142 @@
+"""Aligned tables that stream: widths settle after a sample, later values that do not fit widen their own row."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from sqlshell.output.text.cells import lines_of, printable
+from sqlshell.output.writers.columns import Align, Cells, justify, prepare
+from sqlshell.output.writers.delimited import Values, encoded
+from sqlshell.output.writers.formats import Role, Summary, WriterOptions
+from sqlshell.output.writers.styles import Edge, Lines, Style, style_named
+from sqlshell.result import Batch, Column, Rows
+
+SAMPLE = 1_000
+SAMPLE_SIZE = 4 << 20
+"""Rows, or characters, that are waited for before the widths settle; the rest of their partition decides too."""
+
+NULL = "NULL"
+
+Drawn = tuple[Values, Cells]
+"""The values of a column and what is drawn of them."""
+
+
+class TableWriter:
+    """Draws what tabulate draws (`disable_numparse`, `preserve_whitespace`), numbers to the right, row by row.
+
+    Raises UsageError for a table style that nobody knows.
+    """
+
+    def __init__(self, options: WriterOptions) -> None:
+        self._style: Style = style_named(options.table_style)
+        self._null = NULL if options.null is None else printable(options.null)
+        self._paint = options.paint
+        self._changed = options.changed
+        self._show_header = options.header
+        self._names: list[str] = []
+        self._aligns: list[Align] = []
+        self._widths: list[int] = []
+        self._lines = Lines()
+        self._sample: Rows = []
+        self._drawn = False
+        self._any = False
+
+    @property
+    def holding(self) -> bool:
+        return bool(self._sample)
+
+    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
+        self._names = [printable(column.name, "\n") for column in columns]
+        self._aligns = ["right" if column.kind.numeric else "left" for column in columns]
+        self._drawn = not columns
+        return []
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        if self._drawn:
+            return self._rows(batch.rows)
+        self._sample += batch.rows
+        return self.settle() if enough(self._sample) else []
+
+    def settle(self) -> Iterable[bytes]:
+        sample, self._sample = self._sample, []
+        if self._drawn:
+            return []
+        columns = self._prepared(sample)
+        self._measure(columns)
+        return itertools.chain(self._head(), self._draw(columns))
+
+    def end(self, summary: Summary) -> Iterable[bytes]:
+        yield from self.settle()
+        yield from encoded(self._lines.below)
+
+    def _prepared(self, rows: Rows) -> list[Drawn]:
+        return [(values, prepare(values, self._null)) for values in zip(*rows, strict=True)]
+
+    def _rows(self, rows: Rows) -> Iterable[bytes]:
+        return self._draw(self._prepared(rows)) if rows and self._names else []
+
+    def _measure(self, columns: Sequence[Drawn]) -> None:
+        self._drawn = True
+        names = [Cells([name], False, [0]) for name in self._names]
+        self._widths = [name.width + self._style.minimum if self._show_header else 0 for name in names]
+        for number, (_, column) in enumerate(columns):
+            self._widths[number] = max(self._widths[number], column.width)
+        self._lines = self._style.lines(self._widths, self._aligns, self._show_header)
+
+    def _head(self) -> Iterator[bytes]:
+        yield from encoded(self._lines.above)
+        if self._show_header:
+            names = [lines_of(name) for name in self._names]
+            yield from encoded(self._tall(names, self._style.header, ["header"] * len(names)))
+            yield b"\n"
+            yield from encoded(self._lines.below_header)
+
+    def _draw(self, columns: Sequence[Drawn]) -> Iterator[bytes]:
+        if not columns:
+            return
+        start, between, stop = self._style.row
+        justified = [
+            self._painted(number, values, column.justified(width, align))
+            for number, ((values, column), width, align) in enumerate(
+                zip(columns, self._widths, self._aligns, strict=True)
+            )
+        ]
+        drawn = [start + body + stop for body in map(between.join, zip(*justified, strict=True))]
+        if not stop:
+            drawn = [line.rstrip() for line in drawn]
+        for number in {number for _, column in columns for number in column.tall}:
+            lines = [lines_of(column.texts[number]) for _, column in columns]
+            roles: list[Role | None] = ["null" if values[number] is None else None for values, _ in columns]
+            drawn[number] = self._tall(lines, self._style.row, roles)
+        if self._any:
+            yield from encoded(self._lines.between)
+        self._any = True
+        yield from encoded(f"\n{self._lines.between}".join(drawn))
+        yield b"\n"
+
+    def _painted(self, column: int, values: Values, texts: list[str]) -> list[str]:
+        paint = self._paint
+        if paint is None or (None not in values and not self._changed):
+            return texts
+        if self._changed:
+            marked = {row for row, at in self._changed if at == column}
+            texts = [paint(text, "changed") if row in marked else text for row, text in enumerate(texts)]
+        return [paint(text, "null") if value is None else text for text, value in zip(texts, values, strict=True)]
+
+    def _tall(self, texts: Sequence[Sequence[str]], edge: Edge, roles: Sequence[Role | None]) -> str:
+        """One row of cells that may have several lines, without its last line end."""
+        start, between, stop = edge
+        drawn = []
+        for number in range(max(map(len, texts))):
+            parts = []
+            for lines, width, align, role in zip(texts, self._widths, self._aligns, roles, strict=True):
+                text = justify(lines[number] if number < len(lines) else "", width, align)
+                parts.append(self._paint(text, role) if self._paint and role else text)
+            drawn.append((start + between.join(parts) + stop).rstrip())
+        return "\n".join(drawn)
+
+
+def enough(sample: Rows) -> bool:
+    """Whether the rows are a sample."""
+    return len(sample) >= SAMPLE or sum(len(value) for row in sample for value in row if value) >= SAMPLE_SIZE

@@ -1,0 +1,104 @@
+"""The process that copies files of a store into a database file, and ends.
+
+It reads data files that anybody may have written, so that it has little to lose: the store's folder to read, a folder
+of its own to write, bounds of memory, file size and time. Files are opened beneath the store's folder without following
+links and read by their descriptors, so that what was opened is what is read, and no name is a pattern.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import duckdb
+import msgspec
+
+from sqlshell.service.engines.converter.conversion import COPY, Order, Said, Stamp, stamp
+from sqlshell.service.engines.duckdb.datafiles import explained, reader
+from sqlshell.service.engines.duckdb.results.render import identifier, literal
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.engines.sandbox import sandbox
+from sqlshell.service.engines.sandbox.beneath import opened
+
+
+def main() -> int:
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    into = Path(order.into)
+    before = [Path(order.before)] if order.before else []
+    signal.alarm(order.seconds)
+    sandbox.restrict(
+        [order.root, *before],
+        [into],
+        sandbox.Bounds(order.memory + sandbox.BEYOND + order.threads * sandbox.THREAD, order.file_size),
+        parent=order.parent,
+    )
+    temporary = into / "temporary"
+    temporary.mkdir(mode=0o700)
+    connection = duckdb.connect(str(into / COPY))
+    for setting in (
+        "python_enable_replacements = false",
+        "autoinstall_known_extensions = false",
+        "autoload_known_extensions = false",
+        "allow_community_extensions = false",
+        "enable_external_file_cache = false",
+        f"temp_directory = {literal(str(temporary))}",
+        f"memory_limit = '{order.memory}B'",
+        f"threads = {order.threads}",
+    ):
+        connection.execute(f"SET {setting}")
+    if before:
+        connection.execute(f"ATTACH {literal(order.before)} AS before (READ_ONLY)")
+        for name in order.keep:
+            connection.execute(f"CREATE TABLE {identifier(name)} AS FROM before.main.{identifier(name)}")
+        connection.execute("DETACH before")
+    for name in order.entities:
+        _say(Said(name))
+        try:
+            _say(Said(name, stamp=_copied(connection, order.root, name)))
+        except Failure as failure:
+            _say(Said(name, reason=failure.message))
+        except OSError as error:
+            _say(Said(name, reason=error.strerror or "it cannot be opened"))
+        except duckdb.Error as error:
+            _say(Said(name, reason=_reason(str(error), name)))
+            if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+                # Nothing works in this instance any more: the others are copied by another process.
+                return 1
+    connection.close()
+    shutil.rmtree(temporary, ignore_errors=True)
+    return 0
+
+
+def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stamp:
+    with opened(root, name) as file:
+        found = os.fstat(file)
+        into, path = f"CREATE TABLE {identifier(name)} AS FROM ", Path(f"/dev/fd/{file}")
+        try:
+            connection.execute(into + reader(name, path, lines=True))
+        except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
+            if not any(word in str(error) for word in ("convert", "Failed to cast")):
+                raise
+            # A later row is of another type than the first ones.
+            os.lseek(file, 0, os.SEEK_SET)
+            connection.execute(into + reader(name, path, lines=True, whole=True))
+        return stamp(found)
+
+
+def _reason(message: str, name: str) -> str:
+    if "File too large" in message:
+        return "its copy would be larger than the service allows (--quota)"
+    if "No space left" in message:
+        return "there is no space left for its copy"
+    for folder in ("/dev/fd/", "/proc/self/fd/"):
+        while folder in message:
+            before, _, after = message.partition(folder)
+            message = before + name + after.lstrip("0123456789")
+    return explained(message, store=True).strip()
+
+
+def _say(said: Said) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(said) + b"\n")
+    sys.stdout.buffer.flush()

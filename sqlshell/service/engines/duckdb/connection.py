@@ -1,0 +1,556 @@
+"""One session of DuckDB: rows leave it as JSON text that DuckDB made itself, never as Python objects."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import duckdb
+from msgspec.structs import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb.configuration import Setting, check_setting, is_zone, keep_unlocked
+from sqlshell.service.engines.duckdb.contents import columns
+from sqlshell.service.engines.duckdb.failures import failure
+from sqlshell.service.engines.duckdb.feeds import make_feed
+from sqlshell.service.engines.duckdb.looks import FILLERS, first_word, returns_rows, writes_inside
+from sqlshell.service.engines.duckdb.planned import planned
+from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
+from sqlshell.service.engines.duckdb.results.render import identifier, literal, type_name
+from sqlshell.service.engines.duckdb.results.returned import gives_rows, kind_of, returned
+from sqlshell.service.engines.duckdb.results.room import Growing, Room
+from sqlshell.service.engines.duckdb.results.selected import selected, selected_constants
+from sqlshell.service.engines.duckdb.results.simple import brief, one_row
+from sqlshell.service.engines.duckdb.rights.judge import Judge, Verdict
+from sqlshell.service.engines.duckdb.rights.walk import Known
+from sqlshell.service.engines.duckdb.translation.errors import explained
+from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
+from sqlshell.service.engines.engine import (
+    ENDED_EARLY,
+    TOGETHER_SECONDS,
+    Failure,
+    Feed,
+    Kept,
+    Options,
+    Outcome,
+    Plan,
+    Relation,
+    Rights,
+    Sink,
+)
+
+KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
+"""Statement types after which database and schema are what they were."""
+
+SETTINGS = {"SET", "VARIABLE_SET", "PRAGMA", "CALL"}
+"""Statement types that may change settings."""
+
+COUNTED = {"INSERT", "UPDATE", "DELETE", "COPY", "MERGE_INTO", "CREATE"}
+
+OBJECT_VERBS = {"create", "drop", "alter"}
+"""First words that are told together with the kind of object."""
+
+ENDS = {"commit", "end", "rollback", "abort"}
+"""First words of statements that end a transaction."""
+
+READ_ONLY = "BEGIN TRANSACTION READ ONLY"
+
+QUICK = 3
+"""Brief statements one after another from which nobody is told of their progress."""
+
+
+class DuckdbConnection:
+    """A connection of its own, so that transactions, temporary tables and settings are its own too.
+
+    `known` is what statements are judged by; it is strict where the service is not its user's own.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, known: Known | None = None, room: Room | None = None
+    ) -> None:
+        known = known or Known()
+        self._connection = connection
+        self._room = room or Room()
+        self._strict = known.strict
+        self._known = known
+        self._judge = Judge(connection, known)
+        self._watched = False
+        self._brief: int | None = None
+        self._turns = threading.Lock()
+        self._running = 0
+        """Which of several() runs, and those that shall not."""
+        self._unwanted: set[int] = set()
+        self._asked = self._first = self.timezone = ""
+        self.transaction = ""
+        self.leaves = False
+        """Whether a statement was run that may have left what only this session has."""
+        self._ends = False
+        """Whether the statement that runs ends a transaction."""
+        self._read_only = False
+        """Whether a transaction that changes nothing is open: a reader's own, or one around a single statement."""
+        self.database, self.schema, _ = self._place()
+
+    def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
+        growing = Growing(sink, self._room)
+        try:
+            return self._ran(sql, options, growing, trusted=trusted)
+        finally:
+            growing.close()
+
+    def _ran(self, sql: str, options: Options, sink: Growing, *, trusted: bool) -> Outcome:
+        self._ends = False
+        try:
+            sql.encode()
+        except UnicodeEncodeError:
+            raise Failure(sqlstate.SYNTAX, "the statement holds half of a surrogate pair, which is no text") from None
+        try:
+            if trusted:
+                self._prepare(sql, options)
+                return selected(self._connection, sql, options, sink, self._reaches_files)
+            translation = self._translation(sql, options)
+            if translation is None:
+                return self._copied_or_run(sql, options, sink)
+            with explained(translation):
+                return self._copied_or_run(translation.made.sql, options, sink)
+        except (duckdb.Error, RuntimeError) as error:
+            self._after_failure(error)
+            raise failure(error) from error
+        except Failure as error:
+            self._after_failure(error.__cause__)
+            raise
+
+    def _copied_or_run(self, sql: str, options: Options, sink: Growing) -> Outcome:
+        copied = copied_out(sql, paths=not self._strict)
+        if copied is None:
+            return self._run(sql, options, sink)
+        outcome = self._run(copied.sql, options, sink)
+        if copied.options and outcome.sql_state == sqlstate.DONE:
+            return replace(outcome, message=OPTIONS_UNUSED, sql_state=sqlstate.WARNING)
+        return outcome
+
+    def _translation(self, sql: str, options: Options) -> Translation | None:
+        """A statement in DuckDB's words, None where it is in them: the one place where it becomes that."""
+
+        def mismatch(text: str) -> int | None:
+            return self._judge.mismatch(text, options, in_transaction=self._open)
+
+        return translated(sql, self._judge.has_function, mismatch)
+
+    def several(
+        self,
+        runs: Sequence[tuple[str, Kept]],
+        options: Options,
+        ended: Callable[[int, Outcome | Exception, float], None],
+    ) -> None:
+        began = time.perf_counter()
+        try:
+            for number, (sql, sink) in enumerate(runs):
+                if not self._begins(number):
+                    ended(number, Failure(sqlstate.CANCELLED, ENDED_EARLY), 0.0)
+                    return
+                before = time.perf_counter()
+                try:
+                    outcome: Outcome | Exception = self.run(sql, options, sink)
+                    assert isinstance(outcome, Outcome)
+                    sink.finish(outcome.filed)
+                except Exception as error:
+                    outcome = error
+                self._begins(-1)
+                now = time.perf_counter()
+                ended(number, outcome, now - before)
+                if isinstance(outcome, Exception) or not sink.small or now - began > TOGETHER_SECONDS:
+                    return
+        finally:
+            with self._turns:
+                self._running, self._unwanted = 0, set()
+
+    @property
+    def in_transaction(self) -> bool:
+        return bool(self.transaction)
+
+    def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+        if self.in_transaction:
+            raise Failure("25001", "a transaction is open already: COMMIT or ROLLBACK comes first")
+        for sql in statements:
+            translation = self._translation(sql, options)
+            try:
+                with explained(translation):
+                    kind = self._parsed(translation.made.sql if translation is not None else sql).kind
+            except duckdb.Error as error:
+                raise failure(error) from error
+            if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
+                said = f"{first_word(sql).upper()} … works on something else than the present database"
+                raise Failure(sqlstate.UNSUPPORTED, f"{said}, and cannot be part of an atomic application")
+        with self._known.changing():
+            self._run_together(statements, options, sink)
+
+    def _run_together(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+        self._read_only = options.rights is Rights.READ
+        self._connection.execute(READ_ONLY if self._read_only else "BEGIN")
+        self.transaction = "open"
+        try:
+            for sql in statements:
+                self.run(sql, options, sink)
+            self._connection.execute("ROLLBACK" if self._read_only else "COMMIT")
+        except duckdb.Error as error:
+            raise failure(error) from error
+        finally:
+            self.transaction = ""
+            self._read_only = False
+            with contextlib.suppress(duckdb.TransactionException):
+                # There is none after the COMMIT.
+                self._connection.execute("ROLLBACK")
+
+    def use(self, database: str, schema: str) -> None:
+        wanted = database or self.database
+        try:
+            known = self._connection.execute(
+                "SELECT schema_name FROM information_schema.schemata WHERE catalog_name = $1", [wanted]
+            ).fetchall()
+            if not known:
+                raise Failure(sqlstate.NO_DATABASE, f"database {wanted!r} does not exist")
+            names = {str(row[0]) for row in known}
+            into = schema or ("main" if "main" in names else sorted(names)[0])
+            # The engine ignores case, and a quoted name may be that of another spelling.
+            into = into if into in names else next((name for name in names if name.lower() == into.lower()), into)
+            if into not in names:
+                raise Failure(sqlstate.NO_SCHEMA, f"schema {into!r} does not exist in database {wanted!r}")
+            self._connection.execute(f"USE {identifier(wanted)}.{identifier(into)}")
+        except duckdb.Error as error:
+            raise failure(error) from error
+        finally:
+            self._judge.forget()
+        self.database, self.schema, _ = self._place()
+
+    def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
+        try:
+            translation = self._translation(sql, options)
+            if translation is None:
+                return self._feed(sql, streams, options)
+            with explained(translation):
+                found = self._feed(translation.made.sql, streams, options)
+            return replace(found, from_earliest=translation.from_earliest) if found is not None else None
+        except duckdb.Error as error:
+            raise failure(error) from error
+
+    def _feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
+        if not self._judges(options):
+            return make_feed(self._connection, sql, streams, self.resolve)
+        with self._reading(options):
+            if self._parsed(sql).kind != "SELECT":
+                return None
+            # What it gives is read again and again, without a role.
+            reading = replace(options, rights=Rights.READ, streams=())
+            verdict = self._judge.judge(sql, reading, in_transaction=self._open)
+            # The name of a stream may be that of a common table expression or a temporary table.
+            reads = {tuple(part.lower() for part in path) for path in verdict.reads}
+            read = [item for item in streams if tuple(part.lower() for part in item) in reads]
+            return make_feed(self._connection, verdict.sql, read, self.resolve) if read else None
+
+    def plan(self, sql: str, options: Options) -> Plan:
+        try:
+            translation = self._translation(sql, options)
+            with explained(translation):
+                # A reader's is refused; what others' would run while it is bound is, too.
+                asked = translation.made.sql if translation is not None else sql
+                verdict = self._judge.judge(asked, options, in_transaction=self._open)
+                return planned(self._connection, verdict.sql, verdict.reads)
+        except duckdb.Error as error:
+            self._after_failure(error)
+            raise failure(error) from error
+        except Failure as error:
+            self._after_failure(error.__cause__)
+            raise
+
+    def columns(self, relation: Relation) -> list[ColumnInfo]:
+        name = ".".join(identifier(part) for part in relation)
+        try:
+            described = self._connection.execute(f"DESCRIBE {name}").fetchall()
+            kinds = self._connection.query(f"FROM {name}").types
+        except duckdb.Error as error:
+            self._after_failure(error)
+            if self.transaction == "failed":
+                raise failure(error) from error
+            # A view of what cannot be read now has columns still.
+            listed = self._connection.execute(columns(relation)).fetchall()
+            return [ColumnInfo(str(item[0]), str(item[1]), bool(item[2])) for item in listed]
+        named = zip(described, kinds, strict=True)
+        return [ColumnInfo(str(item[0]), type_name(kind), item[2] != "NO") for item, kind in named]
+
+    def resolve(self, names: Sequence[str]) -> Relation:
+        name = names[-1]
+        schema = names[-2] if len(names) > 1 else self.schema
+        database = names[-3] if len(names) > 2 else self.database
+        if (
+            len(names) == 2
+            and self._connection.execute(
+                "SELECT 1 FROM duckdb_databases() WHERE database_name = $1", [schema]
+            ).fetchone()
+        ):
+            return schema, "main", name
+        return database, schema, name
+
+    def interrupt(self, number: int | None = None) -> None:
+        with self._turns:
+            if number is None or number == self._running:
+                self._connection.interrupt()
+            elif number > self._running or self._running < 0:
+                self._unwanted.add(number)
+
+    def abandon(self) -> bool:
+        return False
+
+    def progress(self) -> float | None:
+        try:
+            share = self._connection.query_progress()
+        except duckdb.Error:
+            return None
+        return share / 100 if 0 <= share <= 100 else None
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def lose_transaction(self) -> None:
+        """Go to where a transaction that failed is: only COMMIT and ROLLBACK are taken, and keep nothing."""
+        self._connection.execute("BEGIN")
+        self.transaction = "failed"
+        with contextlib.suppress(duckdb.Error):
+            self._connection.execute("SELECT error('the transaction was lost')")
+
+    def _begins(self, number: int) -> bool:
+        """Number `number` of several() runs from now on, -1 is between two of them; False where it is not wanted."""
+        with self._turns:
+            self._running = number
+            return number not in self._unwanted
+
+    def _place(self) -> tuple[str, str, str]:
+        """Database, schema and time zone of the session."""
+        found = self._connection.execute(
+            "SELECT current_database(), current_schema(), current_setting('TimeZone')"
+        ).fetchall()
+        database, schema, timezone = found[0]
+        return str(database), str(schema), str(timezone)
+
+    @property
+    def _open(self) -> bool:
+        """Whether a transaction is open: the session's own, or one around a single statement."""
+        return bool(self.transaction) or self._read_only
+
+    def _judges(self, options: Options) -> bool:
+        """Whether statements are judged: in a service that is its user's own only where there is something to keep."""
+        return bool(self._strict or options.rights < Rights.OBJECTS or options.streams or options.stores)
+
+    @contextlib.contextmanager
+    def _reading(self, options: Options) -> Iterator[None]:
+        """Let a reader's statement run in a transaction that changes nothing."""
+        if self._open or options.rights > Rights.READ:
+            yield
+            return
+        self._connection.execute(READ_ONLY)
+        self._read_only = True
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """End the transaction around a single statement: never by COMMIT, which fails the instance if binding has
+        advanced a sequence."""
+        if self._read_only and not self.transaction:
+            self._read_only = False
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute("ROLLBACK")
+
+    def _after_failure(self, error: BaseException | None) -> None:
+        """See what a failure left of the transaction: some errors fail all of it."""
+        if not self.transaction:
+            return
+        if self._ends and isinstance(error, duckdb.Error):
+            self.transaction = ""
+            self._read_only = False
+            return
+        try:
+            self._connection.execute("SELECT 1")
+        except duckdb.Error:
+            self.transaction = "failed"
+
+    def _prepare(self, sql: str, options: Options) -> None:
+        if self._brief is None:
+            self._connection.execute("SET enable_progress_bar_print = false")
+        # To watch its progress takes longer than a small statement itself.
+        self._brief = min(QUICK, (self._brief or 0) + 1) if brief(sql) else 0
+        watched = self._brief < QUICK
+        if watched is not self._watched:
+            self._connection.execute(f"SET enable_progress_bar = {str(watched).lower()}")
+            self._watched = watched
+        if options.timezone != self._asked:
+            # Only a zone that is asked for anew is set: between two of them the session's own SET TimeZone holds.
+            self._go_to_zone(options.timezone)
+            self._first = self._first or options.timezone
+            self._asked = options.timezone
+
+    def _go_to_zone(self, timezone: str) -> None:
+        if timezone != self.timezone:
+            self._connection.execute(f"SET TimeZone = {literal(timezone)}")
+            self.timezone = timezone
+
+    def _profile(self) -> str:
+        """The file that profiles are written to, "" for none."""
+        found = self._connection.execute("SELECT current_setting('profiling_output')").fetchone()
+        return str(found[0] or "") if found else ""
+
+    def _parsed(self, sql: str) -> Verdict:
+        """A statement's type and what it is parsed. Raises Failure for what is not one statement."""
+        found = self._connection.extract_statements(sql)
+        if len(found) != 1:
+            raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(found)}")
+        kind = kind_of(found[0], sql)
+        ends = kind == "TRANSACTION" and first_word(str(found[0].query)) in ENDS
+        return Verdict(kind, sql, found[0], transaction="COMMIT" if ends else "")
+
+    def _run(self, sql: str, options: Options, sink: Growing) -> Outcome:
+        if not self._strict:
+            check_files(sql, self._profile)
+        if not self._judges(options):
+            if one_row(sql) and ";" not in sql.rstrip("; \n"):
+                # DuckDB would parse what is a SELECT of constants by its words twice.
+                return self._carry_out(Verdict("SELECT", sql, sql), options, sink)
+            return self._carry_out(self._parsed(sql), options, sink)
+        if (known := self._judge.constant(sql)) is not None:
+            return self._carry_out(known, options, sink)
+        with self._reading(options):
+            verdict = self._judge.judge(sql, options, in_transaction=self._open)
+            if verdict.kind == "TRANSACTION":
+                self._leave()
+                verdict = self._without_changes(verdict, options)
+            try:
+                with self._judge.running(verdict):
+                    return self._carry_out(verdict, options, sink)
+            finally:
+                self._judge.remove(verdict.types)
+
+    def _without_changes(self, verdict: Verdict, options: Options) -> Verdict:
+        """BEGIN of a reader begins a transaction that changes nothing; such a one is always rolled back."""
+        if verdict.transaction == "BEGIN_TRANSACTION":
+            if options.rights > Rights.READ:
+                return verdict
+            return replace(verdict, parsed=READ_ONLY)
+        return replace(verdict, parsed="ROLLBACK") if self._read_only else verdict
+
+    def _carry_out(self, verdict: Verdict, options: Options, sink: Growing) -> Outcome:
+        kind, parsed, sql = verdict.kind, verdict.parsed, verdict.sql
+        self.leaves = self.leaves or verdict.leaves
+        if kind != "TRANSACTION":
+            # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
+            self._prepare(sql, options)
+        self._ends = kind == "TRANSACTION" and verdict.transaction in {"COMMIT", "ROLLBACK"}
+        if kind == "SELECT" and one_row(sql):
+            outcome = selected_constants(self._connection, parsed, options, sink)
+            if outcome is not None:
+                return outcome
+        if kind == "SELECT" and verdict.least is Rights.READ and not writes_inside(sql):
+            try:
+                return selected(self._connection, sql, options, sink, self._reaches_files)
+            except duckdb.Error as error:
+                raise failure(error, lines_before=1) from error
+        setting = Setting(sql) if kind in SETTINGS else None
+        if setting is not None:
+            check_setting(self._connection, setting)
+            if setting.locks:
+                keep_unlocked(self._connection)
+        try:
+            outcome = self._other(kind, parsed, sql, options, sink)
+            if kind == "TRANSACTION":
+                before, self.transaction = self.transaction, "" if self._ends else "open"
+                self._read_only = not self._ends and parsed is READ_ONLY
+                if before == "failed" and first_word(sql) in {"commit", "end"}:
+                    said = "the transaction had failed: it was rolled back, nothing of it was kept"
+                    return replace(outcome, message=said, sql_state=sqlstate.WARNING)
+            return outcome
+        finally:
+            if kind not in KEEPS_PLACE:
+                self._after(setting)
+
+    def _elsewhere(self, sql: str) -> bool:
+        """Whether a statement names another database than the present one."""
+        names = {
+            str(row[0]) for row in self._connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()
+        }
+        others = names - {self.database, "system", "temp", "deltastream"}
+        return any(
+            re.search(rf"(?<![\w.\"`])[\"`]?{re.escape(name)}[\"`]?\s*\.\s*[\w\"`]", sql, re.I) for name in others
+        ) or first_word(sql) in {"use", "attach", "detach"}
+
+    def _after(self, setting: Setting | None) -> None:
+        """See where a statement has brought the session. Raises Failure for a time zone that only the engine knows."""
+        try:
+            self.database, self.schema, timezone = self._place()
+        except duckdb.Error:
+            # An aborted transaction answers nothing; the place is what it was.
+            return
+        if not self._asked:
+            return
+        before, self.timezone = self.timezone, timezone
+        if setting is not None and setting.resets_zone:
+            # The engine goes to the machine's zone, which nobody chose.
+            self._go_to_zone(self._first)
+        elif timezone != before and not is_zone(timezone):
+            self._go_to_zone(before)
+            said = f"there are no rules for time zone {timezone!r}: use a name such as Europe/Berlin or Etc/GMT-5"
+            raise Failure("22023", said)
+
+    def _reaches_files(self) -> bool:
+        """Whether the engine can write a file of the service: its user may have taken its access to files away."""
+        if self._strict:
+            return True
+        found = self._connection.execute(
+            "SELECT current_setting('enable_external_access') AND NOT current_setting('disabled_filesystems') "
+            "LIKE '%LocalFileSystem%'"
+        ).fetchall()
+        return bool(found[0][0])
+
+    def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: Growing) -> Outcome:
+        first, *words = sql.split(None, 6)
+        named = [word for word in words if word.lower() not in FILLERS][:1] if first.lower() in OBJECT_VERBS else []
+        head = " ".join([first, *named]).upper().rstrip(";")
+        counts = kind in COUNTED and not returns_rows(sql)
+        if not counts and kind != "TRANSACTION" and gives_rows(parsed):
+            return self._whole(kind, sql, head, options, sink)
+        self._connection.execute(parsed)
+        rows = self._connection.fetchall() if self._connection.description else []
+        number = f" {rows[0][0]}" if counts and rows and kind != "CREATE" else ""
+        return Outcome(message=head + number)
+
+    def _whole(self, kind: str, sql: str, head: str, options: Options, sink: Growing) -> Outcome:
+        """Run a statement that may stand in no subquery, once, and commit it when its rows are rendered and kept."""
+        run = partial(returned, self._connection, kind, sql, head, options, sink, self._reaches_files)
+        if self._read_only:
+            return run()
+        if self.in_transaction:
+            try:
+                return run()
+            except BaseException:
+                # What it did cannot be taken back alone: the transaction fails with it.
+                self.transaction = "failed"
+                with contextlib.suppress(duckdb.Error):
+                    self._connection.execute("SELECT error('the statement failed')")
+                raise
+        self._connection.execute("BEGIN")
+        try:
+            outcome = run()
+            self._connection.execute("COMMIT")
+        except BaseException as error:
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute("ROLLBACK")
+            if kind == "CALL" and isinstance(error, duckdb.TransactionException):
+                # It cannot run inside a transaction, and did not: FORCE CHECKPOINT. Such have no rows.
+                self._connection.execute(sql).fetchall()
+                return Outcome(message=head)
+            raise
+        return outcome

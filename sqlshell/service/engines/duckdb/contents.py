@@ -1,0 +1,110 @@
+"""What is in a DuckDB instance, as SQL that lists it."""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Collection
+
+from sqlshell.service.engines.duckdb.results.render import identifier, literal
+from sqlshell.service.engines.engine import Listed, Relation
+
+SYSTEM = "deltastream"
+"""The service's own database."""
+
+FIRST_SCHEMA = "public"
+"""The schema that a new database has beside the engine's own `main`."""
+
+HIDDEN = frozenset({"system", "temp", SYSTEM})
+"""Databases that are DuckDB's or the service's own."""
+
+RESERVED = HIDDEN | {"memory", "main", "pg_catalog", "information_schema"}
+"""Names that no database of a person's can have, in any case: the engine has or takes them."""
+
+
+def listing(
+    what: str, database: str, schema: str, streams: Collection[Relation], hidden: Collection[str], name: str = ""
+) -> str:
+    """SQL for databases, schemas, relations, and functions that people made; of all databases and schemas where
+    `database` and `schema` are "", and of relations of any name where `name` is "" too."""
+    unseen = ", ".join(literal(name) for name in sorted(hidden))
+
+    def within(column: str) -> str:
+        return same(column, database) if database else f"{column} NOT IN ({unseen})"
+
+    match what:
+        case "databases":
+            return (
+                "SELECT DISTINCT catalog_name AS name FROM information_schema.schemata "
+                f"WHERE catalog_name NOT IN ({unseen}) ORDER BY 1"
+            )
+        case "schemas":
+            return (
+                f"SELECT schema_name AS name, catalog_name AS database FROM information_schema.schemata "
+                f"WHERE {within('catalog_name')} AND schema_name NOT IN ('information_schema', 'pg_catalog') "
+                "ORDER BY 2, 1"
+            )
+        case "relations":
+            known = ", ".join(literal(".".join(name)) for name in sorted(streams)) or "''"
+            inside = f" AND {same('schema_name', schema)}" if schema else ""
+            place = f"WHERE NOT internal AND NOT temporary AND {within('database_name')}{inside}"
+            table, view = (f" AND {same(f'{kind}_name', name)}" if name else "" for kind in ("table", "view"))
+            return (
+                "SELECT table_name AS name, schema_name AS schema, CASE WHEN database_name || '.' || schema_name "
+                f"|| '.' || table_name IN ({known}) THEN 'stream' ELSE 'table' END AS type, database_name AS database, "
+                "coalesce(keys, '') AS primary_key, comment FROM duckdb_tables() LEFT JOIN (SELECT database_oid, "
+                "table_oid, array_to_string(constraint_column_names, ', ') AS keys FROM duckdb_constraints() "
+                f"WHERE constraint_type = 'PRIMARY KEY') USING (database_oid, table_oid) {place}{table} UNION ALL "
+                "SELECT view_name, schema_name, 'view', database_name, '', comment FROM duckdb_views() "
+                f"{place}{view} ORDER BY ALL"
+            )
+    # What people made; the engine's own functions are in its catalog.
+    return (
+        "SELECT DISTINCT function_name AS name, function_name || '(' || array_to_string(list_transform(list_zip("
+        "parameters, parameter_types), lambda p: trim(p[1] || ' ' || coalesce(p[2], ''))), ', ') || ')' AS signature, "
+        "function_type AS type, database_name AS database, schema_name AS schema FROM duckdb_functions() "
+        f"WHERE NOT internal AND {within('database_name')} ORDER BY ALL"
+    )
+
+
+def same(column: str, name: str) -> str:
+    """SQL for whether a column has this name. DuckDB ignores the case of ASCII letters in names, and of no others."""
+    plain = name.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
+    return f"translate({column}, '{string.ascii_uppercase}', '{string.ascii_lowercase}') = {literal(plain)}"
+
+
+def columns(relation: Relation) -> str:
+    named = zip(("table_catalog", "table_schema", "table_name"), relation, strict=True)
+    return (
+        "SELECT column_name AS name, data_type AS type, is_nullable = 'YES' AS nullable "
+        f"FROM information_schema.columns WHERE {' AND '.join(same(column, name) for column, name in named)} "
+        "ORDER BY ordinal_position"
+    )
+
+
+def inline(rows: Listed) -> str:
+    """SQL of a relation that has these rows."""
+    kinds = {name: _KINDS[kind] for name, kind in rows.columns}
+    names = [f"c{number}" for number in range(len(kinds))]
+    if not rows.rows:
+        empty = ", ".join(f"NULL::{kind} AS {identifier(name)}" for name, kind in kinds.items())
+        return f"SELECT {empty} WHERE false"
+    held = json.dumps([dict(zip(names, row, strict=True)) for row in rows.rows], ensure_ascii=False)
+    form = json.dumps([dict.fromkeys(names, "VARCHAR")])
+    each = ", ".join(
+        # A time that nobody knows is NULL.
+        f"nullif(r.{place}, '')::{kind} AS {identifier(name)}"
+        if kind != "VARCHAR"
+        else f"r.{place} AS {identifier(name)}"
+        for place, (name, kind) in zip(names, kinds.items(), strict=True)
+    )
+    return f"SELECT {each} FROM unnest(from_json({literal(held)}, {literal(form)})) t(r)"
+
+
+_KINDS = {
+    "VARCHAR": "VARCHAR",
+    "BOOLEAN": "BOOLEAN",
+    "INTEGER": "INTEGER",
+    "TIMESTAMP_LTZ(6)": "TIMESTAMPTZ",
+}
+"""The engine's types of the interface's, for rows of the service's own."""

@@ -1,0 +1,115 @@
+"""Data files: the SQL that reads one, and what is wrong with one in a line or two: where, the cause, and what to do.
+
+DuckDB says it in 25 lines of which most are the options of its reader, and counts the lines of JSON from two.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.results.render import literal
+from sqlshell.service.engines.engine import Failure
+
+_CSV = re.compile(
+    r"(?:[A-Z]\w+ )+Error: CSV Error on Line: (?P<line>\d+)\n(?:Original Line: (?P<text>[^\n]*)\n)?(?P<cause>[^\n]+)"
+)
+_FILE = re.compile(r"^  file = (.+)$", re.M)
+_JSON = re.compile(
+    r'(?:[A-Z]\w+ )+Error: Malformed JSON in file "(?P<file>.+?)", at byte (?P<byte>\d+)'
+    r" in (?P<unit>line|record/value) (?P<number>\d+): (?P<cause>[^\n]+)"
+)
+_OTHER = re.compile(r"(?P<kind>[A-Z][\w -]*?) Error: (?P<cause>[^\n]+)")
+_PATTERN = re.compile(r"[*?[]")
+_COLUMNS = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+
+READERS = {
+    ".csv": "read_csv",
+    ".tsv": "read_csv",
+    ".parquet": "read_parquet",
+    ".json": "read_json",
+    ".jsonl": "read_json",
+    ".ndjson": "read_json",
+}
+COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+ENDINGS = (*READERS, *(kind + packed for kind in READERS if kind != ".parquet" for packed in COMPRESSED))
+"""How the name of a data file ends, in any case."""
+
+ENCODING = "it is not UTF-8"
+CONVERT = "convert it: iconv -f latin1 -t utf-8"
+LONGEST_LINE = 120
+
+
+def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -> str:
+    """SQL that reads the file at `path` and no other, in the form that the ending of `name` tells; with `lines` a name
+    that tells none is that of a file with a JSON record in each line. The types of columns come of the first rows, or
+    of the `whole` file.
+
+    DuckDB takes a path for a pattern, and NAME=VALUE in it for a column. Raises Failure.
+    """
+    low = name.lower()
+    packed = next((ending for ending in COMPRESSED if low.endswith(ending)), "")
+    kind = next((ending for ending in READERS if low.removesuffix(packed).endswith(ending)), "")
+    recorded = lines and not low.endswith(ENDINGS)
+    if recorded:
+        kind = ".ndjson"
+    elif not low.endswith(ENDINGS):
+        raise Failure(sqlstate.UNSUPPORTED, f"{name} is not one of csv, tsv, json, jsonl, ndjson, parquet")
+    text = str(path)
+    if _PATTERN.search(text):
+        if "\\" in text:
+            # There is no way to write it: a pattern cannot hold a backslash.
+            raise Failure(sqlstate.UNSUPPORTED, f"{name} has a backslash and one of *?[ in its path: rename it")
+        text = _PATTERN.sub(r"[\g<0>]", text)
+    options = "hive_partitioning = false"
+    if kind != ".parquet":
+        options += f", compression = {literal(COMPRESSED.get(packed, 'none'))}"
+    if recorded:
+        # Any record may be the first one with another type.
+        options += ", format = 'newline_delimited', sample_size = -1"
+    elif whole and kind != ".parquet":
+        options += ", sample_size = -1"
+    return f"{READERS[kind]}({literal(text)}, {options})"
+
+
+def explained(message: str, *, store: bool = False) -> str:
+    """DuckDB's message about a data file in fewer words; other messages as they are.
+
+    Of a file in a `store` nobody chooses how it is read: what is advised is what can be done to the file.
+    """
+    if found := _CSV.match(message):
+        named = _FILE.search(message)
+        file = named[1] if named else "the CSV file"
+        where, cause = f"{file}, line {found['line']}", found["cause"]
+        if "unicode" in cause and store:
+            return f"{where}: {ENCODING}; {CONVERT}"
+        if "unicode" in cause:
+            return (
+                f"{where}: {ENCODING}; name its encoding, such as"
+                f" from read_csv('{_quoted(file)}', encoding = 'latin-1'), or {CONVERT}"
+            )
+        if counts := _COLUMNS.match(cause):
+            cause = f"{counts[2]} columns, and the lines before have {counts[1]}"
+        text = f"\n  {found['text'][:LONGEST_LINE]}" if found["text"] else ""
+        advice = ""
+        if "converting column" in cause and not store:
+            advice = f"\n  from read_csv('{_quoted(file)}', sample_size = -1) looks at all rows before it chooses types"
+        return f"{where}: {cause}{text}{advice}"
+    if found := _JSON.match(message):
+        lines = found["unit"] == "line" or found["file"].lower().endswith((".jsonl", ".ndjson"))
+        unit = "line" if lines else "record"
+        where = f"{found['file']}, {unit} {max(1, int(found['number']) - 1)}, byte {found['byte']}"
+        cause = found["cause"].strip().rstrip(".")
+        if "UTF-8" in cause:
+            return f"{where}: {ENCODING}; {CONVERT}"
+        return f"{where}: {cause}"
+    if store and (found := _OTHER.match(message)):
+        damaged = found["kind"] == "Invalid Input" or " is not a " in found["cause"]
+        cause = found["cause"].strip().rstrip(".")
+        return f"{cause}: the file is damaged, or its name has the wrong ending" if damaged else cause
+    return message
+
+
+def _quoted(path: str) -> str:
+    return path.replace("'", "''")

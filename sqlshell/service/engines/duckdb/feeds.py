@@ -1,0 +1,198 @@
+"""Endless SELECTs: one over a stream becomes SQL that the engine evaluates over new rows alone.
+
+The statement is taken apart by DuckDB's own parser. Filters and projections pass; what needs state over an endless
+input is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import duckdb
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.bounds import met
+from sqlshell.service.engines.duckdb.failures import failure
+from sqlshell.service.engines.duckdb.results.fetch import fetched
+from sqlshell.service.engines.duckdb.results.render import finished, identifier, row, type_name
+from sqlshell.service.engines.duckdb.translation.text import without_place
+from sqlshell.service.engines.engine import CONTINUOUS, Failure, Feed, Relation
+
+MOST = 16 << 20
+"""Characters of rows that are evaluated at once, at most."""
+
+AGAIN_SECONDS = 0.05
+"""How often what takes too long is interrupted."""
+
+NOT_HERE = f"over a stream, which never ends, only filters and projections are possible: {CONTINUOUS}"
+
+
+def make_feed(
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    streams: Collection[Relation],
+    resolve: Callable[[Sequence[str]], Relation],
+) -> Feed | None:
+    """The feed of a SELECT, None where it reads none of `streams`. Raises Failure (0A000) where it cannot be one."""
+    tree = _parsed(connection, sql)
+    if tree is None:
+        return None
+    known = {_folded(stream): stream for stream in streams}
+    named = [_folded(resolve(path)) for path in _tables(tree)]
+    read = [known[name] for name in named if name in known]
+    if not read:
+        return None
+    stream = read[0]
+    if len(read) > 1:
+        raise Failure(sqlstate.UNSUPPORTED, f"a join of streams: {NOT_HERE}")
+    node = tree["statements"][0]["node"]
+    _check(connection, node)
+    table = node["from_table"]
+    source = ".".join(identifier(part) for part in stream)
+    alias = identifier(table["alias"] or stream[2])
+    inner = _parsed(
+        connection,
+        f"SELECT * FROM (SELECT * FROM {source} WHERE rowid >= $lo AND rowid < $hi ORDER BY rowid) AS {alias}",
+    )
+    assert inner is not None
+    node["from_table"] = inner["statements"][0]["node"]["from_table"]
+    found = connection.execute("SELECT json_deserialize_sql(?::VARCHAR::JSON)", [json.dumps(tree)]).fetchone()
+    over_new = str(found[0]) if found else ""
+    try:
+        described = connection.execute(f"DESCRIBE\n{over_new}", {"lo": 0, "hi": 0}).fetchall()
+    except duckdb.InvalidInputException:
+        described = connection.execute(f"DESCRIBE\n{over_new.replace('$lo', '0').replace('$hi', '0')}").fetchall()
+    kinds = [connection.type(item[1]) for item in described]
+    names = [f"c{number}" for number in range(len(kinds))]
+    columns = [ColumnInfo(str(item[0]), type_name(kind), True) for item, kind in zip(described, kinds, strict=True)]
+    return Feed(stream, columns, f"SELECT {row(kinds, names)} FROM (\n{over_new}\n) t({', '.join(names)})")
+
+
+def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end: int, seconds: float) -> list[str]:
+    """What a feed gives of its stream's rows from `start` to before `end`; `connection` is closed then.
+
+    Raises Failure: 57014 after so many seconds (0: never), 54000 where they are more than MOST characters.
+    """
+    late, over = threading.Event(), threading.Event()
+    rows: list[str] = []
+    size = 0
+
+    def watch() -> None:
+        over.wait(seconds)
+        while not over.wait(AGAIN_SECONDS):
+            # One may come between two steps and be lost.
+            late.set()
+            connection.interrupt()
+
+    watching = threading.Thread(target=watch, name="watch", daemon=True) if seconds else None
+    if watching is not None:
+        watching.start()
+    try:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("BEGIN TRANSACTION READ ONLY")
+        connection.execute(feed.sql, {"lo": start, "hi": end})
+        for texts in fetched(connection, _rendered):
+            rows += texts
+            size += sum(map(len, texts))
+            if size > MOST:
+                said = f"{end - start} rows of the stream have more than {MOST >> 20} Mi characters"
+                raise Failure(sqlstate.TOO_LARGE, said)
+        return rows
+    except duckdb.Error as error:
+        if late.is_set():
+            said = f"{end - start} rows of the stream were evaluated for {seconds:g} seconds {met('seconds')}"
+            raise Failure(sqlstate.TIMEOUT, said) from error
+        # The statement that runs is none that anybody typed.
+        failed = failure(error)
+        raise Failure(failed.sql_state, without_place(failed.message)) from error
+    finally:
+        over.set()
+        if watching is not None:
+            watching.join()
+        connection.close()
+
+
+def _rendered(row: Sequence[str]) -> str:
+    return finished(row[0])
+
+
+def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
+    """The tree of a SELECT, None for what is no SELECT."""
+    found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
+    tree: Any = json.loads(found[0]) if found else {"error": True}
+    return None if tree["error"] or len(tree["statements"]) != 1 else tree
+
+
+def _folded(relation: Relation) -> tuple[str, str, str]:
+    return relation[0].lower(), relation[1].lower(), relation[2].lower()
+
+
+def _tables(tree: Any) -> Iterator[Sequence[str]]:
+    """The path of each table that is named anywhere in the tree."""
+    if isinstance(tree, dict):
+        if tree.get("type") == "BASE_TABLE":
+            yield [part for part in (tree["catalog_name"], tree["schema_name"], tree["table_name"]) if part]
+        for part in tree.values():
+            yield from _tables(part)
+    elif isinstance(tree, list):
+        for part in tree:
+            yield from _tables(part)
+
+
+def _check(connection: duckdb.DuckDBPyConnection, node: Any) -> None:
+    """Raises Failure for everything but SELECT … FROM stream [WHERE …]."""
+    reason = ""
+    if node["type"] != "SELECT_NODE":
+        reason = "a set operation"
+    elif (node.get("cte_map") or {}).get("map"):
+        reason = "WITH"
+    elif node["from_table"].get("type") != "BASE_TABLE":
+        reason = "a join or subquery"
+    elif node["modifiers"]:
+        reason = " and ".join(sorted({item["type"].replace("_MODIFIER", "") for item in node["modifiers"]}))
+    elif node["group_expressions"] or node["group_sets"] or node["having"]:
+        reason = "GROUP BY"
+    elif node["sample"] or node["qualify"] or node["from_table"]["sample"]:
+        reason = "QUALIFY or a sample"
+    else:
+        names = set(_functions(node["select_list"])) | set(_functions(node["where_clause"]))
+        if "" in names:
+            reason = "a window or subquery"
+        elif names:
+            marks = ", ".join("?" for _ in names)
+            rows = connection.execute(
+                "SELECT function_name FROM duckdb_functions() WHERE function_type IN ('aggregate', 'window') "
+                f"AND function_name IN ({marks})",
+                sorted(names),
+            ).fetchall()
+            # concat, repeat and their like are scalars too, under the same name.
+            reason = f"the aggregate {rows[0][0]}" if rows and not _is_scalar(connection, rows[0][0]) else ""
+    if reason:
+        raise Failure(sqlstate.UNSUPPORTED, f"{reason}: {NOT_HERE}")
+
+
+def _is_scalar(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    found = connection.execute(
+        "SELECT 1 FROM duckdb_functions() WHERE function_name = ? AND function_type IN ('scalar', 'macro') LIMIT 1",
+        [name],
+    ).fetchone()
+    return found is not None
+
+
+def _functions(tree: Any) -> Iterator[str]:
+    """The functions of expressions; "" for a window or subquery."""
+    if isinstance(tree, dict):
+        match tree.get("class"):
+            case "FUNCTION":
+                yield tree["function_name"].lower()
+            case "WINDOW" | "SUBQUERY":
+                yield ""
+        for part in tree.values():
+            yield from _functions(part)
+    elif isinstance(tree, list):
+        for part in tree:
+            yield from _functions(part)

@@ -1,0 +1,277 @@
+"""DuckDB as an engine: one instance for one organization, or for the user of the embedded service."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import duckdb
+
+from sqlshell.errors import ServiceError, UsageError
+from sqlshell.runtime.scratch import scratch
+from sqlshell.service.engines.duckdb.configuration import SESSION_SETTINGS
+from sqlshell.service.engines.duckdb.connection import DuckdbConnection
+from sqlshell.service.engines.duckdb.contents import FIRST_SCHEMA, HIDDEN, SYSTEM, columns, inline, listing
+from sqlshell.service.engines.duckdb.datafiles import explained, reader
+from sqlshell.service.engines.duckdb.failures import failure
+from sqlshell.service.engines.duckdb.feeds import evaluated
+from sqlshell.service.engines.duckdb.results.filed import Reader
+from sqlshell.service.engines.duckdb.results.render import identifier, literal
+from sqlshell.service.engines.duckdb.results.room import Room
+from sqlshell.service.engines.duckdb.rights.walk import Known
+from sqlshell.service.engines.engine import Failure, Feed, Limits, Listed, Relation
+
+
+class DuckdbEngine:
+    """An instance on a database file, or in memory, with a view for each of `views` (name -> data file). `temporary` is
+    the folder for temporary data of one in memory, None for one that is removed at the end. With `read_only` no
+    statement changes the file, whatever it calls, and no extension is fetched, nor is one without `installs`.
+
+    Raises UsageError for a file that is no database or cannot be read, ServiceError for one that another process holds.
+    """
+
+    protections = ""
+
+    def __init__(
+        self,
+        database: Path | None = None,
+        views: Mapping[str, Path] | None = None,
+        temporary: Path | None = None,
+        *,
+        read_only: bool = False,
+        installs: bool = True,
+    ) -> None:
+        self._known = Known()
+        self._lock = threading.RLock()
+        self._mounting = threading.Lock()
+        self._published = False
+        self._shown: dict[str, Listed] = {}
+        """The system relations that were published."""
+        self.broken: dict[str, str] = {}
+        self._stores: set[str] = set()
+        self._viewed: dict[tuple[str, str], tuple[str, int, int]] = {}
+        self._root = _opened(database, temporary, read_only)
+        if read_only or not installs:
+            # They go into a folder of the person's.
+            self._root.execute("SET autoinstall_known_extensions = false")
+        self.first_database = str(self._root.execute("SELECT current_database()").fetchall()[0][0])
+        self._admin: duckdb.DuckDBPyConnection | None = None
+        self._results = Reader()
+        self._room = Room()
+        self._seconds = 0.0
+        for name, path in (views or {}).items():
+            try:
+                self._root.execute(f"CREATE VIEW {identifier(name)} AS FROM {reader(path.name, path)}")
+            except (duckdb.Error, Failure) as error:
+                self._root.close()
+                message = explained(str(error))
+                if message == str(error):
+                    message = f"{path} cannot be read: {message.partition(chr(10))[0]}"
+                raise UsageError(message) from None
+
+    def lock(self, folder: Path, databases: Mapping[str, Path], limits: Limits) -> None:
+        """Hold `databases` (name -> file) and nothing else, see no file outside `folder`, and let nobody change that.
+
+        The first of the databases that can be opened is where sessions begin; where none can, the service's own.
+        """
+        root = self._root
+        if limits.threads:
+            root.execute(f"SET threads = {limits.threads}")
+            self._results.threads = limits.threads
+        if limits.memory:
+            root.execute(f"SET memory_limit = {literal(limits.memory)}")
+        root.execute(f"SET temp_directory = {literal(str(folder / 'temporary'))}")
+        if limits.spill is not None:
+            root.execute(f"SET max_temp_directory_size = '{limits.spill} bytes'")
+        if limits.results is not None:
+            self._room.size = limits.results
+            self._room.begin()
+        self._seconds = limits.seconds
+        for name, path in databases.items():
+            new = not path.exists()
+            try:
+                root.execute(f"ATTACH {literal(str(path))} AS {identifier(name)}")
+                if new:
+                    root.execute(f"CREATE SCHEMA {identifier(name)}.{FIRST_SCHEMA}")
+            except duckdb.Error as error:
+                self.broken[name] = str(error).partition("\n")[0].replace(str(path), path.name)
+        # New connections begin in what was attached first.
+        self._system()
+        self.first_database = next((name for name in databases if name not in self.broken), SYSTEM)
+        root.execute(f"USE {identifier(self.first_database)}")
+        root.execute("DETACH memory")
+        functions = "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE internal"
+        settings = "SELECT DISTINCT lower(name) FROM duckdb_settings()"
+        views = "SELECT DISTINCT lower(view_name) FROM duckdb_views() WHERE internal AND schema_name = 'main'"
+        types = "SELECT DISTINCT lower(type_name) FROM duckdb_types() WHERE internal"
+        asked = (functions, settings, views, types)
+        self._known.restrict(*([row[0] for row in root.execute(sql).fetchall()] for sql in asked))
+        for setting in (
+            f"allowed_directories = [{literal(str(folder))}]",
+            "allow_community_extensions = false",
+            "autoinstall_known_extensions = false",
+            "autoload_known_extensions = false",
+            "enable_external_access = false",
+            f"allowed_configs = [{', '.join(literal(name) for name in SESSION_SETTINGS)}]",
+            # What a statement's values took is given back to the system, and not kept until the instance is closed.
+            "allocator_background_threads = true",
+            "lock_configuration = true",
+        ):
+            root.execute(f"SET {setting}")
+
+    def connect(self) -> DuckdbConnection:
+        return DuckdbConnection(self._root.cursor(), self._known, self._room)
+
+    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
+        try:
+            return self._results.read(path, start, counts)
+        except duckdb.Error as error:
+            raise failure(error) from error
+
+    def rest(self) -> None:
+        self._results.rest()
+
+    def attach(self, name: str, path: Path | None) -> None:
+        place = (
+            f"{literal(str(path))} AS {identifier(name)}" if path else f"':memory:' AS {identifier(name)} (READ_WRITE)"
+        )
+        self._execute(f"ATTACH {place}")
+        self._execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(name)}.{FIRST_SCHEMA}")
+
+    def detach(self, name: str) -> None:
+        with self._mounting:
+            self._execute(f"DETACH {identifier(name)}")
+            self._forget(name)
+
+    def mount(self, store: str, copy: Path) -> None:
+        with self._mounting:
+            # Nothing but an older copy of the same store makes way.
+            verb = "ATTACH OR REPLACE" if store in self._stores else "ATTACH"
+            self._execute(f"{verb} {literal(str(copy))} AS {identifier(store)} (READ_ONLY)")
+            self._stores.add(store)
+
+    def view(self, store: str, entities: Mapping[str, Path]) -> None:
+        with self._mounting:
+            if not self.read_listing(f"SELECT 1 FROM duckdb_databases() WHERE database_name = {literal(store)}"):
+                self._execute(f"ATTACH ':memory:' AS {identifier(store)} (READ_WRITE)")
+                self._forget(store)
+            for name, path in entities.items():
+                state = path.stat()
+                stamp = (str(path), state.st_mtime_ns, state.st_size)
+                if self._viewed.get((store, name)) != stamp:
+                    target = f"{identifier(store)}.main.{identifier(name)}"
+                    self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {reader(name, path, lines=True)}")
+                    self._viewed[store, name] = stamp
+
+    def listing(
+        self,
+        what: str,
+        database: str,
+        schema: str,
+        streams: Collection[Relation],
+        hidden: Collection[str],
+        name: str = "",
+    ) -> str:
+        return listing(what, database, schema, streams, {*HIDDEN, *hidden}, name)
+
+    def identity(self, relation: Relation) -> int | None:
+        wanted = " AND ".join(
+            f"{name} = '{part.replace(chr(39), chr(39) * 2)}'"
+            for name, part in zip(("database_name", "schema_name", "table_name"), relation, strict=True)
+        )
+        found = self.read_listing(f"SELECT table_oid FROM duckdb_tables() WHERE {wanted}")
+        return int(found[0][0]) if found else None
+
+    def exists(self, relation: Relation) -> bool:
+        return bool(self.read_listing(f"SELECT 1 FROM ({columns(relation)}) LIMIT 1"))
+
+    def read_listing(self, sql: str) -> list[tuple[str, ...]]:
+        with self._lock:
+            try:
+                rows = self._cursor().execute(sql).fetchall()
+            except duckdb.Error as error:
+                raise failure(error) from error
+        return [tuple("" if item is None else str(item) for item in row) for row in rows]
+
+    def inline(self, rows: Listed) -> str:
+        return inline(rows)
+
+    def publish(self, tables: Mapping[str, Listed]) -> None:
+        with self._lock:
+            self._system()
+            for name, rows in tables.items():
+                # What is as it was stays, so that no verdict on a statement that reads it is forgotten.
+                if self._shown.get(name) != rows:
+                    self._execute(f"CREATE OR REPLACE TABLE {SYSTEM}.sys.{identifier(name)} AS {inline(rows)}")
+                    self._shown[name] = rows
+
+    def head(self, stream: Relation, least: int = 0) -> int:
+        name = ".".join(identifier(part) for part in stream)
+        found = self.read_listing(f"SELECT max(rowid) FROM {name} WHERE rowid >= {least}")
+        return int(found[0][0]) + 1 if found and found[0][0] else least
+
+    def rows(self, feed: Feed, start: int, end: int) -> list[str]:
+        # A cursor of its own: what takes long here holds up nobody else.
+        return evaluated(self._root.cursor(), feed, start, end, self._seconds)
+
+    def close(self) -> None:
+        self._results.rest()
+        for connection in (self._admin, self._root):
+            if connection is not None:
+                connection.close()
+
+    def _forget(self, store: str) -> None:
+        self._stores.discard(store)
+        self._viewed = {key: stamp for key, stamp in self._viewed.items() if key[0] != store}
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        if self._admin is None:
+            self._admin = self._root.cursor()
+        return self._admin
+
+    def _execute(self, sql: str) -> None:
+        with self._lock, self._known.changing():
+            try:
+                self._cursor().execute(sql)
+            except duckdb.Error as error:
+                raise failure(error) from error
+
+    def _system(self) -> None:
+        if not self._published:
+            # READ_WRITE, for the instance may be read only.
+            self._root.execute("ATTACH IF NOT EXISTS ':memory:' AS deltastream (READ_WRITE)")
+            self._root.execute("CREATE SCHEMA IF NOT EXISTS deltastream.sys")
+            self._published = True
+
+
+def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> duckdb.DuckDBPyConnection:
+    try:
+        root = duckdb.connect(str(database) if database else ":memory:", read_only=read_only and database is not None)
+    except duckdb.Error as error:
+        if read_only and database is not None and not database.exists():
+            raise UsageError(f"{database} does not exist, and nothing is created read only") from None
+        text = str(error).partition("\n")[0]
+        if isinstance(error, duckdb.ConnectionException) and "different configuration" in text:
+            raise ServiceError(
+                f"{database} is open in this shell, and cannot be read only and writable at once", "start another shell"
+            ) from None
+        if isinstance(error, duckdb.IOException) and "lock" in text.lower():
+            raise ServiceError(f"{database} is in use by another process", "close it there first") from None
+        raise UsageError(f"{database} cannot be opened as a DuckDB database: {text}") from None
+    root.execute("SET python_enable_replacements = false")
+    if database is None or read_only:
+        # Its own default is a folder where the person happens to be, or beside the file.
+        root.execute(f"SET temp_directory = {literal(str(temporary or scratch().folder('engine')))}")
+    else:
+        _tidy(Path(f"{database}.tmp"))
+    return root
+
+
+def _tidy(temporary: Path) -> None:
+    """Remove what a process that was killed left: who has the database open is alone with its temporary data."""
+    with contextlib.suppress(OSError):
+        for file in temporary.glob("duckdb_temp_*"):
+            file.unlink()
+        temporary.rmdir()

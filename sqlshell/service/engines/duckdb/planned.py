@@ -1,0 +1,59 @@
+"""What a statement would make, as DuckDB planned it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import duckdb
+
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb.results.render import NAMES, field_name
+from sqlshell.service.engines.engine import Plan
+
+_RELATIONS = frozenset({"LOGICAL_CREATE_TABLE", "LOGICAL_CREATE_VIEW", "LOGICAL_INSERT"})
+
+LARGEST = 1 << 20
+"""Characters of a plan that is told; a larger one is left out."""
+
+
+def planned(connection: duckdb.DuckDBPyConnection, sql: str, reads: Collection[tuple[str, ...]]) -> Plan:
+    """The plan of a CREATE or INSERT that is allowed, which reads these relations. Raises duckdb.Error."""
+    found = connection.execute("SELECT json_serialize_plan($1, optimize := false)", [sql]).fetchone()
+    plans = json.loads(found[0]).get("plans", []) if found else []
+    explained = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
+    tree = str(explained[1]) if explained is not None else ""
+    whole = sorted({(path[0], path[1], path[2]) for path in reads if len(path) == 3})
+    return Plan(_columns(plans[0]) if plans else [], whole, tree if len(tree) <= LARGEST else "")
+
+
+def _columns(plan: Mapping[str, Any]) -> list[ColumnInfo]:
+    """The columns of the relation that a plan makes or adds rows to."""
+    info = plan.get("table_info") or plan.get("info")
+    if not isinstance(info, dict) or plan["type"] not in _RELATIONS:
+        return []
+    if plan["type"] == "LOGICAL_CREATE_VIEW":
+        named = zip(info["aliases"] or info["names"], info["types"], strict=False)
+        return [ColumnInfo(name, _named(kind), True) for name, kind in named]
+    columns = info["columns"]["columns"]
+    needed = {columns[item["index"]]["name"] for item in info["constraints"] if item["type"] == "NOT_NULL"}
+    needed |= {name for item in info["constraints"] if item.get("is_primary_key") for name in item["columns"]}
+    return [ColumnInfo(item["name"], _named(item["type"]), item["name"] not in needed) for item in columns]
+
+
+def _named(kind: Mapping[str, Any]) -> str:
+    """The interface's name of a type as plans have it."""
+    told = kind.get("type_info") or {}
+    match kind["id"]:
+        case "DECIMAL":
+            return f"DECIMAL({told['width']},{told['scale']})"
+        case "LIST" | "ARRAY" if "child_type" in told:
+            return f"ARRAY<{_named(told['child_type'])}>"
+        case "MAP" if "child_type" in told:
+            key, value = (item["second"] for item in told["child_type"]["type_info"]["child_types"])
+            return f"MAP<{_named(key)}, {_named(value)}>"
+        case "STRUCT" if "child_types" in told:
+            parts = (f"{field_name(item['first'])} {_named(item['second'])}" for item in told["child_types"])
+            return f"STRUCT<{', '.join(parts)}>"
+    return NAMES.get(kind["id"].lower(), "VARCHAR")

@@ -1,0 +1,218 @@
+"""COPY to and from the process's own descriptors: rows for stdout, a refusal for all others.
+
+The engine opens files by their names, and `/dev/stdout` is one: it would write into the output of the program around
+it, and begin with truncating the file that this is redirected to.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+import duckdb
+from msgspec import Struct
+
+from sqlshell.interface import sqlstate
+from sqlshell.runtime.descriptors import descriptor
+from sqlshell.service.engines.engine import Failure
+
+_STDOUT: Final = 1
+_BLANK: Final = r"\s++|--[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/"
+_COPY: Final = re.compile(rf"(?:{_BLANK})*+copy(?!\w)", re.I)
+_RELATION: Final = frozenset(
+    {"from", "join", "into", "table", "describe", "desc", "summarize", "show", "pivot", "unpivot", "using", "to"}
+)
+"""Words before the name of a relation or, for COPY, of a file."""
+_FILES: Final = frozenset({"attach", "export", "import", "load", "install", "pragma", "set", "call"})
+"""First words of statements whose strings may all be names of files."""
+_SETTING: Final = frozenset({"set", "pragma", "call"})
+_PROFILING: Final = frozenset({"enable_profiling", "enable_profile", "profiling_mode"})
+_READER: Final = re.compile(r"read_\w+|parquet_\w+|sniff_csv|\w+_scan", re.I)
+_LOOK: Final = re.compile(
+    rf"""(?<!\w)(?:(?:{"|".join(sorted(_RELATION))})(?:\(|{_BLANK})*+(?:['"`$]|e'|std(?:in|out|err)(?!\w))"""
+    rf"|(?:{_READER.pattern})\s*\()|^\s*(?:{'|'.join(sorted(_FILES))})(?!\w)",
+    re.I | re.S,
+)
+_MAGIC: Final = re.compile(r"[*?\[]")
+MATCHES: Final = 1000
+"""Files that a pattern is looked at for."""
+_ESCAPE: Final = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-7]{1,3})|(.))|''", re.S)
+_NAMED_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+OPTIONS_UNUSED = "the options of COPY are not used: the rows are a result, and the client chooses its format"
+
+
+class Copied(Struct, frozen=True):
+    """A COPY … TO STDOUT as the SELECT that gives its rows; `options` says that it had some."""
+
+    sql: str
+    options: bool
+
+
+class _Token(Struct, frozen=True):
+    """`text` as written; `word` is a keyword or name without quotes in lower case, a sign, or "'" for a string."""
+
+    text: str
+    word: str
+    start: int
+    """Where it begins, in bytes of the statement as UTF-8."""
+
+
+def copied_out(sql: str, *, paths: bool) -> Copied | None:
+    """What a COPY … TO STDOUT selects, None for every other statement; with `paths` by a path to descriptor 1 too."""
+    found = _copied(sql)
+    if found is None:
+        return None
+    selected, target, after = found
+    if after and after[0].word.startswith("."):
+        return None
+    if target.word != "stdout" and not (paths and _number(target) == _STDOUT):
+        return None
+    return Copied(selected, any(item.word != ";" for item in after))
+
+
+def copied(sql: str) -> str:
+    """What a COPY … TO selects, wherever it goes; "" for every other statement."""
+    found = _copied(sql)
+    return found[0] if found is not None else ""
+
+
+def _copied(sql: str) -> tuple[str, _Token, list[_Token]] | None:
+    """What a COPY … TO selects, where it goes, and what stands behind that."""
+    if not _COPY.match(sql):
+        return None
+    tokens = list(_tokens(sql))
+    depth = 0
+    for number, token in enumerate(tokens):
+        depth += (token.word == "(") - (token.word == ")")
+        if not depth and token.word == "to" and number > 1 and number + 1 < len(tokens):
+            selected = _selected(sql.encode("utf-8", "surrogatepass"), tokens[1:number], token.start)
+            return selected, tokens[number + 1], tokens[number + 2 :]
+    return None
+
+
+def check_files(sql: str, profile: Callable[[], str]) -> None:
+    """Refuse a statement that names a descriptor where a file may stand, or has the engine print. Raises Failure.
+
+    Names that the statement computes are not known here. `profile` gives the file that profiles are written to, ""
+    where they are printed.
+    """
+    if not _LOOK.search(sql):
+        return
+    tokens = list(_tokens(sql))
+    first = tokens[0].word if tokens else ""
+    if first in _SETTING:
+        _check_printing(tokens, profile)
+    if first == "set" and len(tokens) > 1 and tokens[1].word == "variable":
+        first = ""
+    copies = any(token.word == "copy" for token in tokens)
+    before, readers, depth = "", [0], 0
+    for number, token in enumerate(tokens):
+        if token.word == "(":
+            depth += 1
+            if number and _READER.fullmatch(tokens[number - 1].word):
+                readers.append(depth)
+            continue
+        if token.word == ")":
+            if depth == readers[-1] and depth:
+                readers.pop()
+            depth -= 1
+        named = copies and before in {"to", "from"} and token.word in {"stdin", "stdout", "stderr"}
+        if named and not (number + 1 < len(tokens) and tokens[number + 1].word.startswith(".")):
+            raise _refusal(token.word.upper())
+        if (before in _RELATION or len(readers) > 1 or first in _FILES) and _is_descriptor(token):
+            raise _refusal(token.text)
+        before = token.word
+
+
+def _check_printing(tokens: Sequence[_Token], profile: Callable[[], str]) -> None:
+    texts = {token.text.strip("'").lower() for token in tokens if token.word == "'"}
+    if "stdout" in texts:
+        said = "the log would be printed among the rows; storage = 'memory' keeps it for FROM duckdb_logs"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    profiles = any(token.word in _PROFILING for token in tokens) and tokens[0].word != "reset"
+    if profiles and "no_output" not in texts and not profile():
+        said = "profiles would be printed behind every statement; EXPLAIN ANALYZE shows one as rows"
+        raise Failure(sqlstate.UNSUPPORTED, f"{said}, SET profiling_output = 'FILE.txt' before this writes them there")
+
+
+def _refusal(name: str) -> Failure:
+    said = f"{name} is a descriptor of the program that runs this service, which SQL neither reads nor writes"
+    return Failure(sqlstate.UNSUPPORTED, said)
+
+
+def _selected(encoded: bytes, source: list[_Token], end: int) -> str:
+    text = encoded[source[0].start : end].decode("utf-8", "surrogatepass").strip()
+    if source[0].word == "(":
+        return text[1:].rpartition(")")[0]
+    columns = next((number for number, token in enumerate(source) if token.word == "("), None)
+    if columns is None:
+        return f"SELECT * FROM {text}"
+    start = source[columns].start
+    name = encoded[source[0].start : start].decode("utf-8", "surrogatepass")
+    listed = encoded[start:end].decode("utf-8", "surrogatepass").strip()[1:].rpartition(")")[0]
+    return f"SELECT {listed}\nFROM {name}"
+
+
+def _is_descriptor(token: _Token) -> bool:
+    name = _name(token)
+    if name is None:
+        return False
+    if not _MAGIC.search(name):
+        return descriptor(name) is not None
+    try:
+        found = islice(glob.iglob(name), MATCHES)  # noqa: PTH207
+        return any(descriptor(path) is not None for path in found)
+    except (OSError, ValueError, re.error):
+        return False
+
+
+def _number(token: _Token) -> int | None:
+    name = _name(token)
+    found = descriptor(name) if name is not None else None
+    return found.number if found is not None and found.own else None
+
+
+def _name(token: _Token) -> str | None:
+    """The path that a string or a quoted name is, as the engine takes it."""
+    text = token.text
+    if text.startswith(('"', "`")):
+        text = text[1:-1].replace(text[0] * 2, text[0])
+    elif text.startswith("'"):
+        text = text[1:-1].replace("''", "'")
+    elif text[:2] in {"e'", "E'"}:
+        text = _ESCAPE.sub(_unescaped, text[2:-1])
+    elif text.startswith("$"):
+        text = text[text.index("$", 1) + 1 : text.rindex("$", 0, -1)]
+    else:
+        return None
+    if text.startswith("file:"):
+        text = unquote(re.sub(r"^file:(?://(?:localhost)?(?=/))?", "", text))
+    if text.startswith("~"):
+        text = str(Path.home()) + text[1:]
+    return None if "\0" in text else text
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1] or found[2] or found[3]
+    if code or found[4]:
+        return chr(min(int(code, 16) if code else int(found[4], 8), 0x10FFFF))
+    return _NAMED_ESCAPES.get(found[5], found[5]) if found[5] else "'"
+
+
+def _tokens(sql: str) -> Iterator[_Token]:
+    encoded = sql.encode("utf-8", "surrogatepass")
+    found = duckdb.tokenize(sql)
+    ends = [start for start, _ in found[1:]] + [len(encoded)]
+    for (start, kind), end in zip(found, ends, strict=True):
+        text = encoded[start:end].decode("utf-8", "replace").strip()
+        if kind.name == "comment":
+            continue
+        if kind.name in {"string_const", "string_constant"}:
+            yield _Token(text, "'", start)
+        else:
+            yield _Token(text, text.lower() if not text.startswith(('"', "`")) else '"', start)

@@ -1,0 +1,207 @@
+"""Large results as Parquet files: written as they are, and rendered when their partitions are asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from sqlshell.service.engines.duckdb.results.render import PLAIN, finished, identifier, literal, row, stored, type_id
+from sqlshell.service.engines.engine import Options
+
+LARGE = 50_000
+"""Rows, by DuckDB's estimate, from which a result is written to a file of its own form and not as text."""
+
+ROW_GROUP = 40_960
+ROW_GROUP_BYTES = 8 << 20
+"""Rows and bytes of a file's row group: small enough to read a few partitions without many others."""
+
+WIDE = 1024
+"""Bytes of a table's rows from which they are wide."""
+
+SAMPLE = 1000
+"""Rows of a table that tell how wide its rows are."""
+
+USUAL = 8
+"""Characters of a value of a PLAIN type, about."""
+
+WIDTH = "width"
+"""The column with about the bytes of a row as JSON. The others are c0, c1, …"""
+
+
+def write(
+    connection: duckdb.DuckDBPyConnection, sql: str, kinds: Sequence[Any], path: Path, options: Options
+) -> list[tuple[int, int]]:
+    """Write the rows of a SELECT; the rows and about the bytes of each partition. Raises duckdb.Error."""
+    names = [f"c{number}" for number in range(len(kinds))]
+    values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
+    inner = f"SELECT {values} FROM (\n{sql}\n) t({', '.join(names)})"
+    fixed, varying = _width(kinds, names)
+    if varying:
+        inner = f"SELECT *, {fixed} + {varying} AS {WIDTH} FROM ({inner})"
+        if reads_wide(connection, sql):
+            # DuckDB copies a table 122,880 rows at a time and thread. With a source that has no such batches it copies
+            # row by row, in one thread.
+            inner += f" UNION ALL SELECT {', '.join(['NULL'] * (len(kinds) + 1))} FROM range(0)"
+    connection.execute(
+        f"COPY ({inner}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION snappy, "
+        f"ROW_GROUP_SIZE {ROW_GROUP}, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES})"
+    )
+    found = connection.fetchone()
+    return _partitions(connection, path, int(found[0]) if found else 0, options, 0 if varying else fixed)
+
+
+def write_relation(
+    connection: duckdb.DuckDBPyConnection,
+    relation: duckdb.DuckDBPyRelation,
+    kinds: Sequence[Any],
+    path: Path,
+    options: Options,
+) -> list[tuple[int, int]]:
+    """Write `relation`, whose columns are c0, c1, …, as write() does. Raises duckdb.Error."""
+    names = [f"c{number}" for number in range(len(kinds))]
+    values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
+    fixed, varying = _width(kinds, names)
+    made = relation.project(values)
+    if varying:
+        made = made.project(f"*, {fixed} + {varying} AS {WIDTH}")
+    made.write_parquet(str(path), compression="snappy", row_group_size=ROW_GROUP, row_group_size_bytes=ROW_GROUP_BYTES)
+    number = relation.aggregate("count(*)").fetchall()[0][0]
+    return _partitions(connection, path, number, options, 0 if varying else fixed)
+
+
+def reads_wide(connection: duckdb.DuckDBPyConnection, sql: str) -> bool:
+    """Whether a SELECT reads a table whose rows are wide, as far as some of them tell."""
+    plan = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
+    for node in _scans(json.loads(plan[1])) if plan is not None else ():
+        told = node["Projections"]
+        names = [identifier(name) for name in ([told] if isinstance(told, str) else told)]
+        widths = ", ".join(f"strlen({name}::VARCHAR)" for name in names)
+        some = f"SELECT {', '.join(names)} FROM {node['Table']} LIMIT {SAMPLE}"
+        found = connection.execute(f"SELECT avg(list_sum([{widths}])) FROM ({some})").fetchone()
+        if found is not None and (found[0] or 0) >= WIDE:
+            return True
+    return False
+
+
+def _scans(nodes: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """What a plan says of each table that it reads columns of."""
+    for node in nodes:
+        told = node.get("extra_info", {})
+        if node.get("name", "").strip() == "SEQ_SCAN" and told.get("Table") and told.get("Projections"):
+            yield told
+        yield from _scans(node.get("children", ()))
+
+
+def _width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
+    """The bytes that all rows have as JSON, and SQL for those that they differ in, "" for none."""
+    fixed = 2 + 3 * len(kinds)
+    sums: list[str] = []
+    for kind, name in zip(kinds, names, strict=True):
+        if type_id(kind) == "blob":
+            sums.append(f"coalesce(octet_length({name}) * 4 // 3, 4)")
+        elif type_id(kind) in PLAIN:
+            fixed += USUAL
+        else:
+            sums.append(f"coalesce(strlen({name}), 4)")
+    while len(sums) > 1:
+        # A balanced tree: DuckDB bounds how deep an expression may be.
+        rest = sums[-1:] if len(sums) % 2 else []
+        sums = [f"({one} + {other})" for one, other in zip(sums[::2], sums[1::2], strict=False)] + rest
+    return fixed, "".join(sums)
+
+
+def _partitions(
+    connection: duckdb.DuckDBPyConnection, path: Path, rows: int, options: Options, width: int
+) -> list[tuple[int, int]]:
+    """Partitions that have neither too many rows nor, but for single rows, too many bytes; `width` is the bytes of each
+    row, 0 where the file has them."""
+    most, limit = options.partition_rows, options.partition_bytes
+    if width:
+        most = max(1, min(most, limit // width))
+        return [(count, count * width) for count in (min(most, rows - start) for start in range(0, rows, most))]
+    source = f"(SELECT {WIDTH} AS w, file_row_number AS n FROM {_source(path)})"
+    block = f"n // {most}"
+    found = connection.execute(f"SELECT count(*), sum(w)::BIGINT FROM {source} GROUP BY {block} ORDER BY {block}")
+    blocks = found.fetchall()
+    if all(size <= limit for _, size in blocks):
+        return blocks
+    part = f"(sum(w) OVER (PARTITION BY {block} ORDER BY n) - w)::BIGINT // {limit}"
+    return connection.execute(
+        f"SELECT count(*), sum(w)::BIGINT FROM (SELECT w, {block} AS block, {part} AS part FROM {source}) "
+        "GROUP BY block, part ORDER BY block, part"
+    ).fetchall()
+
+
+def _source(path: Path) -> str:
+    return f"read_parquet({literal(str(path))}, file_row_number = true)"
+
+
+class Reader:
+    """Renders partitions, in an instance of its own: what that holds is no other statement's, and goes with it."""
+
+    def __init__(self) -> None:
+        self.threads = 0
+        self._lock = threading.Lock()
+        self._root: duckdb.DuckDBPyConnection | None = None
+        self._active = 0
+
+    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
+        """Partitions of `counts` rows from row `start` on, rows with commas between them. Raises duckdb.Error."""
+        source = _source(path)
+        with self._cursor() as cursor:
+            described = cursor.execute(f"DESCRIBE FROM {source}").fetchall()
+            names = [str(item[0]) for item in described if item[0] not in {WIDTH, "file_row_number"}]
+            kinds = [cursor.type(item[1]) for item in described[: len(names)]]
+            cursor.execute(
+                f"SELECT {row(kinds, names)} FROM {source} "
+                f"WHERE file_row_number BETWEEN {start} AND {start + sum(counts) - 1}"
+            )
+            return [_text(cursor.fetchmany(count)) for count in counts]
+
+    @property
+    def open(self) -> bool:
+        return self._root is not None
+
+    def rest(self) -> None:
+        """Close the instance, unless somebody reads."""
+        with self._lock:
+            if self._root is not None and not self._active:
+                self._root.close()
+                self._root = None
+
+    @contextlib.contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._lock:
+            if self._root is None:
+                self._root = _opened(self.threads)
+            cursor = self._root.cursor()
+            self._active += 1
+        try:
+            yield cursor
+        finally:
+            cursor.close()
+            with self._lock:
+                self._active -= 1
+
+
+def _text(rows: Sequence[Sequence[str]]) -> bytes:
+    return finished(",".join([item[0] for item in rows])).encode()
+
+
+def _opened(threads: int) -> duckdb.DuckDBPyConnection:
+    root = duckdb.connect(":memory:")
+    for setting in (
+        "temp_directory = ''",
+        "enable_external_file_cache = false",
+        "autoinstall_known_extensions = false",
+    ):
+        root.execute(f"SET {setting}")
+    if threads:
+        root.execute(f"SET threads = {threads}")
+    return root

@@ -1,0 +1,115 @@
+"""Statements that return rows and may stand in no subquery: RETURNING, EXECUTE, PIVOT, CALL, PRAGMA and their like.
+
+DuckDB runs them once and holds what they returned; the rows are rendered from there, by the same SQL as a SELECT's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import duckdb
+
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb.results.fetch import fetched
+from sqlshell.service.engines.duckdb.results.filed import LARGE, write_relation
+from sqlshell.service.engines.duckdb.results.render import finished, instants, row, type_name
+from sqlshell.service.engines.duckdb.results.room import Growing
+from sqlshell.service.engines.duckdb.results.selected import check_columns
+from sqlshell.service.engines.duckdb.results.simple import Write, brief, line, writers
+from sqlshell.service.engines.engine import Options, Outcome
+
+BATCH = 256
+"""Rows that are taken out of DuckDB at once."""
+
+FORESEEN = {"INSERT", "UPDATE", "DELETE", "EXECUTE", "EXPLAIN"}
+"""Types of statements whose columns DuckDB tells before it runs them: there is no public way to ask for them."""
+
+_NUMBERED = re.compile(r"(.+)_\d+", re.S)
+
+
+def returned(
+    connection: duckdb.DuckDBPyConnection,
+    kind: str,
+    sql: str,
+    head: str,
+    options: Options,
+    sink: Growing,
+    reaches_files: Callable[[], bool],
+) -> Outcome:
+    """Run a statement of the type `kind` and hand its rows to `sink`; `head` is the message of one that has none.
+
+    Raises duckdb.Error, and OSError of the sink. The caller takes the statement back then.
+    """
+    if kind in FORESEEN and (writes := _foreseen(connection, sql)):
+        connection.execute(sql)
+        columns = [ColumnInfo(str(item[0]), type_name(item[1]), True) for item in connection.description or []]
+        for texts in fetched(connection, partial(line, writes=writes)):
+            sink.keep(texts)
+        return Outcome(columns)
+    relation = connection.query(sql)
+    if relation is None:
+        return Outcome(message=head)
+    kinds = list(relation.types)
+    check_columns(len(kinds), options)
+    # One that reads nothing returns no more rows than its text has values.
+    told = relation.columns == ["Success"] and str(kinds[0]) == "BOOLEAN"
+    number = 0 if brief(sql) and len(sql) < LARGE and not told else relation.aggregate("count(*)").fetchall()[0][0]
+    if told and not number:
+        return Outcome(message=head)
+    named = zip(_original_names(connection, sql, relation.columns), kinds, strict=True)
+    columns = [ColumnInfo(name, type_name(kind), True) for name, kind in named]
+    names = [f"c{at}" for at in range(len(kinds))]
+    values = relation.project(", ".join(f"#{at} AS {name}" for at, name in enumerate(names, 1)))
+    if number >= LARGE and reaches_files() and (path := sink.file()) is not None:
+        with sink.counted(path, connection.interrupt):
+            filed = write_relation(connection, values, kinds, path, options)
+        return Outcome(columns, instants(kinds), filed=filed)
+    for rows in _batches(values.project(row(kinds, names))):
+        sink.keep([finished(text) for (text,) in rows])
+    return Outcome(columns, instants(kinds))
+
+
+def _foreseen(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Write] | None:
+    """What writes the values that a statement will return; None where they are not all simple."""
+    with contextlib.suppress(AttributeError, TypeError):
+        return writers(connection._bind(sql)[1])
+    return None
+
+
+def _batches(relation: duckdb.DuckDBPyRelation) -> Iterator[Sequence[tuple[str]]]:
+    rows = relation.iter_rows(BATCH)
+    while some := list(islice(rows, BATCH)):
+        yield some
+
+
+def _original_names(connection: duckdb.DuckDBPyConnection, sql: str, names: Sequence[str]) -> list[str]:
+    """The statement's own names: a relation numbers those that occur twice."""
+    known = {name.lower() for name in names}
+    if any(found and found[1].lower() in known for found in map(_NUMBERED.fullmatch, names)):
+        with contextlib.suppress(AttributeError, TypeError, duckdb.Error):
+            bound = connection._bind(sql)
+            if len(bound[0]) == len(names):
+                return list(bound[0])
+    return list(names)
+
+
+def kind_of(parsed: Any, sql: str) -> str:
+    """The type of a statement; its first words for one that the Python package has no name for."""
+    try:
+        return str(parsed.type.name)
+    except ValueError:
+        return " ".join(sql.split()[:3]).upper()
+
+
+def gives_rows(parsed: Any) -> bool:
+    """Whether a statement may return rows."""
+    try:
+        return "QUERY_RESULT" in {item.name for item in parsed.expected_result_type}
+    except duckdb.Error:
+        # A statement that the Python package has no name for: DuckDB says when it runs.
+        return True

@@ -1,0 +1,109 @@
+"""SELECTs: one row of constants, a small result, one that is rendered as text, or a large one in a file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import duckdb
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.bounds import met
+from sqlshell.service.engines.duckdb.results.fetch import fetched
+from sqlshell.service.engines.duckdb.results.filed import LARGE, write
+from sqlshell.service.engines.duckdb.results.render import finished, instants, row, type_name
+from sqlshell.service.engines.duckdb.results.room import Growing
+from sqlshell.service.engines.duckdb.results.simple import SMALL, line, writers
+from sqlshell.service.engines.engine import Failure, Options, Outcome
+
+_FROM = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
+
+
+def selected(
+    connection: duckdb.DuckDBPyConnection, sql: str, options: Options, sink: Growing, reaches_files: Callable[[], bool]
+) -> Outcome:
+    """Run a SELECT that may stand in a subquery, and hand its rows to `sink`. Raises duckdb.Error and OSError."""
+    described = connection.execute(f"DESCRIBE\n{sql}").fetchall()
+    check_columns(len(described), options)
+    try:
+        kinds = [connection.type(item[1]) for item in described]
+    except duckdb.Error:
+        # Types that can only be had from a value, such as the state of an aggregate, have names that do not parse.
+        kinds = list(connection.query(sql).types)
+    named = zip(described, kinds, strict=True)
+    columns = [ColumnInfo(str(item[0]), type_name(kind), item[2] != "NO") for item, kind in named]
+    names = [f"c{number}" for number in range(len(kinds))]
+    zoned = instants(kinds)
+    limit = options.row_limit
+    estimate = _estimate(connection, sql) if limit is None else SMALL + 1
+    if estimate >= LARGE and reaches_files() and (path := sink.file()) is not None:
+        with sink.counted(path, connection.interrupt):
+            return Outcome(columns, zoned, filed=write(connection, sql, kinds, path, options))
+    writes = writers(kinds) if estimate <= SMALL else None
+    if writes is not None:
+        connection.execute(f"\n{sql}")
+    else:
+        bound = f" LIMIT {limit + 1}" if limit is not None else ""
+        connection.execute(f"SELECT {row(kinds, names)} FROM (\n{sql}\n) t({', '.join(names)}){bound}")
+    kept, more = 0, False
+    for texts in fetched(connection, partial(line, writes=writes) if writes is not None else _rendered):
+        if limit is not None and kept + len(texts) > limit:
+            texts, more = texts[: limit - kept], True
+        kept += len(texts)
+        sink.keep(texts)
+    if more:
+        said = f"stopped at {limit:,} rows; \\pset rowlimit 0 shows all"
+        return Outcome(columns, zoned, said, sqlstate.WARNING)
+    return Outcome(columns, zoned)
+
+
+def selected_constants(
+    connection: duckdb.DuckDBPyConnection, parsed: Any, options: Options, sink: Growing
+) -> Outcome | None:
+    """Run a SELECT that is one row of constants; None where DuckDB has to render it."""
+    connection.execute(parsed)
+    described = connection.description or []
+    writes = writers([item[1] for item in described])
+    if writes is None or not described:
+        return None
+    check_columns(len(described), options)
+    if found := connection.fetchall():
+        sink.keep([line(item, writes) for item in found])
+    return Outcome([ColumnInfo(str(item[0]), type_name(item[1]), True) for item in described])
+
+
+def check_columns(number: int, options: Options) -> None:
+    """Raises Failure (54011) for a result of too many columns."""
+    if number > options.columns:
+        raise Failure("54011", f"the result has {number} columns; {options.columns} are allowed {met('columns')}")
+
+
+def _estimate(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
+    """How many rows DuckDB expects of a SELECT."""
+    if not _FROM.search(sql):
+        return SMALL + 1
+    try:
+        plan = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
+    except duckdb.ParserException:
+        # SHOW and its like cannot be explained.
+        return SMALL + 1
+    return _root(plan[1]) if plan is not None else SMALL + 1
+
+
+def _rendered(row: Sequence[str]) -> str:
+    return finished(row[0])
+
+
+def _root(plan: str) -> int:
+    """The estimate of a plan's root: its own, or that of its first child that has one."""
+    nodes = json.loads(plan)
+    while nodes:
+        told = nodes[0].get("extra_info", {}).get("Estimated Cardinality")
+        if told is not None:
+            return int(told)
+        nodes = nodes[0].get("children", [])
+    return 0

@@ -1,0 +1,83 @@
+"""Rows of integers, booleans, decimals and texts as Python writes them, and which statements are small.
+
+For a single row, planning the SQL that renders it takes DuckDB several times as long as the statement itself.
+
+What is written here is what render.py's SQL gives; tests hold the two equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from sqlshell.service.engines.duckdb.results.render import type_id
+
+SMALL = 1_000
+"""Rows, by DuckDB's estimate, up to which a result is small."""
+
+_SELECT = re.compile(r"\s*select(?!\w)", re.I)
+_MORE = re.compile(r"""(?<!\w)(?:from|union|values|except|intersect)(?!\w)|[\w"`]\s*\(|--|/\*""", re.I)
+_INSERT = re.compile(r"\s*(?:insert|select)(?!\w)", re.I)
+_READS = re.compile(r"(?<!\w)(?:from|table|unnest|using|recursive|range|generate_series)(?!\w)", re.I)
+
+Write = Callable[[Any], str]
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _fixed(value: Any) -> str:
+    return format(value, "f")
+
+
+def _fraction(value: Any) -> str:
+    """A decimal whose type has no digit before the point; nor does DuckDB write one."""
+    return format(value, "f").replace("0.", ".", 1)
+
+
+_INTEGERS = (
+    *("tinyint", "smallint", "integer", "bigint", "hugeint"),
+    *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
+)
+_WRITES: dict[str, Write] = {
+    "boolean": _truth,
+    "varchar": str,
+    "null": str,
+    **dict.fromkeys(_INTEGERS, str),
+}
+_encode = msgspec.json.Encoder().encode
+
+
+def one_row(sql: str) -> bool:
+    """Whether a SELECT is a row of constants and operators, which may be run twice: it reads nothing and calls no
+    function, as far as its words tell."""
+    return _SELECT.match(sql) is not None and _MORE.search(sql) is None
+
+
+def brief(sql: str) -> bool:
+    """Whether a statement reads nothing, so that it is done at once, as far as its words tell."""
+    return _INSERT.match(sql) is not None and _READS.search(sql) is None
+
+
+def writers(kinds: Sequence[Any]) -> list[Write] | None:
+    """What makes the strings of values of these DuckDBPyTypes; None where DuckDB itself has to."""
+    found = [_write(kind) for kind in kinds]
+    return None if None in found else [write for write in found if write is not None]
+
+
+def _write(kind: Any) -> Write | None:
+    known = type_id(kind)
+    if known == "decimal":
+        size = dict(kind.children)
+        return _fraction if size["precision"] == size["scale"] else _fixed
+    return _WRITES.get(known)
+
+
+def line(row: Sequence[Any], writes: Sequence[Write]) -> str:
+    """A row as the text of a JSON array of strings and nulls."""
+    texts = [None if value is None else write(value) for value, write in zip(row, writes, strict=True)]
+    return _encode(texts).decode()

@@ -1,0 +1,588 @@
+"""What a statement may do under `serve`: DuckDB parses it, binds it, and what it understood is judged.
+
+The order matters. The parsed tree is judged before anything is bound, since DuckDB runs the arguments of table
+functions and opens files while it binds. The plan is judged after it, for it alone tells what views, macros and DEFAULT
+are made of. Nothing is decided by the statement's text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import duckdb
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.failures import failure
+from sqlshell.service.engines.duckdb.results.copying import copied
+from sqlshell.service.engines.duckdb.results.render import identifier, literal
+from sqlshell.service.engines.duckdb.results.returned import kind_of
+from sqlshell.service.engines.duckdb.rights import parts
+from sqlshell.service.engines.duckdb.rights.functions import SEQUENCES
+from sqlshell.service.engines.duckdb.rights.walk import Found, Known, Path, is_constant, refused, walk
+from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Rights
+
+PLANNED: Final = frozenset(
+    {
+        "ALTER", "ANALYZE", "CREATE", "DELETE", "DROP", "INSERT", "MERGE_INTO", "SELECT", "SET", "TRANSACTION",
+        "UPDATE", "VACUUM", "VARIABLE_SET",
+    }
+)  # fmt: skip
+"""Types of statements that have a plan. EXPLAIN and MULTI are taken apart; all others are refused."""
+
+_WRITTEN: Final = frozenset({"CALL", "DROP", "LOAD", "PRAGMA", "VACUUM"})
+"""Types that several verbs have: CHECKPOINT, DEALLOCATE, INSTALL, IMPORT and ANALYZE too."""
+
+_SHOW_SCHEMAS: Final = re.compile(r"\s*+show\s++schemas\s*+;?\s*+", re.I)
+_SCHEMAS: Final = """
+SELECT database_name, schema_name, database_name = current_database() AND schema_name = current_schema() AS current
+FROM system.main.duckdb_schemas()
+WHERE database_name IN (SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal) ORDER BY ALL
+"""
+"""SHOW SCHEMAS without the columns of duckdb_databases() that it reads and does not show."""
+
+_SETS: Final = frozenset({"SET", "VARIABLE_SET"})
+
+_WRAPPED: Final = frozenset({"DELETE", "INSERT", "UPDATE"})
+"""Types that DuckDB parses as the body of a common table expression too, which shows their trees."""
+
+_NATIVE: Final = frozenset({"CREATE", "DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
+"""Types that EXPLAIN binds, which gives DuckDB's own words for what is wrong."""
+
+_PLAN: Final = "system.main.json_serialize_plan($1, optimize := false)"
+_OPTIMIZED: Final = "system.main.json_serialize_plan($1, optimize := true)"
+_TREE: Final = "system.main.json_serialize_sql($1)"
+_UNRESOLVED: Final = "Failed to bind column reference"
+"""How DuckDB begins to say that it has the plan of a statement only after it optimized it."""
+
+_TOLD: Final = frozenset({"binder", "catalog", "parser", "syntax", "not implemented", "dependency", "constraint"})
+"""Types of errors whose messages hold nothing of a file's content."""
+
+_KEEPING: Final = frozenset({"DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
+"""Types that change no objects; EXPLAIN ANALYZE of CREATE does."""
+
+_READ: Final = frozenset({"SELECT", "SET", "TRANSACTION", "VARIABLE_SET"})
+"""Types that a reader may run, besides EXPLAIN and PIVOT."""
+
+_UNREAL: Final = re.compile(r'("(?:[^"\\]|\\.)*+")|-?(?:nan|inf(?:inity)?)', re.I | re.S)
+"""A string of JSON, or a number that is none in JSON: DuckDB writes NAN and Infinity."""
+
+_COPYING: Final = frozenset({"COPY_DATABASE", "EXPORT", "PRAGMA"})
+"""Types of statements that copy whole databases."""
+
+_LASTING: Final = frozenset({"DELETE", "INSERT", "SELECT", "UPDATE"})
+"""Types of statements whose verdict holds until objects change."""
+
+_KEPT: Final = 64
+_SHORT: Final = 200
+"""Verdicts that are remembered of each kind, and characters of a statement whose verdict is remembered."""
+
+_UNFIT: Final = frozenset({"NO_MATCHING_FUNCTION", "COLUMN_NOT_FOUND", "MISSING_ENTRY"})
+"""What is wrong with a statement that uses a function for other arguments than its own."""
+
+_MANY: Final = 9
+"""Arguments that no macro has, about."""
+
+LARGEST: Final = 64 << 20
+"""Characters of a plan that are read."""
+
+_APPEND_ONLY: Final = "a stream is append-only: INSERT INTO is all that changes it"
+_ENDLESS: Final = f"a statement that reads a stream would never end: {CONTINUOUS}"
+
+
+class Verdict(Struct, frozen=True):
+    """A statement that may run: its type, what runs in its place, and what has to be removed afterwards."""
+
+    kind: str
+    sql: str
+    parsed: Any
+    least: Rights = Rights.READ
+    transaction: str = ""
+    """BEGIN_TRANSACTION, COMMIT or ROLLBACK, "" for any other statement."""
+    types: tuple[str, ...] = ()
+    """Temporary types that were made for a PIVOT."""
+    leaves: bool = False
+    """Whether it may leave what only its session has: temporary objects, settings, variables, a seed."""
+    again: str = ""
+    """What the DEFAULT of ADD COLUMN calls, and has another value when it is evaluated again after a crash."""
+    reads: frozenset[Path] = frozenset()
+    """The relations that a SELECT reads, as DuckDB bound their names."""
+
+
+class Judge:
+    """Judges the statements of one connection."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, known: Known) -> None:
+        self._connection = connection
+        self._beside: duckdb.DuckDBPyConnection | None = None
+        self._known = known
+        self._prepared: dict[str, str] = {}
+        self._constants: dict[str, Verdict] = {}
+        self._inserts: dict[tuple[str, Rights], int] = {}
+        """INSERTs of literals by what stands before these, with the version of the objects they were judged for."""
+        self._verdicts: dict[tuple[Any, ...], tuple[int, Verdict]] = {}
+        """Verdicts by the statement and all of its options that they rest on, with the same."""
+        self._functions: dict[str, tuple[int, bool]] = {}
+        """Whether there are functions of these names, with the same version."""
+        self._lasting = True
+        """Whether the verdict that is made rests on nothing but objects."""
+
+    def constant(self, sql: str) -> Verdict | None:
+        """The verdict on a SELECT of literals that was judged before: it holds for everybody at any time."""
+        return self._constants.get(sql)
+
+    @contextlib.contextmanager
+    def running(self, verdict: Verdict) -> Iterator[None]:
+        """A statement runs within."""
+        if verdict.kind in _KEEPING:
+            yield
+        elif verdict.kind in _SETS:
+            try:
+                yield
+            finally:
+                self.forget()
+        else:
+            with self._known.changing():
+                yield
+
+    def forget(self) -> None:
+        """The session is in another place, or has other settings."""
+        self._inserts.clear()
+        self._verdicts.clear()
+        self._functions.clear()
+
+    def has_function(self, name: str) -> bool:
+        """Whether there is a scalar function or macro of this name for the session."""
+        version, known = self._known.settled, self._functions.get(name)
+        if known is not None and known[0] == version and self._known.strict:
+            return known[1]
+        try:
+            # So many arguments match no macro: nothing of one is run.
+            plan = self._asked(_PLAN, f"SELECT {identifier(name)}({', '.join('1' * _MANY)})")
+        except duckdb.Error:
+            return True
+        found = bool(plan.get("error_subtype") != "MISSING_ENTRY")
+        if version is not None:
+            self._functions[name] = version, found
+        return found
+
+    def mismatch(self, sql: str, options: Options, *, in_transaction: bool) -> int | None:
+        """Where in a statement a function does not take its arguments: characters; None where all do, where something
+        else is wrong, and where only a statement that is judged may be bound. A transaction goes on afterwards.
+
+        Raises Failure for what is not allowed.
+        """
+        try:
+            found = self._connection.extract_statements(sql)
+            kind = str(found[0].type.name) if len(found) == 1 else ""
+        except (duckdb.Error, ValueError):
+            return None
+        if kind not in (_READ if options.rights is Rights.READ else PLANNED) - {"TRANSACTION"}:
+            return None
+        with self._reading(in_transaction), self._failing(sql, in_transaction):
+            tree = self._tree(self._showing(kind, sql))
+            if tree is not None:
+                self._walked(kind, tree, options)
+            elif self._known.strict and kind in _WRAPPED | {"SELECT"}:
+                return None
+            plan = self._asked(_PLAN, sql)
+        if plan.get("error_subtype") not in _UNFIT or "position" not in plan:
+            return None
+        return len(sql.encode()[: int(plan["position"])].decode(errors="ignore"))
+
+    def judge(self, sql: str, options: Options, *, in_transaction: bool) -> Verdict:
+        """What may run in place of `sql`. Raises Failure, and duckdb.Error for what DuckDB does not understand.
+
+        A verdict is remembered for the same statement until an object of the engine changes, is about to, or the
+        session goes elsewhere: until then DuckDB binds the same to the same.
+        """
+        version = self._known.settled
+        key = (sql, options.rights, options.streams, options.stores)
+        seen = self._verdicts.get(key)
+        if seen is not None and seen[0] == version:
+            return seen[1]
+        self._lasting = self._known.strict and len(sql) <= _SHORT
+        verdict = self._judged(sql, options, in_transaction)
+        if verdict.again and self._known.strict:
+            said = f"DEFAULT {verdict.again} is not supported with IF NOT EXISTS: leave out IF NOT EXISTS"
+            raise Failure(sqlstate.UNSUPPORTED, said)
+        if self._lasting and version is not None and verdict.kind in _LASTING and version == self._known.settled:
+            _keep(self._verdicts, key, (version, verdict))
+        return verdict
+
+    def _judged(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
+        found = self._connection.extract_statements(sql)
+        if len(found) != 1:
+            raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(found)}")
+        statement = found[0]
+        try:
+            kind = str(statement.type.name)
+        except ValueError:
+            kind = "EXTENSION"
+        # What DuckDB takes for blanks is a blank in it.
+        text = str(statement.query)
+        if kind == "MULTI" and parts.tokens(text)[0].word == "explain":
+            kind = "EXPLAIN"
+        confined = self._known.strict or options.rights < Rights.OBJECTS
+        if kind == "EXPLAIN" and confined:
+            return self._explained(text, options, in_transaction)
+        if kind == "MULTI" and confined and (once := parts.added(text)):
+            return self._added(once, text, statement, options, in_transaction)
+        if kind == "MULTI" and (confined or (options.streams and parts.pivot(text, "") is not None)):
+            return self._pivoted(text, options, in_transaction)
+        if kind == "SELECT" and self._known.strict and _SHOW_SCHEMAS.fullmatch(text):
+            return self._judged(_SCHEMAS, options, in_transaction)
+        if kind not in PLANNED:
+            if self._known.strict:
+                raise refused(_spoken(kind, text))
+            nothing = Found(strict=False)
+            nothing.needs(Rights.OBJECTS, kind)
+            _may(nothing, options)
+            if options.streams:
+                self._check_endless(kind, text, options, in_transaction)
+            return Verdict(kind_of(statement, sql), sql, statement, Rights.OBJECTS)
+        if options.rights is Rights.READ and kind not in _READ:
+            # What binding it would run is not for a reader either.
+            changes = Found(strict=False)
+            changes.needs(Rights.DATA if kind in _WRAPPED | {"MERGE_INTO"} else Rights.OBJECTS, _spoken(kind, text))
+            _may(changes, options)
+        plain = parts.plain_insert(text) if kind == "INSERT" else None
+        if plain is not None:
+            # Its literals decide nothing, and there may be very many.
+            self._inserted(*plain, options, in_transaction)
+            return Verdict(kind, text, statement, Rights.DATA)
+        seen = self._seen(kind, text, options, in_transaction)
+        reads = frozenset(seen.reads)
+        verdict = Verdict(
+            kind, text, statement, seen.least, seen.transaction, leaves=seen.leaves, reads=reads, again=seen.again
+        )
+        if seen.constant and len(sql) <= _SHORT:
+            _keep(self._constants, sql, replace(verdict, parsed=text))
+        return verdict
+
+    def _check_endless(self, kind: str, sql: str, options: Options, in_transaction: bool) -> None:
+        """Refuse what a statement without a plan of its own would do to a stream: read it to its end, or change it."""
+        name = parts.copied_database(sql) if kind in _COPYING else None
+        if name is not None:
+            name = name or str(self._connection.execute("SELECT current_database()").fetchall()[0][0])
+            copied = [".".join(stream) for stream in options.streams if stream[0].lower() == name.lower()]
+            if copied:
+                raise Failure(sqlstate.UNSUPPORTED, f"{copied[0]} is a stream: {_ENDLESS}")
+        elif kind == "PREPARE":
+            try:
+                self._judged(parts.prepared(sql), options, in_transaction)
+            except (duckdb.Error, Failure) as error:
+                # DuckDB tells what is wrong with it otherwise: here its parameters have no types.
+                if isinstance(error, Failure) and error.sql_state == sqlstate.UNSUPPORTED:
+                    raise
+        elif read := _read_whole(kind, sql):
+            self._judged(read, options, in_transaction)
+
+    def _inserted(self, head: str, row: str, options: Options, in_transaction: bool) -> None:
+        key, version = (head, options.rights), self._known.settled
+        # Its text has other values the next time.
+        self._lasting = False
+        if version is None or self._inserts.get(key) != version or options.rights < Rights.DATA:
+            self._seen("INSERT", f"{head} {row}", options, in_transaction)
+            if version is not None and version == self._known.settled:
+                _keep(self._inserts, key, version)
+
+    def _explained(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
+        head, inner = parts.explained(sql)
+        if "analyze" not in head.lower():
+            # It reads and changes nothing.
+            options = replace(options, streams=())
+        verdict = self._judged(inner, options, in_transaction)
+        if verdict.kind not in _NATIVE:
+            raise refused(f"EXPLAIN of {verdict.kind}")
+        text = head + verdict.sql
+        found = self._connection.extract_statements(text)
+        if [str(item.type.name) for item in found] != ["EXPLAIN"]:
+            raise refused("this form of EXPLAIN")
+        return Verdict("EXPLAIN", text, found[0], verdict.least, types=verdict.types, leaves=verdict.leaves)
+
+    def _added(self, once: str, sql: str, statement: Any, options: Options, in_transaction: bool) -> Verdict:
+        """ADD COLUMN with an expression as DEFAULT, which DuckDB runs as ADD COLUMN, UPDATE and SET DEFAULT. `once` is
+        the same as one statement, which shows what all three do; it would be evaluated again after a crash."""
+        try:
+            verdict = self._judged(once, options, in_transaction)
+        except duckdb.NotImplementedException as error:
+            said = "ADD COLUMN with an expression as DEFAULT takes no NOT NULL: add the column, then SET NOT NULL"
+            raise Failure(sqlstate.UNSUPPORTED, said) from error
+        if verdict.kind != "ALTER":
+            raise refused("this form of ALTER")
+        return replace(verdict, sql=sql, parsed=statement, again="")
+
+    def _pivoted(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
+        """A PIVOT whose columns come of its data, with types for them, as DuckDB itself does it."""
+        taken = parts.pivot(sql, "__pivoted_")
+        if taken is None:
+            said = "PIVOT needs its values here: PIVOT t ON column IN (value, …) USING …"
+            raise Failure(sqlstate.UNSUPPORTED, said)
+        made: list[str] = []
+        self._lasting = False
+        try:
+            for name, values in taken.values:
+                verdict = self._judged(values, options, in_transaction)
+                if verdict.kind != "SELECT" or verdict.least > Rights.READ:
+                    raise refused("a PIVOT of this form")
+                self._connection.execute(f'CREATE OR REPLACE TEMP TYPE "{name}" AS ENUM (\n{verdict.sql}\n)')
+                made.append(name)
+            verdict = self._judged(taken.sql, options, in_transaction)
+        except BaseException:
+            self.remove(tuple(made))
+            raise
+        return replace(verdict, types=(*verdict.types, *made))
+
+    def remove(self, types: tuple[str, ...]) -> None:
+        """Remove what a PIVOT left."""
+        for name in types:
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute(f'DROP TYPE IF EXISTS temp."{name}"')
+
+    def _seen(self, kind: str, sql: str, options: Options, in_transaction: bool) -> Found:
+        if kind == "TRANSACTION":
+            # It binds nothing, and has to be understood in a transaction that is aborted too.
+            if self._beside is None:
+                self._beside = self._connection.cursor()
+            found = Found(strict=self._known.strict)
+            walk(_decoded(self._beside.execute(f"SELECT {_PLAN}", [sql]).fetchone()), self._known, found)
+            return found
+        with self._reading(in_transaction), self._failing(sql, in_transaction):
+            text = self._showing(kind, sql)
+            tree = self._tree(text)
+            seen = Found(strict=self._known.strict)
+            if tree is None and text and kind in _SETS:
+                raise Failure(sqlstate.SYNTAX, "the value of SET is no expression")
+            if tree is not None:
+                seen = self._walked(kind, tree, options)
+                seen.constant = kind == "SELECT" and is_constant(tree)
+                if seen.constant:
+                    return seen
+            elif self._known.strict and kind in _WRAPPED | {"SELECT"}:
+                raise refused("a statement that DuckDB does not show as a tree")
+            tells = tree is not None and not seen.files
+            found = Found(strict=self._known.strict)
+            selected = 0
+            own = not self._known.strict and options.rights == Rights.OBJECTS
+            if kind == "CREATE" and tree is not None:
+                # The plan of CREATE VIEW shows what is selected as it was parsed, and so without what it reads.
+                walk(self._plan("SELECT", text, tells, own=own), self._known, found)
+                selected, found.described = found.described, 0
+            plan = self._plan(kind, sql, tells, own=own)
+        walk(plan, self._known, found)
+        if self._known.strict and max(selected, found.described) > seen.describes:
+            raise refused("DESCRIBE in this place")
+        found.needs(seen.least, seen.because)
+        _may(found, options)
+        self._check_places(plan, found, options)
+        return found
+
+    def _walked(self, kind: str, tree: Any, options: Options) -> Found:
+        """What a parsed tree does, which may be bound then. Raises Failure for what is not allowed."""
+        seen = Found(strict=self._known.strict)
+        # The value of a setting is run while it is bound.
+        walk(tree, self._known, seen, "argument" if kind in _SETS else "")
+        _may(seen, options)
+        if self._known.strict:
+            self._check_files(seen)
+        return seen
+
+    @contextlib.contextmanager
+    def _reading(self, in_transaction: bool) -> Iterator[None]:
+        """Bind in a transaction that changes nothing; in the session's own where there is one, for it may have made
+        what a statement names."""
+        if in_transaction:
+            yield
+            return
+        self._connection.execute("BEGIN TRANSACTION READ ONLY")
+        try:
+            yield
+        finally:
+            # A COMMIT would fail the whole instance where binding advanced a sequence.
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def _failing(self, sql: str, in_transaction: bool) -> Iterator[None]:
+        """Fail the open transaction where binding has advanced a sequence: its COMMIT would fail the whole instance."""
+        low = sql.lower()
+        advances = any(name in low for name in SEQUENCES)
+        self._lasting = self._lasting and not advances
+        if not in_transaction or not advances:
+            yield
+            return
+        before = self._sequences()
+        try:
+            yield
+        finally:
+            if self._sequences() != before:
+                with contextlib.suppress(duckdb.Error):
+                    self._connection.execute("SELECT system.main.error('the statement failed')")
+                said = "nextval and setval are not allowed in what is run before the statement begins"
+                raise Failure(sqlstate.PRIVILEGE, said)
+
+    def _sequences(self) -> list[Any]:
+        listed = "SELECT database_name, schema_name, sequence_name, last_value FROM system.main.duckdb_sequences()"
+        return self._connection.execute(listed).fetchall()
+
+    @staticmethod
+    def _showing(kind: str, sql: str) -> str:
+        """A SELECT that shows the parsed tree of a statement, "" where there is none."""
+        if kind in _WRAPPED:
+            return f"WITH wrapped AS (\n{parts.bare(sql)}\n) SELECT 1"
+        if kind == "CREATE":
+            return parts.selected(sql)
+        if kind in _SETS:
+            return parts.value(sql)
+        return parts.bare(sql) if kind == "SELECT" else ""
+
+    def _tree(self, text: str) -> Any:
+        """The parsed tree of a SELECT; None where DuckDB does not show it."""
+        if not text:
+            return None
+        tree = self._asked(_TREE, text)
+        return None if tree["error"] else tree
+
+    def _plan(self, kind: str, sql: str, tells: bool, *, own: bool = False) -> Any:
+        """The bound plan; an empty one where DuckDB does not show it and the service is its user's own, who may do
+        anything. Raises Failure or duckdb.Error with DuckDB's words where there is none."""
+        plan = self._asked(_PLAN, sql)
+        if plan["error"] and str(plan["error_message"]).startswith(_UNRESOLVED):
+            # What is optimized away for the data that are there now may be back for others.
+            self._lasting = False
+            plan = self._asked(_OPTIMIZED, sql)
+        if not plan["error"]:
+            return plan
+        if self._known.strict and not tells and plan["error_type"] not in _TOLD:
+            # DuckDB's words may hold the content of a file.
+            said = "the statement has an error, or reads something that this service does not allow"
+            raise Failure(sqlstate.PRIVILEGE, f"{said}: the reason is not shown, as it could contain data of a file")
+        if kind in _NATIVE:
+            try:
+                self._connection.execute(f"EXPLAIN\n{sql}")
+            except duckdb.Error as error:
+                # What changes something may not be bound where nothing is changed: nothing is wrong with it.
+                if not isinstance(error, duckdb.TransactionException) or "read-only mode" not in str(error):
+                    raise failure(error, lines_before=1) from error
+            if own:
+                return {"plans": []}
+            said = "DuckDB does not show the plan of this statement, without which it is not allowed"
+            raise Failure(sqlstate.PRIVILEGE, f"{said}: {plan['error_message']}")
+        raise failure(_error(str(plan["error_type"]), str(plan["error_message"])))
+
+    def _asked(self, function: str, sql: str) -> Any:
+        """What a function says of a statement. It is prepared once, which takes half the time of asking anew."""
+        name = self._prepared.get(function)
+        if name is None:
+            name = f"judged_{len(self._prepared)}"
+            self._connection.execute(f"PREPARE {name} AS SELECT {function}")
+            self._prepared[function] = name
+        return _decoded(self._connection.execute(f"EXECUTE {name}({literal(sql)})").fetchone())
+
+    def _check_files(self, seen: Found) -> None:
+        """Refuse relations that DuckDB would take for files: those that do not exist."""
+        for path in seen.files:
+            self._lasting = False
+            if not self._there(path):
+                said = f"{'.'.join(path)} is not a relation, and files are read through stores here"
+                raise Failure(sqlstate.PRIVILEGE, f"{said}: CREATE STORE, then store.entity")
+
+    def _there(self, path: Sequence[str]) -> bool:
+        """Whether a relation exists. It is looked for by its name: to list all of them would fail in a transaction that
+        has read an older copy of a store."""
+        name = ".".join(identifier(part) for part in path)
+        try:
+            self._connection.execute("SELECT 1 FROM pragma_table_info($1) LIMIT 1", [name]).fetchall()
+        except (duckdb.CatalogException, duckdb.BinderException):
+            return False
+        return True
+
+    def _check_places(self, plan: Any, found: Found, options: Options) -> None:
+        """Refuse to change what is read only, or a stream otherwise than by INSERT."""
+        stores = {name.lower() for name in options.stores}
+        streams = {tuple(part.lower() for part in stream): stream for stream in options.streams}
+        for operator, path in found.writes:
+            database = path[0].lower() if path else ""
+            if database in stores:
+                said = f"store {path[0]!r} is read only: its entities are files outside"
+                raise Failure(sqlstate.UNSUPPORTED, said)
+            if database in self._known.read_only:
+                raise Failure(sqlstate.PRIVILEGE, f"{path[0]} is read only")
+            name = tuple(part.lower() for part in path)
+            if name not in streams or operator in {"COMMENT", "CREATE INDEX"}:
+                continue
+            if operator == "DROP":
+                stream = ".".join(path)
+                raise Failure(sqlstate.UNSUPPORTED, f"{stream} is a stream: use DROP STREAM {stream}")
+            if operator != "INSERT":
+                raise Failure(sqlstate.UNSUPPORTED, _APPEND_ONLY)
+        if any(tuple(part.lower() for part in path) in streams for path in found.reads):
+            raise Failure(sqlstate.UNSUPPORTED, _ENDLESS)
+
+
+def _keep(known: dict[Any, Any], key: Any, value: Any) -> None:
+    """Remember something in place of what was remembered first, where that is much."""
+    if len(known) >= _KEPT:
+        known.pop(next(iter(known)))
+    known[key] = value
+
+
+def _read_whole(kind: str, sql: str) -> str:
+    """What a statement without a plan of its own reads to its end, which a stream has not; "" for others."""
+    if kind == "COPY":
+        return copied(sql)
+    if kind == "EXPLAIN":
+        with contextlib.suppress(Failure):
+            head, inner = parts.explained(sql)
+            return inner if "analyze" in head.lower() else ""
+    return ""
+
+
+def _spoken(kind: str, sql: str) -> str:
+    """What a statement is called in a message."""
+    if kind == "EXTENSION":
+        return "this kind of statement"
+    if kind == "COPY":
+        return "COPY, except COPY … TO STDOUT,"
+    return parts.tokens(sql)[0].word.upper() if kind in _WRITTEN else kind.replace("_", " ")
+
+
+def _may(found: Found, options: Options) -> None:
+    if found.least > options.rights:
+        changed = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[found.least]
+        raise Failure(sqlstate.PRIVILEGE, f"role {options.rights.role!r} may not do this: {found.because} {changed}")
+
+
+def _decoded(row: Any) -> Any:
+    text = str(row[0])
+    if len(text) > LARGEST:
+        raise Failure(
+            sqlstate.LIMIT, f"the plan of this statement is larger than {LARGEST >> 20} MiB: use fewer values"
+        )
+    if not text:
+        # DuckDB writes constants of these types as bytes, which are no JSON.
+        said = "DuckDB does not show the plan of this statement, without which it is not allowed"
+        raise Failure(
+            sqlstate.UNSUPPORTED, f"{said}: write a constant of type BIT or BIGNUM as (SELECT 'value')::BIT in it"
+        )
+    try:
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            return msgspec.json.decode(_UNREAL.sub(lambda found: found[1] or "null", text))
+    except RecursionError:
+        raise Failure(sqlstate.LIMIT, "this statement is nested too deeply") from None
+
+
+def _error(kind: str, message: str) -> duckdb.Error:
+    """The exception that DuckDB would raise for an error of the type `kind`."""
+    name = kind.title().replace(" ", "")
+    made = getattr(duckdb, f"{name}Exception", duckdb.InvalidInputException)
+    error = made(f"{kind.title()} Error: {message}")
+    return error if isinstance(error, duckdb.Error) else duckdb.InvalidInputException(message)

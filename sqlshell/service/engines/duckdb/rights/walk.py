@@ -1,0 +1,491 @@
+"""Reads the JSON that DuckDB makes of a parsed statement and of a bound plan, and refuses what is not known.
+
+Both are trees of objects; `type`, `class`, `expression_class` and `info_type` say what an object is. An object that
+says it is something unknown is refused, whatever field it stands in, so that a later DuckDB adds refusals and no holes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.rights.functions import (
+    AGGREGATES,
+    BY_NAME,
+    CLOCKS,
+    IMPLIED,
+    SEEDS,
+    SEQUENCES,
+    SESSION,
+    UNSEEN,
+    WINDOWS,
+    is_scalar,
+    is_table,
+    names,
+)
+from sqlshell.service.engines.engine import Failure, Rights
+
+Path = tuple[str, ...]
+"""A qualified name: database, schema, name; fewer parts where DuckDB found no such object."""
+
+READING: Final = frozenset(
+    f"LOGICAL_{name}"
+    for name in names("""
+    AGGREGATE_AND_GROUP_BY ANY_JOIN ASOF_JOIN CHUNK_GET COMPARISON_JOIN CROSS_PRODUCT CTE_REF DELIM_GET DELIM_JOIN
+    DEPENDENT_JOIN DISTINCT DUMMY_SCAN EMPTY_RESULT EXCEPT EXPRESSION_GET FILTER GET INTERSECT JOIN LIMIT
+    MATERIALIZED_CTE ORDER_BY PIVOT POSITIONAL_JOIN PROJECTION RECURSIVE_CTE RESET SAMPLE SET TOP_N TRANSACTION UNION
+    UNNEST WINDOW
+    """)
+)
+"""Operators of a plan that change nothing but the session."""
+
+CHANGING: Final = frozenset({"LOGICAL_DELETE", "LOGICAL_INSERT", "LOGICAL_MERGE_INTO", "LOGICAL_UPDATE"})
+"""Operators that change rows of the relation that `table_info` names."""
+
+MAKING: Final = frozenset(
+    f"LOGICAL_{name}"
+    for name in names("""
+    ALTER CREATE_INDEX CREATE_MACRO CREATE_SCHEMA CREATE_SEQUENCE CREATE_TABLE CREATE_TYPE CREATE_VIEW DROP VACUUM
+    """)
+)
+"""Operators that change the object that `info` names."""
+
+BODIES: Final = frozenset({"LOGICAL_CREATE_MACRO", "LOGICAL_CREATE_VIEW"})
+"""Operators that keep SQL which others run."""
+
+SETTABLE: Final = frozenset({"timezone", "schema", "search_path"})
+"""Settings that a statement may set and show."""
+
+_BOUND: Final = frozenset(
+    f"BOUND_{name}"
+    for name in names("""
+    AGGREGATE BETWEEN CASE CAST COLUMN_REF COMPARISON CONJUNCTION CONSTANT DEFAULT FUNCTION LAMBDA LAMBDA_REF OPERATOR
+    PARAMETER REF UNNEST WINDOW
+    """)
+)
+_PARSED: Final = names("""
+    BETWEEN CASE CAST COLLATE COLUMN_REF COMPARISON CONJUNCTION CONSTANT DEFAULT FUNCTION LAMBDA LAMBDA_REF OPERATOR
+    PARAMETER POSITIONAL_REFERENCE STAR SUBQUERY TYPE WINDOW
+    """)
+_INFOS: Final = frozenset({"ALTER_INFO", "DROP_INFO", "TRANSACTION_INFO", "VACUUM_INFO"})
+_DROPPED: Final = frozenset(
+    f"{name}_ENTRY" for name in names("INDEX MACRO SCHEMA SEQUENCE TABLE TABLE_MACRO TRIGGER TYPE VIEW")
+)
+_CHANGING_NODES: Final = frozenset({"DELETE_QUERY_NODE", "INSERT_QUERY_NODE", "UPDATE_QUERY_NODE"})
+_TYPES: Final = (
+    _CHANGING_NODES
+    | _DROPPED
+    | names("""
+        SELECT_NODE SET_OPERATION_NODE RECURSIVE_CTE_NODE CTE_NODE
+        BASE_TABLE EMPTY EXPRESSION_LIST JOIN PIVOT SHOW_REF SUBQUERY TABLE_FUNCTION
+        DISTINCT_MODIFIER LIMIT_MODIFIER LIMIT_PERCENT_MODIFIER ORDER_MODIFIER ASCENDING DESCENDING ORDER_DEFAULT
+        CONSTANT_PERCENTAGE CONSTANT_VALUE EXPRESSION_PERCENTAGE EXPRESSION_VALUE UNSET
+        CHECK FOREIGN_KEY NOT_NULL UNIQUE SCALAR_MACRO TABLE_MACRO
+        """)
+) - {"TRIGGER_ENTRY"}
+"""What the `type` of an object may be that is neither an operator nor an expression."""
+
+_UNREAD: Final = {
+    "LOGICAL_CHUNK_GET": ("collection",),
+    **dict.fromkeys(_DROPPED | {"TRIGGER_ENTRY"}, ("dependencies", "tags")),
+}
+"""Fields of objects that hold constants of a person's, or name what was judged when it was made."""
+
+_NESTED: Final = frozenset({dict, list})
+"""What the values of a decoded tree are that have others in them."""
+
+_PLAIN: Final = frozenset({"type", "select_list", "from_table", "aggregate_handling"})
+"""Fields of a SELECT that is one row of literals; the others are empty."""
+
+_PATHS: Final = ("/", "\\", "*", "?", "[", "://")
+_ENDINGS: Final = (
+    ".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".geojson", ".txt", ".duckdb", ".db", ".ddb", ".gz",
+    ".zst", ".xlsx", ".arrow", ".arrows", ".vortex",
+)  # fmt: skip
+
+
+class Known:
+    """What is the same for all statements of an engine.
+
+    Before restrict() everything is allowed that the role may do. `functions`, `views` and `types` are the names of
+    DuckDB's own, `settings` those of its settings, `read_only` databases that no statement changes; all in lower case.
+    """
+
+    def __init__(self) -> None:
+        self.strict = False
+        self.functions: frozenset[str] = frozenset()
+        self.views: frozenset[str] = frozenset()
+        self.types: frozenset[str] = frozenset()
+        self.settings: frozenset[str] = frozenset()
+        self.read_only = {"deltastream", "system"}
+        self.version = 0
+        """How often objects have changed, or may have: counted before and after each change."""
+        self._changing = 0
+        self._counting = threading.Lock()
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """What runs within may change objects: nothing that was found out about them before or meanwhile holds."""
+        with self._counting:
+            self._changing += 1
+            self.version += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._changing -= 1
+                self.version += 1
+
+    @property
+    def settled(self) -> int | None:
+        """The version, None while objects change."""
+        with self._counting:
+            return None if self._changing else self.version
+
+    def restrict(
+        self, functions: Collection[str], settings: Collection[str], views: Collection[str], types: Collection[str]
+    ) -> None:
+        """Allow nothing any more that is not known to be harmless."""
+        self.strict = True
+        self.functions = frozenset(functions)
+        self.settings = frozenset(settings)
+        self.views = frozenset(views)
+        self.types = frozenset(types)
+
+
+class Found:
+    """What a statement does, as far as its parsed tree and its plan tell."""
+
+    def __init__(self, *, strict: bool) -> None:
+        self._strict = strict
+        self.least = Rights.READ
+        self.because = ""
+        """The operator or function that `least` comes of."""
+        self.reads: set[Path] = set()
+        self.writes: list[tuple[str, Path]] = []
+        """Operators without LOGICAL_, and the object that each changes."""
+        self.describes = 0
+        """DESCRIBEs in the parsed tree, and below the results of such in the plan."""
+        self.described = 0
+        self.files: list[Path] = []
+        """Relations of the parsed tree whose names DuckDB may take for those of files."""
+        self.constant = False
+        """Whether it is a SELECT of literals."""
+        self.transaction = ""
+        """BEGIN_TRANSACTION, COMMIT or ROLLBACK."""
+        self.leaves = False
+        """Whether it may leave what only its session has."""
+        self.again = ""
+        """What the DEFAULT of a column that is added calls, and has another value when it is evaluated again."""
+
+    def needs(self, least: Rights, because: str) -> None:
+        if least > self.least:
+            self.least, self.because = least, because
+
+    def refuse(self, what: str, advice: str = "") -> None:
+        """Something that nobody may do; in a service that is its user's own only who may do everything may."""
+        if self._strict:
+            raise refused(what, advice)
+        self.needs(Rights.OBJECTS, what)
+
+
+def walk(tree: Any, known: Known, found: Found, place: str = "") -> None:
+    """Note in `found` what a parsed tree or a plan does. Raises Failure (42501) for what is not allowed to anybody.
+
+    `place` says where it stands: "", as an "argument" that is run while it is bound, or in the "body" of a view or
+    macro.
+    """
+    waiting: list[tuple[Any, str]] = [(tree, place)]
+    named = _common(tree)
+    while waiting:
+        node, place = waiting.pop()
+        if node.__class__ is list:
+            waiting += [(item, place) for item in node if item.__class__ in _NESTED]
+            continue
+        if "is_null" in node and node.keys() <= {"is_null", "type", "value"}:
+            # A constant: what is in it comes from a person, and is neither a function nor a relation.
+            continue
+        within = _node(node, place, known, found, named)
+        unread = _UNREAD.get(str(node.get("type")), ())
+        waiting += [
+            (value, within) for key, value in node.items() if value.__class__ in _NESTED and value and key not in unread
+        ]
+
+
+def is_constant(tree: Any) -> bool:
+    """Whether a parsed SELECT is one row of literals, for which nothing else has to be known."""
+    node = tree["statements"][0]["node"]
+    return (
+        len(tree["statements"]) == 1
+        and node["type"] == "SELECT_NODE"
+        and node["from_table"]["type"] == "EMPTY"
+        and all(item.get("class") == "CONSTANT" for item in node["select_list"])
+        and not any(value for key, value in node.items() if key not in _PLAIN and key != "cte_map")
+        and not node["cte_map"]["map"]
+    )
+
+
+def _common(tree: Any) -> frozenset[str]:
+    """The names of common table expressions anywhere in a tree, in lower case."""
+    names: set[str] = set()
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if node.__class__ is dict:
+            found = node.get("cte_map")
+            if isinstance(found, dict) and isinstance(found.get("map"), list):
+                names.update(str(item["key"]).lower() for item in found["map"] if "key" in item)
+            node = node.values()
+        waiting += [item for item in node if item.__class__ in _NESTED and item]
+    return frozenset(names)
+
+
+def _node(node: dict[str, Any], place: str, known: Known, found: Found, named: Collection[str]) -> str:
+    """Judge one object; where the objects inside it stand."""
+    if "expression_class" in node:
+        _bound(node, found)
+        return place
+    if "class" in node:
+        return _parsed(node, place, known, found)
+    kind = node.get("type")
+    if "info_type" in node:
+        _info(node, found)
+    elif not isinstance(kind, str) or kind.endswith("_TYPE_INFO"):
+        return place
+    elif kind.startswith("LOGICAL_"):
+        _operator(kind, node, known, found)
+        return "body" if kind in BODIES else place
+    elif kind == "COPY_QUERY_NODE":
+        found.refuse("COPY")
+    elif kind not in _TYPES:
+        found.refuse(kind)
+    elif kind in _CHANGING_NODES:
+        found.needs(Rights.DATA, kind.partition("_")[0])
+    elif kind == "TABLE_FUNCTION":
+        _named(node["function"], found, named)
+        return "body" if place == "body" else "argument"
+    elif kind == "BASE_TABLE":
+        _table(_path(node), found, named)
+        # AT (… => value) is run while it is bound, and so are the values of a PIVOT.
+        return place or "argument"
+    elif kind == "PIVOT":
+        return place or "argument"
+    elif kind == "SHOW_REF":
+        _show(node, place, known, found)
+    return place
+
+
+def _parsed(node: dict[str, Any], place: str, known: Known, found: Found) -> str:
+    if node["class"] not in _PARSED:
+        found.refuse(f"expression {node['class']}")
+    if node["class"] in {"STAR", "TYPE"}:
+        return place or "argument"
+    if node["class"] not in {"FUNCTION", "WINDOW"}:
+        return place
+    name = str(node["function_name"]).lower()
+    if name in SEQUENCES:
+        if place and known.strict:
+            where = "a view or macro" if place == "body" else "what is run before the statement begins"
+            raise Failure(sqlstate.PRIVILEGE, f"{name} is not allowed in {where}")
+        found.needs(Rights.DATA, name)
+    elif name not in known.functions:
+        # A macro of the user's, or nothing at all. What it is made of stands in the plan.
+        return place or "argument"
+    elif not (is_scalar(name) or is_table(name) or name in AGGREGATES or name in WINDOWS):
+        found.refuse(f"function {name}")
+    return place
+
+
+def _bound(node: dict[str, Any], found: Found) -> None:
+    kind = node["expression_class"]
+    if kind not in _BOUND:
+        found.refuse(f"expression {kind}")
+    if kind not in {"BOUND_FUNCTION", "BOUND_AGGREGATE", "BOUND_WINDOW"}:
+        if "qname" in node:
+            found.refuse(f"a function in {kind}")
+        return
+    if kind == "BOUND_WINDOW" and not (node.get("qname") or {}).get("path"):
+        if node["type"] == "WINDOW_AGGREGATE":
+            found.refuse("a window of an unnamed aggregate")
+        return
+    name = _function(node, found)
+    found.leaves = found.leaves or name in SEEDS
+    if kind == "BOUND_FUNCTION" and name in SEQUENCES:
+        found.needs(Rights.DATA, name)
+    elif kind == "BOUND_FUNCTION" and not (is_scalar(name) or name in IMPLIED):
+        found.refuse(f"function {name}")
+    elif kind == "BOUND_AGGREGATE" and name not in AGGREGATES:
+        found.refuse(f"aggregate {name}")
+    elif kind == "BOUND_WINDOW" and not (name in AGGREGATES or name in WINDOWS):
+        found.refuse(f"window function {name}")
+
+
+def _function(node: dict[str, Any], found: Found) -> str:
+    """The name of the function of a plan's object; a name of the user's own has no place in a plan."""
+    path = [str(part) for part in node["qname"]["path"]]
+    if len(path) > 1 and path[0] != "system":
+        found.refuse(f"function {'.'.join(path)}")
+    return path[-1].lower()
+
+
+def _operator(kind: str, node: dict[str, Any], known: Known, found: Found) -> None:
+    spoken = kind.removeprefix("LOGICAL_").replace("_", " ")
+    if kind in CHANGING:
+        found.needs(Rights.DATA, spoken)
+        found.writes.append((spoken, _path(node["table_info"])))
+    elif kind in MAKING:
+        path = _path(node["info"])
+        _own(kind, path, node["info"], known, found)
+        if kind == "LOGICAL_ALTER" and known.strict and node["info"].get("alter_table_type") == "ALTER_COLUMN_TYPE":
+            _check_using(node["info"].get("expression"), known)
+            if name := _not_lasting(node["info"].get("expression")):
+                raise Failure(sqlstate.UNSUPPORTED, f"{name} is not supported in USING: use UPDATE")
+        if kind == "LOGICAL_ALTER" and node["info"].get("alter_table_type") == "ADD_COLUMN":
+            found.again = _not_lasting(node["info"]["new_column"]["expression"], known.functions)
+        if str(node["info"].get("type", "")).startswith("SET_"):
+            spoken = "COMMENT"
+        found.needs(Rights.DATA if path[:1] == ("temp",) else Rights.OBJECTS, spoken)
+        found.leaves = found.leaves or path[:1] == ("temp",) or len(path) < 2
+        found.writes.append((spoken, path))
+    elif kind not in READING:
+        found.refuse({"COPY TO FILE": "COPY", "LOAD": "LOAD or INSTALL"}.get(spoken, spoken))
+    elif kind == "LOGICAL_GET":
+        _get(node, found)
+    elif kind == "LOGICAL_CHUNK_GET":
+        found.described += 1
+    elif kind in {"LOGICAL_SET", "LOGICAL_RESET"}:
+        _setting(node, found)
+
+
+def _own(kind: str, path: Path, info: dict[str, Any], known: Known, found: Found) -> None:
+    """Refuse an object that would take the place of DuckDB's own in what the service itself asks."""
+    name = path[-1] if path else ""
+    made, what, taken = {
+        "LOGICAL_CREATE_MACRO": ("macro", "function", known.functions),
+        "LOGICAL_CREATE_TYPE": ("type", "type", known.types),
+        "LOGICAL_CREATE_TABLE": ("table", "view", known.views),
+        "LOGICAL_CREATE_VIEW": ("view", "view", known.views),
+        "LOGICAL_ALTER": ("relation", "view", known.views),
+    }.get(kind, ("", "", frozenset[str]()))
+    if kind == "LOGICAL_ALTER":
+        name = str(info.get("new_table_name") or info.get("new_view_name") or "")
+    if name.lower() in taken:
+        found.refuse(f"a {made} with the name of DuckDB's own {what} {name}")
+
+
+def _check_using(expression: Any, known: Known) -> None:
+    """Refuse USING with a name that means something in the present database alone: DuckDB writes the expression to its
+    log as it is, and reads the log where no database is the present one. It would not open this one again."""
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+            continue
+        if not isinstance(node, dict):
+            continue
+        waiting += node.values()
+        taken = {"TYPE": known.types, "FUNCTION": known.functions - SEQUENCES}.get(str(node.get("class")))
+        path = _path(node)
+        if taken is None or len(path) > 2 or (len(path) == 1 and path[0].lower() in taken):
+            continue
+        name = ".".join(path)
+        if name in SEQUENCES:
+            raise Failure(sqlstate.UNSUPPORTED, f"{name} is not supported in USING: use UPDATE")
+        said = f"{name} has to be written with its database and schema in USING, such as local.main.{path[-1]}"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+
+
+def _not_lasting(expression: Any, functions: Collection[str] = ()) -> str:
+    """The first function of an expression that has another value when DuckDB reads its log after a crash and evaluates
+    the expression again, "" for none. Where `functions` are given, whatever is none of these has: a macro."""
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        if not isinstance(node, dict):
+            continue
+        waiting += node.values()
+        path = _path(node) if node.get("class") == "FUNCTION" else tuple(node.get("column_names") or ())
+        name = path[-1].lower() if path else ""
+        macro = bool(functions) and name not in functions
+        if path and (name in SESSION or name in SEQUENCES or name in CLOCKS or macro):
+            return ".".join(path)
+    return ""
+
+
+def _get(node: dict[str, Any], found: Found) -> None:
+    name = _function(node, found)
+    if name == "seq_scan":
+        found.reads.add(_path(node["function_data"]))
+        return
+    if not is_table(name):
+        found.refuse(f"function {name}")
+    used = {node["names"][at] for item in node["column_indexes"] if (at := item["index"]) < len(node["names"])}
+    if used & UNSEEN.get(name, frozenset()):
+        shown = ", ".join(column for column in node["names"] if column not in UNSEEN[name])
+        told = ", ".join(sorted(UNSEEN[name] & used))
+        found.refuse(f"to read {told} of {name}", f": name the columns that you need, of {shown}")
+
+
+def _setting(node: dict[str, Any], found: Found) -> None:
+    name = str(node["name"]).lower()
+    # Where the session is can be told to another process.
+    found.leaves = found.leaves or node["scope"] == "VARIABLE" or name != "schema"
+    if node["scope"] == "VARIABLE":
+        return
+    if name not in SETTABLE:
+        found.refuse(f"setting {name}")
+
+
+def _info(node: dict[str, Any], found: Found) -> None:
+    kind = node["info_type"]
+    if kind not in _INFOS:
+        found.refuse(str(kind).removesuffix("_INFO").replace("_", " "))
+    if kind == "DROP_INFO" and node["type"] not in _DROPPED:
+        found.refuse(f"DROP {str(node['type']).removesuffix('_ENTRY').replace('_', ' ')}")
+    if kind == "TRANSACTION_INFO":
+        found.transaction = str(node["type"])
+
+
+def _named(function: dict[str, Any], found: Found, named: Collection[str]) -> None:
+    """See which relation a table function takes by its name."""
+    if str(function.get("function_name", "")).lower() not in BY_NAME:
+        return
+    for argument in function.get("arguments", ())[:1]:
+        given = argument.get("expression") or {}
+        text = (given.get("literal") or {}).get("text")
+        _table(tuple(map(str, given.get("column_names", ()))) if text is None else (str(text),), found, named)
+
+
+def _table(path: Path, found: Found, named: Collection[str]) -> None:
+    text = ".".join(path).lower()
+    if text in named:
+        return
+    if any(sign in text for sign in _PATHS) or text.endswith(_ENDINGS):
+        found.files.append(path)
+
+
+def _show(node: dict[str, Any], place: str, known: Known, found: Found) -> None:
+    if place == "body" and known.strict:
+        raise Failure(sqlstate.PRIVILEGE, "DESCRIBE, SHOW and SUMMARIZE are not allowed in a view or macro")
+    if node["show_type"] == "DESCRIBE":
+        found.describes += 1
+        return
+    name = str(node.get("table_name", "")).lower()
+    if node["show_type"] == "SHOW" and name in known.settings:
+        if name not in SETTABLE:
+            found.refuse(f"setting {name}")
+        found.describes += 1
+
+
+def _path(node: dict[str, Any]) -> Path:
+    return tuple(str(part) for part in (node.get("qualified_name") or {}).get("path", ()))
+
+
+def refused(what: str, advice: str = "") -> Failure:
+    return Failure(sqlstate.PRIVILEGE, f"{what} is not allowed on this service{advice}")

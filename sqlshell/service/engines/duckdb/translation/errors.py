@@ -1,0 +1,35 @@
+"""Errors about a statement in DuckDB's words, told about the statement as it was typed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import duckdb
+
+from sqlshell.service.engines.duckdb.failures import failure
+from sqlshell.service.engines.duckdb.translation.statement import Translation
+from sqlshell.service.engines.duckdb.translation.text import told_of
+from sqlshell.service.engines.engine import Failure
+
+
+@contextlib.contextmanager
+def explained(translation: Translation | None) -> Iterator[None]:
+    """What fails within raises Failure with the place in what was typed."""
+    try:
+        yield
+    except (duckdb.Error, Failure) as error:
+        if translation is None:
+            raise
+        failed = error if isinstance(error, Failure) else failure(error)
+        cause = error.__cause__ if isinstance(error, Failure) else error
+        raise Failure(failed.sql_state, translation.made.explained(failed.message)) from cause
+
+
+@contextlib.contextmanager
+def placed(typed: str, before: str, part: str, behind: str = "") -> Iterator[None]:
+    """What fails within about `before + part + behind` is told about what was typed, which has the `part`."""
+    try:
+        yield
+    except Failure as error:
+        raise Failure(error.sql_state, told_of(error.message, typed, before, part, behind)) from error.__cause__

@@ -1,0 +1,116 @@
+"""`s->field` on a struct, where DuckDB's arrow is that of JSON and of lambdas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlshell.service.engines.duckdb.results.render import literal
+from sqlshell.service.engines.duckdb.translation.text import Edits, Typed
+
+_CLOSING: Final = frozenset(")]}")
+_NOT_VALUES: Final = frozenset(
+    (
+        *("ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "FROM", "HAVING", "IN", "IS", "LIKE"),
+        *(
+            "LIMIT",
+            "NOT",
+            "ON",
+            "OR",
+            "RETURNING",
+            "SELECT",
+            "SET",
+            "THEN",
+            "UNION",
+            "USING",
+            "VALUES",
+            "WHEN",
+            "WHERE",
+        ),
+    )
+)
+"""Words that no value ends with."""
+
+_NOT_FIELDS: Final = frozenset(
+    (
+        *("ANY", "ARRAY", "CASE", "CAST", "DATE", "EXISTS", "FALSE", "INTERVAL", "LAMBDA", "MAP", "NOT", "NULL", "ROW"),
+        *("SELECT", "TIMESTAMP", "TRUE", "TRY_CAST"),
+    )
+)
+"""Words that begin an expression, which is what a lambda has behind its arrow."""
+
+
+_TAKES_LAMBDA: Final = frozenset(
+    (
+        *("apply", "array_apply", "array_filter", "array_reduce", "array_transform", "filter", "list_apply"),
+        *("list_filter", "list_reduce", "list_transform", "reduce"),
+    )
+)
+"""Functions of a list and a lambda."""
+
+_BEGINS_WITH_LAMBDA: Final = frozenset({"columns", "invoke"})
+"""What has a lambda as its first argument."""
+
+
+def is_lambda(text: Typed, at: int, opening: int) -> bool:
+    """Whether an arrow at a place is that of a lambda, whatever its names stand for; `opening` is the parenthesis
+    around it."""
+    start = at - 1
+    if text.sign(start) == ")":
+        start = text.opening.get(start, -1)
+        if not all(behind == name + 1 and text.is_name(name) for name, behind in text.arguments(start)):
+            return False
+    elif not text.is_name(start):
+        return False
+    call = text.word(opening - 1).lower()
+    if start == opening + 1:
+        is_method = text.sign(opening - 2) == "."
+        return call in _BEGINS_WITH_LAMBDA or (is_method and call in _TAKES_LAMBDA)
+    return call in _TAKES_LAMBDA and text.commas[opening][:1] == [start - 1]
+
+
+def arrow(text: Typed, at: int, known: Mapping[int, int]) -> tuple[int, int] | None:
+    """The value in front of an arrow at a place and the field behind it, each by its first token; None for an arrow
+    that is something else's, as far as its place tells. `known` has the values of the arrows before, by their fields.
+    """
+    if not text.joined(at, "->") or text.joined(at, "->>") or not text.is_name(at + 2):
+        return None
+    if text.sign(at + 3) in {"(", "."} or text.word(at + 2) in _NOT_FIELDS:
+        return None
+    start = _value(text, at - 1, known)
+    return (start, at + 2) if start >= 0 else None
+
+
+def write(text: Typed, start: int, field: int, edits: Edits) -> None:
+    """The field of the struct that begins at a token."""
+    edits.insert(start, "struct_extract(")
+    edits.drop(field - 2, field)
+    edits.replace(field, f", {literal(text.tokens[field].value)})")
+
+
+def _value(text: Typed, last: int, known: Mapping[int, int]) -> int:
+    """The first token of the value that ends at a place: a column, a call, what stands in parentheses, each with
+    subscripts, fields and arrows behind it; -1 where there is none."""
+    at = last
+    while at not in known:
+        if text.sign(at) in _CLOSING:
+            opening = text.opening.get(at, -1)
+            if opening < 0:
+                return -1
+            before = opening - 1
+            is_call = text.sign(at) == ")" and text.is_name(before) and text.word(before) not in _NOT_VALUES
+            if text.sign(at) == "]" and (text.is_name(before) or text.sign(before) in _CLOSING):
+                at = before
+                continue
+            at = before if is_call else opening
+            if not is_call:
+                return at
+        elif not text.is_name(at) or text.word(at) in _NOT_VALUES:
+            return -1
+        if text.sign(at - 1) == "." and (text.is_name(at - 2) or text.sign(at - 2) in _CLOSING):
+            at -= 2
+        elif text.joined(at - 2, "->") and (text.is_name(at - 3) or text.sign(at - 3) in _CLOSING):
+            at -= 3
+        else:
+            return at
+    return known[at]

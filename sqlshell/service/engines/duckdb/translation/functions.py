@@ -1,0 +1,231 @@
+"""The dialect's functions that DuckDB lacks, as expressions that give exactly the same.
+
+They are written into the statement. Macros of a database of the service's own would not do: DuckDB binds what a table
+keeps (DEFAULT, CHECK, indexes) while it opens a database, which would fail without that other one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.results.render import literal
+from sqlshell.service.engines.duckdb.translation.patterns import SECONDS, strftime
+from sqlshell.service.engines.duckdb.translation.text import Edits, Typed
+from sqlshell.service.engines.engine import CONTINUOUS, Failure
+
+_UNITS: Final = {
+    unit: unit.lower()
+    for unit in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
+}
+_LEAST: Final = "-9223372036854775808"
+"""What UNIX_TIMESTAMP gives of a text that is no timestamp."""
+
+
+def _each(argument: str, expression: str) -> str:
+    """An expression that has its argument, _v, more than once."""
+    return f"list_transform([{argument}], lambda _v: {expression})[1]"
+
+
+def _unix(pattern: str) -> str:
+    seconds = f"epoch_ms(CAST(try_strptime({{}}, {pattern}) AS TIMESTAMPTZ)) // 1000"
+    return f"CASE WHEN _v IS NOT NULL THEN CAST(coalesce({seconds}, {_LEAST}) AS BIGINT) END"
+
+
+_INSTANT: Final = "make_timestamptz(CAST(trunc({0}) AS BIGINT) * %s)"
+_LOCAL: Final = f"CAST({_INSTANT % 1_000_000} AS TIMESTAMP)"
+_INITIALS: Final = "list_transform(regexp_extract_all({0}, '[A-Za-z0-9]+|[^A-Za-z0-9]+|^$'), lambda _w: {1})"
+"""Also of an empty text there is one part."""
+
+MADE: Final[Mapping[str, Mapping[int, str]]] = {
+    "array_join": {2: "array_to_string({0}, {1})"},
+    "array_max": {1: "list_max({0})"},
+    "array_min": {1: "list_min({0})"},
+    "array_remove": {2: "list_filter({0}, lambda _v: _v IS DISTINCT FROM ({1}))"},
+    "convert_tz": {3: f"strftime(CAST({{0}} AS TIMESTAMP) AT TIME ZONE ({{1}}) AT TIME ZONE ({{2}}), '{SECONDS}')"},
+    "current_row_timestamp": {0: "get_current_timestamp()"},
+    "date_format": {2: "strftime(CAST({0} AS TIMESTAMP), {1:pattern})"},
+    "e": {0: "exp(1)"},
+    "element": {1: _each("{0}", "CASE WHEN len(_v) > 1 THEN error('the array has more than one item') ELSE _v[1] END")},
+    "from_unixtime": {1: f"strftime({_LOCAL}, '{SECONDS}')", 2: f"strftime({_LOCAL}, {{1:pattern}})"},
+    "initcap": {
+        # DuckDB's array_to_string() is a macro that has its argument twice: calls inside one another would double it.
+        1: f"list_aggregate({_INITIALS.replace('{1}', 'upper(_w[1]) || lower(_w[2:])')}, 'string_agg', '')",
+    },
+    "is_alpha": {1: r"regexp_full_match({0}, '\p{{L}}+')"},
+    "is_decimal": {1: r"regexp_full_match({0}, '[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?')"},
+    "is_digit": {1: r"regexp_full_match({0}, '\p{{Nd}}+')"},
+    "json_query": {
+        2: _each(
+            _each("{0}", "CASE WHEN json_valid(_v) THEN json_extract(_v, {1:path}) END"),
+            "CASE WHEN json_type(_v) IN ('OBJECT', 'ARRAY') THEN CAST(_v AS VARCHAR) END",
+        )
+    },
+    "json_string": {1: "CAST(to_json({0}) AS VARCHAR)"},
+    "locate": {2: "position(({0}) IN ({1}))"},
+    "map_from_arrays": {2: "map({0}, {1})"},
+    "map_union": {2: "map_concat({0}, {1})"},
+    "nvl": {2: "coalesce({0}, {1})"},
+    "rand": {0: "random()"},
+    "rand_integer": {1: "CAST(floor(random() * ({0})) AS INTEGER)"},
+    "regexp": {2: "regexp_matches({0}, {1})"},
+    "split_index": {3: "list_extract(string_split({0}, {1}), 1 + greatest({2}, -1))"},
+    "timestampadd": {3: "({0:span}({1}) + ({2}))"},
+    "timestampdiff": {3: "date_sub({0:unit}, {1}, {2})"},
+    "to_date": {
+        1: "CAST(try_strptime({0}, '%Y-%m-%d') AS DATE)",
+        2: "CAST(try_strptime({0}, {1:pattern}) AS DATE)",
+    },
+    "to_timestamp": {2: "CAST(try_strptime({0}, {1:pattern}) AS TIMESTAMP_MS)"},
+    "to_timestamp_ltz": {1: _INSTANT % 1_000, 2: _INSTANT.replace("%s", "{1:scale}")},
+    "truncate": {1: "trunc({0})", 2: "trunc({0}, {1})"},
+    "unix_timestamp": {
+        0: "(epoch_ms(now()) // 1000)",
+        1: _each("CAST({0} AS VARCHAR)", _unix(f"'{SECONDS}'").format("left(_v, 19)")),
+        2: _each("{0}", _unix("{1:pattern}").replace("{}", "_v")),
+    },
+}
+"""By name in lower case and number of arguments, each of which stands in its expression once and in order: {N}, or
+{N:kind} for one that is a literal and is written in another way."""
+
+MADE_OF_TEXT: Final[Mapping[str, Mapping[int, str]]] = {
+    "to_timestamp": {1: "TRY_CAST({0} AS TIMESTAMP_MS)"},
+    "to_timestamp_ltz": {
+        1: "CAST(TRY_CAST({0} AS TIMESTAMP_MS) AS TIMESTAMPTZ)",
+        2: "CAST(try_strptime({0}, {1:pattern}) AS TIMESTAMPTZ)",
+        3: "CAST(try_strptime({0}, {1:pattern}) AS TIMESTAMP) AT TIME ZONE ({2})",
+    },
+}
+"""What stands for a call whose first argument is a text, where that makes a difference."""
+
+REFUSED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("proctime", "current_watermark"), f"it tells of a running stream: {CONTINUOUS}"),
+    **dict.fromkeys(("rowtime", "rowkey", "rowmetadata"), "rows have no metadata of a topic here"),
+    **dict.fromkeys(("sha2", "sha224", "sha384", "sha512"), "DuckDB has md5, sha1 and sha256"),
+    **dict.fromkeys(("collect", "array_union", "array_except"), "DuckDB treats duplicates in another way"),
+    **dict.fromkeys(("json_objectagg", "json_arrayagg"), "use json_group_object or json_group_array"),
+    "str_to_map": "DuckDB's maps hold no key twice",
+    "elt": "index a list: [a, b][n]",
+    "parse_url": "use regexp_extract",
+    "to_timestamp_tz": "DuckDB keeps no offset with a timestamp: use TO_TIMESTAMP_LTZ",
+}
+"""Functions of the dialect that DuckDB can do nothing for, and why, or what can be used."""
+
+NAMES: Final = MADE.keys() | REFUSED.keys()
+
+_PLACE: Final = re.compile(r"\{(\d)(?::(\w+))?\}|\{\{|\}\}")
+
+
+def variants(text: Typed, arguments: Sequence[tuple[int, int]], name: str) -> list[str | None]:
+    """What may stand for a call, in the order in which it is tried; None is the call as it is.
+
+    Raises Failure for a function of the dialect that DuckDB can do nothing for (0A000), and for arguments that it does
+    not take (42883).
+    """
+    if name in REFUSED:
+        raise Failure(sqlstate.UNSUPPORTED, f"{name.upper()} is not supported: {REFUSED[name]}")
+    count = len(arguments)
+    made, of_text = MADE[name].get(count), MADE_OF_TEXT.get(name, {}).get(count)
+    if name == "to_timestamp":
+        # DuckDB has one of a number of seconds.
+        of_text = of_text or made
+        if of_text is None or (count == 1 and _is_number(text, *arguments[0])):
+            return [None]
+        return [of_text] if count == 1 and _is_string(text, *arguments[0]) else [None, of_text]
+    if made is not None and of_text is not None:
+        if count == 1 and not (_is_string(text, *arguments[0]) or _is_number(text, *arguments[0])):
+            return [made, of_text]
+        return [of_text if _is_string(text, *arguments[-1]) else made]
+    if made is None and of_text is None:
+        *less, most = map(str, sorted(MADE[name].keys() | MADE_OF_TEXT.get(name, {}).keys()))
+        numbers = f"{', '.join(less)} or {most}" if less else most
+        raise Failure("42883", f"{name.upper()} takes {numbers} argument{'' if numbers == '1' else 's'}, not {count}")
+    return [made or of_text]
+
+
+def unit(text: Typed, start: int, behind: int) -> str:
+    """A unit of time as a string. Raises Failure (0A000)."""
+    return literal(_unit(text, start, behind))
+
+
+def _is_string(text: Typed, start: int, behind: int) -> bool:
+    return behind == start + 1 and text.tokens[start].kind == "string"
+
+
+def _is_number(text: Typed, start: int, behind: int) -> bool:
+    """Whether DuckDB takes an argument for a number: a string may be one."""
+    if not _is_string(text, start, behind):
+        return behind == start + 1 and text.tokens[start].kind == "number"
+    try:
+        float(text.tokens[start].value)
+    except ValueError:
+        return False
+    return True
+
+
+def write(text: Typed, at: int, expression: str, edits: Edits) -> None:
+    """Put an expression in the place of the call that begins at a token. Raises Failure (0A000)."""
+    arguments = text.arguments(at + 1)
+    end = text.closing[at + 1]
+    edits.drop(at, at + 2)
+    edits.drop(end, end + 1)
+    taken, place, part = 0, at, ""
+    for found in _PLACE.finditer(expression):
+        part += expression[taken : found.start()]
+        taken = found.end()
+        if found[1] is None:
+            part += found[0][0]
+            continue
+        start, behind = arguments[int(found[1])]
+        if found[2]:
+            part += _LITERALS[found[2]](text, start, behind)
+            edits.drop(start, behind)
+        edits.replace(place, part)
+        # Behind an argument stands the comma or the parenthesis that ends it.
+        place, part = behind, ""
+    edits.replace(place, part + expression[taken:])
+
+
+def _string(text: Typed, start: int, behind: int, what: str) -> str:
+    if behind != start + 1 or text.tokens[start].kind != "string":
+        said = f"{text.written(start, behind)} is not supported as {what}: it has to be a string in the statement"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    return text.tokens[start].value
+
+
+def _pattern(text: Typed, start: int, behind: int) -> str:
+    return literal(strftime(_string(text, start, behind, "a pattern of dates")))
+
+
+def path(text: Typed, start: int, behind: int) -> str:
+    """A path of JSON as a string, without the word of its mode. Raises Failure (0A000)."""
+    said = _string(text, start, behind, "a path")
+    mode, _, rest = said.partition(" ")
+    return literal(rest if mode.lower() in {"lax", "strict"} else said)
+
+
+def _unit(text: Typed, start: int, behind: int) -> str:
+    word = text.word(start).removeprefix("SQL_TSI_")
+    unit = _UNITS.get(word) or _UNITS.get(word.removesuffix("S"))
+    if behind != start + 1 or unit is None:
+        raise Failure(sqlstate.UNSUPPORTED, f"{text.written(start, behind)} is not supported as a unit of time")
+    return unit
+
+
+def _scale(text: Typed, start: int, behind: int) -> str:
+    precision = text.written(start, behind)
+    if precision not in {"0", "3"}:
+        said = f"TO_TIMESTAMP_LTZ takes precision 0 (seconds) or 3 (milliseconds), not {precision[:60]}"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    return "1000000" if precision == "0" else "1000"
+
+
+_LITERALS: Final[Mapping[str, Callable[[Typed, int, int], str]]] = {
+    "path": path,
+    "pattern": _pattern,
+    "scale": _scale,
+    "span": lambda text, start, behind: f"to_{_unit(text, start, behind)}s",
+    "unit": unit,
+}

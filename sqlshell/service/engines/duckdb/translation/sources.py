@@ -1,0 +1,52 @@
+"""What the dialect has behind the relations of a FROM: options, windows and bounds of joins."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.translation.text import Edits, Typed
+from sqlshell.service.engines.engine import CONTINUOUS, Failure
+
+WINDOWS: Final = frozenset({"TUMBLE", "HOP", "CUMULATE"})
+_POSITION: Final = "starting.position"
+
+
+def options(text: Typed, at: int, edits: Edits) -> dict[str, str]:
+    """The options of WITH ('key' = value, …) at a place, which is taken out; {} where something else stands there.
+
+    Raises Failure for a starting position that cannot be had.
+    """
+    if text.sign(at + 1) != "(" or text.sign(at + 3) != "=" or text.tokens[at + 2].kind not in {"string", "name"}:
+        return {}
+    found: dict[str, str] = {}
+    for start, behind in text.arguments(at + 1):
+        if behind != start + 3 or text.sign(start + 1) != "=":
+            return {}
+        found[text.tokens[start].value.lower()] = text.tokens[start + 2].value
+    position = found.get(_POSITION, "latest")
+    if position.lower() not in {"earliest", "latest"}:
+        raise Failure(sqlstate.UNSUPPORTED, f"'{_POSITION}' is 'earliest' or 'latest' here, not {position[:60]!r}")
+    # QUERY WITH (…) names the query that a streaming engine would run.
+    edits.drop(at - (text.word(at - 1) == "QUERY"), text.closing[at + 1] + 1)
+    return found
+
+
+def from_earliest(found: dict[str, str]) -> bool:
+    return found.get(_POSITION, "").lower() == "earliest"
+
+
+def window(name: str) -> Failure:
+    """Why a window over a stream is not made."""
+    return Failure(sqlstate.UNSUPPORTED, f"{name} makes windows of a stream: {CONTINUOUS}")
+
+
+def matches() -> Failure:
+    """Why patterns of rows are not looked for."""
+    return Failure(sqlstate.UNSUPPORTED, f"MATCH_RECOGNIZE finds patterns in a stream as it goes on: {CONTINUOUS}")
+
+
+def check_within(text: Typed, at: int) -> None:
+    """Raises Failure (0A000) for a join of streams that is bounded in time: WITHIN 5 MINUTES ON."""
+    if at + 2 < len(text) and text.tokens[at + 1].kind == "number" and text.word(at + 2):
+        raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN joins streams as they go on: {CONTINUOUS}")

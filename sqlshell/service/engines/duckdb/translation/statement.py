@@ -1,0 +1,521 @@
+"""A statement in the dialect's words, in DuckDB's: one pass over its tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct, field
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.results.render import identifier
+from sqlshell.service.engines.duckdb.translation import fields, functions, sources
+from sqlshell.service.engines.duckdb.translation.text import Edits, Made, Typed
+from sqlshell.service.engines.duckdb.translation.types import read_type
+from sqlshell.service.engines.engine import Failure
+
+_FIRST: Final = ("(", "<", "->", "::", "alter", "type", "within", "json", "map")
+_STEMS: Final = (
+    *(
+        "<",
+        "->",
+        "time",
+        "bytes",
+        "map",
+        "binary",
+        "39",
+        "with",
+        "json_",
+        "array_",
+        "map_",
+        "_format",
+        "floor",
+        "ceil",
+        "date(",
+    ),
+    *("is_", "sha", "locate", "nvl", "rand", "regexp", "split_", "truncate", "element", "initcap", "e(", "e (", "elt"),
+    *(
+        "collect",
+        "convert_",
+        "parse_",
+        "hop",
+        "tumble",
+        "cumulate",
+        "str_",
+        "current_",
+        "to_date",
+        "json",
+        "row",
+        "match_",
+    ),
+)
+"""What is in every statement that has any of the forms: the first look, at very long statements too."""
+
+_CALLS: Final = "|".join(sorted(functions.NAMES | {"floor", "ceil"}, key=lambda name: (-len(name), name)))
+_FORMS: Final = re.compile(
+    rf"(?:array|map|struct|row)\s*+<|(?<!\w)map\s*+\[|->(?!>)|timestamp_l?tz|(?<!\w)time(?:stamp)?\s*+[(w]|(?<!\w)bytes|binary\s*+\(|"
+    rf"(?:decimal|numeric)\s*+\(\s*+39|with\s*+\(|json_(?:value|object)\s*+\(|\sis\s++(?:not\s++)?json|within|match_recognize|(?:tumble|hop|cumulate)\s*+\(|(?<!\w)(?:{_CALLS})\s*+\("
+)
+"""The second look, in lower case; the tokens decide."""
+
+_BEFORE_KIND: Final = frozenset(
+    ("OR", "REPLACE", "TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "UNLOGGED", "PERSISTENT", "RECURSIVE", "UNIQUE")
+)
+_MACROS: Final = frozenset({"MACRO", "FUNCTION"})
+_NAMED: Final = _MACROS | {
+    *("ANALYZE", "CHANGELOG", "COPY", "EXISTS", "FROM", "INDEX", "INTO", "JOIN", "RECURSIVE", "REFERENCES", "STREAM"),
+    *("TABLE", "TYPE", "UPDATE", "VACUUM", "VIEW"),
+}
+"""Words behind which a name with parentheses is no call."""
+
+_ENDS: Final = frozenset(
+    (
+        *("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "UNION", "INTERSECT", "EXCEPT", "WINDOW"),
+        *("QUALIFY", "ON", "VALUES"),
+    )
+)
+"""Words behind a list of columns."""
+
+_MANY_COLUMNS: Final = frozenset({"COLUMNS", "UNNEST"})
+"""Calls that may be several columns, whose names are not ours."""
+
+_LONGEST_NAME: Final = 1000
+"""Characters of a column's text that are its name."""
+
+_OPERATORS: Final = frozenset("+-*/%=<>|&^~")
+_END_VALUES: Final = frozenset({"END", "FALSE", "NULL", "TRUE"})
+_BEFORE_VALUES: Final = frozenset({"AND", "LIKE", "NOT", "OR"})
+"""Words that are no names, and what comes behind words that are none."""
+
+LONGEST: Final = 1 << 20
+"""Characters; a longer statement is DuckDB's as it is. Its words would take some 70 bytes for each of them."""
+
+_MOST_SITES: Final = 1000
+_TRIES: Final = 64
+"""How often a statement is bound to find out what its values are."""
+
+
+class Translation(Struct, frozen=True):
+    """A statement in DuckDB's words; `from_earliest` where the stream that it reads is read from its first row."""
+
+    made: Made
+    from_earliest: bool = False
+
+
+class Site(Struct, frozen=True):
+    """A form whose meaning depends on a value's type: what may stand for it, in the order in which that is tried.
+
+    `start` is its first token; what has the same `about` has the same meaning.
+    """
+
+    start: int
+    about: str
+    variants: Sequence[Edits]
+
+
+class Name(Struct, frozen=True):
+    """The name of a column as it was typed, behind its last token: where any of these sites has another text."""
+
+    last: int
+    name: str
+    sites: Sequence[int]
+
+
+class _Frame(Struct):
+    """Open parentheses: what they belong to, whether a FROM has begun in them, and where the present column of a SELECT
+    begins, -1 outside of its list.
+
+    `changed` says that the column has another text now, and so would have another name, `sites` which ones may give it
+    that, `keeps` that its name is kept.
+    """
+
+    opening: int = -1
+    kind: str = ""
+    reads: bool = False
+    column: int = -1
+    changed: bool = False
+    keeps: bool = False
+    sites: list[int] = field(default_factory=list)
+    within: list[int] = field(default_factory=list)
+    """The sites of the columns before."""
+    brackets: int = 0
+    """Brackets and braces that are open in them."""
+    changes: bool = False
+    """Whether one of the columns before has another text."""
+
+
+def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]) -> Translation | None:
+    """The statement in DuckDB's words, None where they are its own or it is longer than LONGEST.
+
+    `is_own` says whether a function of a name is there without us; `mismatch` where in a statement a function does not
+    take its arguments, None where all do. Raises Failure for what DuckDB cannot do.
+    """
+    if len(sql) > LONGEST or not _may_have_forms(sql):
+        return None
+    reader = _Reader(sql, is_own)
+    reader.read()
+    if not reader.edits and not reader.sites:
+        return None
+    return Translation(_settled(reader, mismatch), reader.from_earliest)
+
+
+def _may_have_forms(sql: str) -> bool:
+    low = sql.lower()
+    if not any(sign in low for sign in _FIRST):
+        return False
+    for stem in _STEMS:
+        if stem in low:
+            return _FORMS.search(low) is not None
+    return False
+
+
+def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> Made:
+    """The statement with the first variant of each site for which it can be bound."""
+    text = reader.text
+    chosen = [0] * len(reader.sites)
+    for _ in range(_TRIES):
+        edits = Edits()
+        edits.add(reader.edits)
+        for site, number in zip(reader.sites, chosen, strict=True):
+            edits.add(site.variants[number])
+        for name in reader.names:
+            if any(reader.sites[at].variants[chosen[at]] for at in name.sites):
+                edits.append(name.last, name.name)
+        made = edits.made(text)
+        left = [at for at, site in enumerate(reader.sites) if chosen[at] + 1 < len(site.variants)]
+        offset = mismatch(made.sql) if left else None
+        if offset is None:
+            return made
+        place = made.place(offset)
+        abouts = {reader.sites[at].about for at in left if text.tokens[reader.sites[at].start].start == place}
+        if not abouts:
+            return made
+        for at in left:
+            chosen[at] += reader.sites[at].about in abouts
+    return reader.edits.made(text)
+
+
+class _Reader:
+    """Goes over the tokens once, and notes what stands for them."""
+
+    def __init__(self, sql: str, is_own: Callable[[str], bool]) -> None:
+        self.text = Typed(sql)
+        self.edits = Edits()
+        self.sites: list[Site] = []
+        self.names: list[Name] = []
+        self.from_earliest = False
+        self._is_own = is_own
+        self._own: dict[str, bool] = {}
+        self._values: dict[int, int] = {}
+        self._abouts: dict[int, str] = {}
+        """Where the value of each field of an arrow begins, and what stands there."""
+        self._frames = [_Frame()]
+        self._kind = ""
+        self._columns = -1
+        self._default = False
+        """Whether a DEFAULT has stood."""
+        self._place = 0
+
+    def read(self) -> None:
+        text = self.text
+        at = self._head()
+        while at < len(text):
+            self._place = at + 1
+            token = text.tokens[at]
+            if token.kind == "word":
+                self._word(at, token.word)
+            elif token.kind == "sign":
+                self._sign(at, token.text)
+            at = self._place
+        self._end_column(len(text))
+
+    def _head(self) -> int:
+        """The place from which a statement is read on: its first words say where types stand."""
+        text, at = self.text, 0
+        while text.word(at) in {"EXPLAIN", "ANALYZE"}:
+            at += 1
+        verb = text.word(at)
+        self._kind = verb
+        if verb != "CREATE":
+            return at
+        at += 1
+        while text.word(at) in _BEFORE_KIND:
+            at += 1
+        self._kind = text.word(at)
+        at += 1
+        if text.word(at) == "IF":
+            at += 3
+        if not text.is_name(at):
+            return at
+        at += 1
+        while text.sign(at) == "." and text.is_name(at + 1):
+            at += 2
+        if self._kind in _MACROS | {"TABLE", "STREAM", "CHANGELOG"} and text.sign(at) == "(":
+            self._columns = at
+        if self._kind == "TYPE" and text.word(at) == "AS":
+            self._type(at + 1)
+            return self._place
+        return at
+
+    def _type(self, at: int) -> None:
+        """A type stands at a place: go on behind it."""
+        self._place = max(at, read_type(self.text, at, self.edits))
+
+    def _column(self, at: int) -> None:
+        if self.text.is_name(at):
+            self._type(at + 1)
+
+    def _sign(self, at: int, sign: str) -> None:
+        text, frame = self.text, self._frames[-1]
+        if sign in {"[", "{"}:
+            frame.brackets += 1
+        elif sign in {"]", "}"}:
+            frame.brackets -= 1
+        elif sign == "," and frame.brackets > 0:
+            return
+        if sign in {",", ")", ";"}:
+            self._end_column(at, at + 1 if sign == "," else -1)
+        match sign:
+            case "(":
+                self._open(at)
+            case ")" if len(self._frames) > 1:
+                self._frames.pop()
+                self._close(frame)
+            case "," if frame.kind == "columns":
+                self._column(at + 1)
+            case "," if self._kind in _MACROS and len(self._frames) == 1 and text.sign(at + 1) == "(":
+                # One more form of the macro, with parameters of its own.
+                if text.word(text.closing.get(at + 1, at) + 1) == "AS":
+                    self._columns = at + 1
+            case ":" if text.joined(at, "::"):
+                self._type(at + 2)
+            case "-" if self._kind not in _MACROS and text.joined(at, "->"):
+                if fields.is_lambda(text, at, frame.opening):
+                    # What is in front of it belongs to no value behind it.
+                    self._values[at + 2] = at + 2
+                elif (found := fields.arrow(text, at, self._values)) is not None:
+                    self._arrow(at, *found)
+
+    def _arrow(self, at: int, start: int, last: int) -> None:
+        edits = Edits()
+        fields.write(self.text, start, last, edits)
+        self._named(start, last, self.text.tokens[last].value, edits)
+        self._values[last] = start
+        # All arrows of a chain are about the value that it begins with.
+        about = self._abouts.setdefault(start, self.text.written(start, at))
+        self._add(Site(start, about, (edits, Edits())))
+
+    def _add(self, site: Site) -> None:
+        if len(self.sites) == _MOST_SITES:
+            said = f"a statement has at most {_MOST_SITES} arrows and calls whose meaning depends on types"
+            raise Failure(sqlstate.LIMIT, said)
+        self._frames[-1].sites.append(len(self.sites))
+        self.sites.append(site)
+
+    def _open(self, at: int) -> None:
+        before = self.text.word(at - 1)
+        kind = ""
+        if at == self._columns:
+            kind = "columns"
+        elif before in {"CAST", "TRY_CAST"}:
+            kind = "cast"
+        elif before in sources.WINDOWS:
+            kind = before if self.text.word(at - 2) in {"FROM", "JOIN"} else ""
+        elif before in {"JSON_VALUE", "JSON_QUERY", "JSON_OBJECT", "FLOOR", "CEIL"}:
+            kind = before
+        self._frames.append(_Frame(at, kind))
+        if kind == "columns":
+            self._column(at + 1)
+
+    def _close(self, frame: _Frame) -> None:
+        """What stood in parentheses is a part of what is around them."""
+        around = self._frames[-1]
+        around.changed |= frame.changed or frame.changes
+        for sites in (frame.within, frame.sites):
+            # There may be very many parentheses around the same.
+            around.sites = [*around.sites, *sites] if around.sites and sites else around.sites or sites
+
+    def _word(self, at: int, word: str) -> None:
+        text, frame = self.text, self._frames[-1]
+        begins = word == "SELECT" or (word == "RETURNING" and not frame.kind)
+        if begins or (word in {"DISTINCT", "ALL"} and frame.column == at):
+            frame.column, frame.changed, frame.keeps, frame.sites = at + 1, False, False, []
+        elif word in _MANY_COLUMNS:
+            frame.keeps = True
+        elif word in _ENDS:
+            self._end_column(at)
+        match word:
+            case "AS" if frame.kind == "cast":
+                self._type(at + 1)
+            case "KEY" if frame.kind == "JSON_OBJECT" and text.sign(at - 1) in {"(", ","} and text.sign(at + 1) != ",":
+                self.edits.drop(at, at + 1)
+            case "VALUE" if frame.kind == "JSON_OBJECT" and text.sign(at - 1) not in {"(", ","}:
+                self.edits.replace(at, ",")
+            case "JSON" if text.word(at - 1 - (text.word(at - 1) == "NOT")) == "IS":
+                raise Failure(sqlstate.UNSUPPORTED, "IS JSON is not supported: use json_valid(value)")
+            case "RETURNING" if frame.kind in {"JSON_VALUE", "JSON_QUERY"}:
+                self._returning(at, frame)
+            case "TO" if frame.kind in {"FLOOR", "CEIL"}:
+                self._rounded(at, frame)
+            case "FROM" | "JOIN":
+                frame.reads = True
+            case "SIZE" | "ADVANCE" if frame.kind in sources.WINDOWS:
+                raise sources.window(frame.kind)
+            case "WITH" if frame.reads and self._kind != "COPY":
+                found = sources.options(text, at, self.edits)
+                self.from_earliest = self.from_earliest or sources.from_earliest(found)
+                self._place = text.closing[at + 1] + 1 if found else self._place
+            case "MATCH_RECOGNIZE" if frame.reads and text.sign(at + 1) == "(":
+                raise sources.matches()
+            case "MAP" if text.sign(at + 1) == "[" and text.commas[at + 1] and at + 1 in text.closing:
+                self._map(at + 1)
+            case "WITHIN" if frame.reads:
+                sources.check_within(text, at)
+            case "ADD" if self._kind == "ALTER" and len(self._frames) == 1:
+                self._added(at + 1)
+            case "DEFAULT":
+                self._default = True
+            case "TYPE" if self._kind == "ALTER" and len(self._frames) == 1 and text.word(at - 1) != "ALTER":
+                self._type(at + 1)
+            case _ if text.sign(at + 1) == "(" and word.lower() in functions.NAMES:
+                self._call(at, word.lower())
+
+    def _map(self, at: int) -> None:
+        """MAP[key, value, …]; a subscript has no commas."""
+        commas = self.text.commas[at]
+        if len(commas) % 2 == 0:
+            raise Failure(sqlstate.SYNTAX, "MAP[key, value, …] has a key without a value")
+        self.edits.replace(at, "{")
+        self.edits.replace(self.text.closing[at], "}")
+        for comma in commas[::2]:
+            self.edits.replace(comma, ":")
+        self._frames[-1].changed = True
+
+    def _added(self, at: int) -> None:
+        """ALTER TABLE … ADD [COLUMN] [IF NOT EXISTS] name, which may be a field's, and its type."""
+        text = self.text
+        at += text.word(at) == "COLUMN"
+        if text.word(at) == "IF":
+            at += 3
+        while text.sign(at + 1) == ".":
+            at += 2
+        self._column(at)
+
+    def _returning(self, at: int, frame: _Frame) -> None:
+        """JSON_VALUE(…, path RETURNING type); what cannot be had in this type is NULL."""
+        end = self.text.closing.get(frame.opening)
+        commas = self.text.commas[frame.opening]
+        self._type(at + 1)
+        if end is None or len(commas) != 1:
+            return
+        if self._place != end:
+            said = (
+                f"{frame.kind} … {self.text.written(self._place, end)[:60]} is not supported: NULL is what DuckDB gives"
+            )
+            raise Failure(sqlstate.UNSUPPORTED, said)
+        path = at - 1
+        if self.text.tokens[path].kind == "string":
+            self.edits.replace(path, functions.path(self.text, path, at))
+        # A text that is no JSON is an error of these functions.
+        call, behind = ("json_value", " ->> '$'") if frame.kind == "JSON_VALUE" else ("json_extract", "")
+        self.edits.replace(frame.opening - 1, "TRY_CAST((list_transform")
+        self.edits.replace(frame.opening, "([")
+        self.edits.replace(commas[0], f"], lambda _v: CASE WHEN json_valid(_v) THEN {call}(_v,")
+        self.edits.replace(at, f") END)[1]{behind}) AS")
+        frame.changed = True
+
+    def _rounded(self, at: int, frame: _Frame) -> None:
+        """FLOOR(time TO unit)."""
+        if self.text.closing.get(frame.opening) != at + 2:
+            return
+        if frame.kind == "CEIL":
+            raise Failure(sqlstate.UNSUPPORTED, "CEIL of a time is not supported: use FLOOR and add an interval")
+        unit = functions.unit(self.text, at + 1, at + 2)
+        self.edits.replace(frame.opening, f"({unit}, ")
+        self.edits.replace(frame.opening - 1, "date_trunc")
+        self.edits.drop(at, at + 2)
+        frame.changed = True
+
+    def _call(self, at: int, name: str) -> None:
+        text = self.text
+        before = text.word(at - 1)
+        end = text.closing.get(at + 1)
+        if end is None or text.sign(at - 1) == "." or before in _NAMED or (before == "ON" and self._kind == "INDEX"):
+            return
+        behind = text.word(end + 1), text.word(end + 2) or text.sign(end + 2)
+        if behind in {("AS", "("), ("AS", "MATERIALIZED"), ("AS", "NOT"), ("USING", "KEY")}:
+            # A common table expression with names for its columns.
+            return
+        arguments = text.arguments(at + 1)
+        if name == "json_query" and arguments and text.word(arguments[-1][0] + 1) == "RETURNING":
+            return
+        if name != "to_timestamp" and self._is_there(name):
+            return
+        variants = functions.variants(text, arguments, name)
+        if self._in_definition(at) and any(variant and "lambda" in variant for variant in variants):
+            said = f"{name.upper()} is not supported here"
+            why = "DuckDB takes its expression in no DEFAULT, CHECK or generated column"
+            raise Failure(sqlstate.UNSUPPORTED, f"{said}: {why}")
+        written = [Edits() for _ in variants]
+        for edits, expression in zip(written, variants, strict=True):
+            if expression is not None:
+                functions.write(text, at, expression, edits)
+        if len(written) == 1:
+            self._change(written[0])
+            return
+        for edits in written:
+            if edits:
+                self._named(at, end, text.written(at, end + 1), edits)
+        self._add(Site(at, text.written(at, end + 1), written))
+
+    def _named(self, start: int, last: int, name: str, edits: Edits) -> None:
+        """Keep the name of a column that is nothing but what stands between two tokens."""
+        behind, text = last + 1, self.text
+        ended = behind == len(text) or text.sign(behind) in {",", ")", ";"} or text.word(behind) in _ENDS
+        if self._frames[-1].column == start and ended:
+            edits.replace(last, f"{edits.instead[last]} AS {identifier(name)}")
+            self._frames[-1].keeps = True
+
+    def _change(self, edits: Edits) -> None:
+        """Something of a column has another text, whatever its values are."""
+        self.edits.add(edits)
+        self._frames[-1].changed = True
+
+    def _end_column(self, behind: int, following: int = -1) -> None:
+        """A column ends before a place: it keeps its name where it has none of its own. The next one begins at
+        `following`."""
+        text, frame = self.text, self._frames[-1]
+        start, changed, sites = frame.column, frame.changed, frame.sites
+        if start < 0:
+            return
+        frame.changes |= frame.changed
+        frame.within += sites
+        named = frame.keeps or not (changed or sites)
+        frame.column, frame.changed, frame.keeps, frame.sites = following, False, False, []
+        if named or text.sign(start + 1) == ":" or not self._ends_unnamed(behind - 1):
+            return
+        if text.tokens[behind - 1].end - text.tokens[start].start <= _LONGEST_NAME:
+            words = " ".join(text.written(start, behind).split())
+            if changed:
+                self.edits.append(behind - 1, f" AS {identifier(words)}")
+            else:
+                self.names.append(Name(behind - 1, f" AS {identifier(words)}", sites))
+
+    def _ends_unnamed(self, last: int) -> bool:
+        """Whether what ends with a token is a value without a name behind it, as far as that is certain."""
+        token = self.text.tokens[last]
+        if token.kind in {"number", "sign", "string"} or token.word in _END_VALUES:
+            return True
+        return self.text.sign(last - 1) in _OPERATORS or self.text.word(last - 1) in _BEFORE_VALUES
+
+    def _in_definition(self, at: int) -> bool:
+        """Whether a place is in what a table keeps of its columns: defaults, rules, what is computed."""
+        if self._kind == "ALTER":
+            return self._default
+        return self._kind not in _MACROS and self._columns < at < self.text.closing.get(self._columns, 0)
+
+    def _is_there(self, name: str) -> bool:
+        if name not in self._own:
+            self._own[name] = self._is_own(name)
+        return self._own[name]

@@ -1,0 +1,233 @@
+"""A statement as tokens that can be replaced, and the way back from what was made of it to what was typed."""
+
+from __future__ import annotations
+
+import bisect
+import re
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from sqlshell.sql.analysis.tokens import Token, tokens
+
+_SHOWN: Final = 60
+"""Characters of a line that a message shows before an error, and behind it."""
+
+_LONGEST: Final = 64 << 10
+"""Characters of a message in which a place is looked for."""
+
+_PLACE: Final = re.compile(r"^LINE (\d+): (.*)\n( *)(\^+)", re.M)
+_CUT: Final = "..."
+_OPENING: Final = {"(": ")", "[": "]", "{": "}"}
+_CLOSING: Final = frozenset(_OPENING.values())
+
+
+class Typed:
+    """A statement's tokens; `closing` has the closing bracket of each opening one, `commas` those right inside it."""
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        self.tokens: list[Token] = list(tokens(sql))
+        self.opening: dict[int, int] = {}
+        self.closing: dict[int, int] = {}
+        self.commas: dict[int, list[int]] = {}
+        opened: list[int] = []
+        for at, token in enumerate(self.tokens):
+            if token.kind != "sign":
+                continue
+            if token.text in _OPENING:
+                opened.append(at)
+                self.commas[at] = []
+            elif token.text in _CLOSING and opened:
+                begun = opened.pop()
+                self.closing[begun], self.opening[at] = at, begun
+            elif token.text == "," and opened:
+                self.commas[opened[-1]].append(at)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def word(self, at: int) -> str:
+        """The bare word at a place in capitals, "" for anything else and outside of the statement."""
+        return self.tokens[at].word if 0 <= at < len(self.tokens) else ""
+
+    def sign(self, at: int) -> str:
+        """The sign at a place, "" for anything else."""
+        if not 0 <= at < len(self.tokens):
+            return ""
+        token = self.tokens[at]
+        return token.text if token.kind == "sign" else ""
+
+    def is_name(self, at: int) -> bool:
+        """Whether a bare word or a quoted name stands at a place."""
+        return 0 <= at < len(self.tokens) and self.tokens[at].kind in {"word", "name"}
+
+    def joined(self, at: int, signs: str) -> bool:
+        """Whether these signs stand at a place with nothing between them."""
+        return all(self.sign(at + number) == sign for number, sign in enumerate(signs)) and all(
+            self.tokens[left].end == self.tokens[right].start for left, right in pairwise(range(at, at + len(signs)))
+        )
+
+    def arguments(self, at: int) -> list[tuple[int, int]]:
+        """The first token of each argument in the parentheses at a place, and that behind its last one."""
+        end = self.closing.get(at)
+        if end is None:
+            return []
+        bounds = [at, *self.commas[at], end]
+        found = [(left + 1, right) for left, right in pairwise(bounds)]
+        return [] if found == [(at + 1, at + 1)] else found
+
+    def written(self, first: int, behind: int) -> str:
+        """What stands from one token to before another one."""
+        return self.sql[self.tokens[first].start : self.tokens[behind - 1].end] if first < behind else ""
+
+
+class Edits:
+    """What stands in the place of tokens, in front of them, and behind them."""
+
+    def __init__(self) -> None:
+        self.instead: dict[int, str] = {}
+        self.before: dict[int, list[str]] = {}
+        self.behind: dict[int, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.instead or self.before or self.behind)
+
+    def replace(self, at: int, text: str) -> None:
+        self.instead[at] = text
+
+    def drop(self, first: int, behind: int) -> None:
+        for at in range(first, behind):
+            self.instead[at] = ""
+
+    def insert(self, at: int, text: str) -> None:
+        """Put something in front of a token."""
+        self.before.setdefault(at, []).append(text)
+
+    def append(self, at: int, text: str) -> None:
+        """Put something behind a token."""
+        self.behind[at] = text
+
+    def add(self, others: Edits) -> None:
+        self.instead |= others.instead
+        self.behind |= others.behind
+        for at, texts in others.before.items():
+            self.before.setdefault(at, []).extend(texts)
+
+    def made(self, text: Typed) -> Made:
+        """The statement with all of it. Lines stay what they are, for nothing between two tokens changes."""
+        sql, taken = text.sql, 0
+        pieces: list[tuple[str, int, bool]] = []
+        for at in sorted(self.instead.keys() | self.before.keys() | self.behind.keys()):
+            token = text.tokens[at]
+            pieces.append((sql[taken : token.start], taken, True))
+            pieces += [(new, token.start, False) for new in self.before.get(at, ())]
+            pieces.append((self.instead.get(at, token.text), token.start, at not in self.instead))
+            pieces.append((self.behind.get(at, ""), token.end, False))
+            taken = token.end
+        pieces.append((sql[taken:], taken, True))
+        return Made(sql, pieces)
+
+
+def without_place(message: str) -> str:
+    """A message of DuckDB's without the line and the marks of a text that nobody typed."""
+    found = _PLACE.search(message, 0, _LONGEST)
+    return message[: found.start()].rstrip() + message[found.end() :] if found else message
+
+
+def told_of(message: str, typed: str, before: str, part: str, behind: str) -> str:
+    """A message about the statement `before + part + behind`, or about the `part` alone, as one about what was typed,
+    of which the part is the end, or else stands where it comes first."""
+    start = typed.rfind(part) if typed.rstrip("; \n\t").endswith(part) else typed.find(part)
+    if start < 0:
+        return without_place(message)
+    alone = [(part, start, True)]
+    whole = Made(typed, [(before, start, False), *alone, (behind, start + len(part), False)])
+    return whole.located(message) or Made(typed, alone).located(message) or without_place(message)
+
+
+class Made:
+    """What became of a statement: its pieces, where in the statement as typed each comes from, and whether it was
+    taken from there as it is."""
+
+    def __init__(self, typed: str, pieces: Sequence[tuple[str, int, bool]]) -> None:
+        self.typed = typed
+        self.sql = "".join(piece for piece, _, _ in pieces)
+        self._places: list[tuple[int, int, bool]] = []
+        made = 0
+        for piece, start, kept in pieces:
+            if piece:
+                self._places.append((made, start, kept))
+                made += len(piece)
+        self._starts = [place[0] for place in self._places]
+
+    def place(self, offset: int) -> int:
+        """Where in the statement as typed a character of this one comes from."""
+        if not self._places:
+            return 0
+        made, typed, kept = self._places[max(0, bisect.bisect_right(self._starts, offset) - 1)]
+        return min(len(self.typed), typed + (offset - made if kept else 0))
+
+    def explained(self, message: str) -> str:
+        """A message of DuckDB's about this statement as one about what was typed."""
+        return message if self.sql == self.typed else self.located(message) or message
+
+    def located(self, message: str) -> str | None:
+        """The same; None for a message whose place is not in this statement."""
+        found = _PLACE.search(message, 0, _LONGEST)
+        span = self._span(found) if found else None
+        if found is None or span is None:
+            return None
+        start = self.place(span[0])
+        end = max(start + 1, self.place(span[1] - 1) + 1)
+        return message[: found.start()] + _excerpt(self.typed, start, end) + message[found.end() :]
+
+    def _span(self, found: re.Match[str]) -> tuple[int, int] | None:
+        """What a message points at: offsets in this statement."""
+        lines = self.sql.split("\n")
+        number = int(found[1])
+        if not 0 < number <= len(lines):
+            return None
+        line, shown = lines[number - 1], found[2]
+        lead = len(found[3]) - len(f"LINE {number}: ")
+        at = line.find(shown)
+        if at < 0:
+            inner = shown.removeprefix(_CUT)
+            lead -= len(_CUT) if inner != shown else 0
+            shown = inner
+            at = line.find(shown)
+            if at < 0:
+                shown = shown.removesuffix(_CUT)
+                at = line.find(shown)
+        if at < 0 or lead < 0:
+            return None
+        first = _characters(shown, lead)
+        start = sum(len(item) + 1 for item in lines[: number - 1]) + at + first
+        return start, start + max(1, _characters(shown[first:], len(found[4])))
+
+
+def _wide(sign: str) -> int:
+    return 0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
+
+
+def _characters(text: str, cells: int) -> int:
+    """How many characters of a text are in its first cells."""
+    taken = 0
+    for number, sign in enumerate(text):
+        if taken >= cells:
+            return number
+        taken += _wide(sign)
+    return len(text)
+
+
+def _excerpt(sql: str, start: int, end: int) -> str:
+    """The line of a place with marks under it, as DuckDB writes it."""
+    line_start = sql.rfind("\n", 0, start) + 1
+    line_end = sql.find("\n", start)
+    line_end = len(sql) if line_end < 0 else line_end
+    first, last = max(line_start, start - _SHOWN), min(line_end, max(end, start + _SHOWN))
+    lead = f"LINE {sql.count(chr(10), 0, start) + 1}: " + _CUT * (first > line_start)
+    marks = "^" * max(1, sum(map(_wide, sql[start : min(end, last)])))
+    blanks = " " * (len(lead) + sum(map(_wide, sql[first:start])))
+    return f"{lead}{sql[first:last]}{_CUT * (last < line_end)}\n{blanks}{marks}"

@@ -1,0 +1,447 @@
+"""The process that holds one organization's engine; its argument is the descriptor of its first socket.
+
+The first socket takes orders, which never wait for the engine; each further one that arrives through it takes calls,
+one after another, in a thread of its own. The process ends with the service: when the first socket is closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+import time
+import typing
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import duckdb
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.connection import DuckdbConnection
+from sqlshell.service.engines.duckdb.failures import followable
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome, Sink
+from sqlshell.service.engines.process.frames import (
+    READ,
+    Answer,
+    Ask,
+    Broken,
+    Call,
+    Channel,
+    Close,
+    Error,
+    Frames,
+    Interrupt,
+    Open,
+    Opened,
+    Progress,
+    Rest,
+    Run,
+    Spent,
+    State,
+    Stop,
+    converted,
+    read_order,
+    read_request,
+    send,
+)
+from sqlshell.service.engines.process.memory import USED_UP, short_of_memory, used_up
+from sqlshell.service.engines.sandbox import sandbox
+from sqlshell.service.organizations.unused_memory import give_back
+from sqlshell.service.results.results import Discard, Spool
+
+CLOSING_SECONDS: Final = 5.0
+"""How long what runs may take to end when the process is to end."""
+
+LOCKED_SECONDS: Final = 10.0
+"""How long the databases may still be held by the process before this one."""
+
+RELIEF_SECONDS: Final = 5.0
+"""How long DuckDB's allocator may take to give back what a statement had, about."""
+
+LOOKS: Final = 10
+"""How often that is looked at meanwhile."""
+
+THREADS: Final = 12
+"""Threads that take calls and are begun at the start, while there is memory for their stacks. More are begun when they
+are needed, and stay."""
+
+HELD: Final = "Could not set lock"
+
+CONNECTION: Final = frozenset({"use", "feed", "plan", "resolve", "columns", "run_all", "lose_transaction"})
+ENGINE: Final = frozenset(
+    {"attach", "detach", "mount", "identity", "exists", "read_listing", "publish", "head", "rows", "read"}
+)
+"""What may be called."""
+
+
+class Held:
+    """A connection, and which of its statements runs. Statements have numbers, so that an interrupt that comes late
+    ends no other one."""
+
+    def __init__(self, connect: Callable[[], DuckdbConnection]) -> None:
+        self._connect = connect
+        self._connection: DuckdbConnection | None = None
+        self._lock = threading.Lock()
+        self._first = self._behind = 0
+        """Numbers of what runs: the first one, and that behind the last."""
+        self._unwanted: set[int] = set()
+        self._closed = False
+
+    def begin(self, first: int, count: int) -> DuckdbConnection:
+        """`count` statements run from now on in what this gives. Raises Failure where the first is not wanted."""
+        if self._connection is None:
+            self._connection = self._connect()
+        with self._lock:
+            unwanted = {number for number in self._unwanted if number >= first}
+            if first in unwanted or self._closed:
+                raise Failure(sqlstate.CANCELLED, ENDED_EARLY)
+            self._first, self._behind = first, first + count
+            self._unwanted = {number for number in unwanted if number >= self._behind}
+            for number in unwanted - self._unwanted:
+                self._connection.interrupt(number - first)
+            return self._connection
+
+    def end(self) -> None:
+        with self._lock:
+            self._first = self._behind
+            if self._closed and self._connection is not None:
+                self._connection.close()
+
+    def interrupt(self, number: int) -> None:
+        with self._lock:
+            if self._first <= number < self._behind and self._connection is not None:
+                self._connection.interrupt(number - self._first)
+            elif number >= self._behind:
+                self._unwanted.add(number)
+
+    def progress(self) -> float | None:
+        return self._connection.progress() if self._connection is not None else None
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._connection is None:
+                return
+            if self._first == self._behind:
+                self._connection.close()
+            else:
+                self._connection.interrupt()
+
+    @property
+    def runs(self) -> bool:
+        with self._lock:
+            return self._first < self._behind
+
+    def state(self) -> State | None:
+        found = self._connection
+        if found is None:
+            return None
+        return found.database, found.schema, found.transaction, found.timezone, found.leaves
+
+
+class Host:
+    """The engine with its connections, and the threads that take calls."""
+
+    def __init__(self, orders: socket.socket, engine: DuckdbEngine) -> None:
+        self.engine = engine
+        self._orders = orders
+        self._sending = threading.Lock()
+        self._connections: dict[int, Held] = {}
+        self._connecting = threading.Lock()
+        self._closing: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        threading.Thread(target=self._close_some, daemon=True).start()
+        self._pressed = threading.Event()
+        threading.Thread(target=self._relieve, daemon=True).start()
+        self._channels: queue.SimpleQueue[socket.socket] = queue.SimpleQueue()
+        self._threads = self._serving = 0
+        self._counting = threading.Lock()
+        for _ in range(THREADS):
+            self._add_thread()
+
+    def report(self, message: Opened | Progress | Broken | Spent) -> None:
+        with self._sending, contextlib.suppress(OSError):
+            send(self._orders, message)
+
+    def obey(self, order: Any, descriptors: list[int]) -> None:
+        match order:
+            case Channel():
+                channel = socket.socket(fileno=descriptors.pop(0))
+                with self._counting:
+                    self._serving += 1
+                    more = self._serving > self._threads
+                if more:
+                    with contextlib.suppress(RuntimeError):
+                        # Without memory for one more it is served when another one is done.
+                        self._add_thread()
+                self._channels.put(channel)
+            case Interrupt():
+                self._held(order.connection).interrupt(order.number)
+            case Close():
+                found = self._connections.pop(order.connection, None)
+                if found is not None:
+                    # To roll back may take its time.
+                    self._closing.put(found.close)
+            case Ask():
+                held = self._connections.get(order.connection)
+                self.report(Progress(order.connection, held.progress() if held is not None else None))
+            case Rest():
+                self._closing.put(self._rest)
+
+    def close(self) -> None:
+        """End what runs and close the databases, which writes them out."""
+        held = list(self._connections.values())
+        for item in held:
+            item.close()
+        until = time.monotonic() + CLOSING_SECONDS
+        while (running := [item for item in held if item.runs]) and time.monotonic() < until:
+            time.sleep(0.01)
+            for item in running:
+                # An interrupt between two steps of a statement is lost.
+                item.close()
+        self.engine.close()
+
+    def _close_some(self) -> None:
+        while True:
+            with contextlib.suppress(duckdb.Error):
+                self._closing.get()()
+
+    def _rest(self) -> None:
+        self.engine.rest()
+        give_back()
+
+    def _held(self, number: int) -> Held:
+        with self._connecting:
+            found = self._connections.get(number)
+            if found is None:
+                found = self._connections[number] = Held(self.engine.connect)
+            return found
+
+    def _add_thread(self) -> None:
+        """Raises RuntimeError where there is no memory for it."""
+        threading.Thread(target=self._serve_some, daemon=True).start()
+        with self._counting:
+            self._threads += 1
+
+    def _serve_some(self) -> None:
+        while True:
+            channel = self._channels.get()
+            with channel, contextlib.suppress(OSError):
+                self._serve(channel)
+            with self._counting:
+                self._serving -= 1
+
+    def _serve(self, channel: socket.socket) -> None:
+        frames = Frames(channel)
+        request: Run | Call | None
+        while True:
+            try:
+                message = frames.next()
+                if not message:
+                    return
+                request = read_request(message)
+                if isinstance(request, Run):
+                    self._run(channel, request)
+                else:
+                    self._call(channel, request)
+            except MemoryError as error:
+                # What was asked could not be read, or its answer not be written.
+                message, request = b"", None
+                send(channel, Answer(self._error(error)))
+
+    def _relieve(self) -> None:
+        """After a statement that had too little memory: see that the process has some again, or let it be replaced."""
+        while True:
+            self._pressed.wait()
+            self._pressed.clear()
+            looks = calm = 0
+            while used_up():
+                give_back()
+                time.sleep(RELIEF_SECONDS / LOOKS)
+                looks += 1
+                calm = 0 if any(item.runs for item in list(self._connections.values())) else calm + 1
+                if calm == LOOKS or looks == LOOKS * 6:
+                    self.report(Spent(USED_UP))
+                    break
+
+    def _run(self, channel: socket.socket, run: Run) -> None:
+        held, alone = self._held(run.connection), len(run.statements) == 1
+        rows = run.options.partition_rows
+        sinks = [Spool(functools.partial(Path, file), rows) if file else Discard() for file in run.files]
+
+        def ended(number: int, result: Outcome | Exception, seconds: float) -> None:
+            sink = sinks[number]
+            if isinstance(result, Exception):
+                if isinstance(sink, Spool):
+                    sink.drop()
+                answer = Answer(self._error(result), held.state(), seconds=seconds, more=not alone)
+            elif isinstance(sink, Spool):
+                kept = (sink.layout, sink.body, sink.size)
+                answer = Answer(None, held.state(), result, *kept, seconds=seconds, more=not alone)
+            else:
+                answer = Answer(None, held.state(), result, seconds=seconds, more=not alone)
+            send(channel, answer)
+
+        try:
+            connection = held.begin(run.first, len(run.statements))
+            if run.trusted or alone:
+                outcome = connection.run(run.statements[0], run.options, sinks[0], trusted=run.trusted)
+                sinks[0].finish(outcome.filed)
+                ended(0, outcome, 0.0)
+            else:
+                connection.several(list(zip(run.statements, sinks, strict=True)), run.options, ended)
+        except OSError as error:
+            if error.filename is None and error.errno in {errno.EPIPE, errno.ECONNRESET}:
+                raise
+            ended(0, error, 0.0)
+        except Exception as error:
+            ended(0, error, 0.0)
+        finally:
+            held.end()
+        if not alone:
+            send(channel, Answer())
+
+    def _call(self, channel: socket.socket, call: Call) -> None:
+        held = None
+        bodies: Sequence[bytes] = ()
+        result: Any = None
+        try:
+            if call.connection:
+                held = self._held(call.connection)
+                result = _called(held.begin(call.number, 1), CONNECTION, call)
+            else:
+                result = _called(self.engine, ENGINE, call)
+                if call.method == "read":
+                    bodies, result = result, None
+            answer = Answer(
+                None, held.state() if held is not None else None, bodies=[len(body) for body in bodies], result=result
+            )
+        except Exception as error:
+            answer = Answer(self._error(error), held.state() if held is not None else None)
+        finally:
+            if held is not None:
+                held.end()
+        send(channel, answer, bodies)
+
+    def _error(self, error: Exception) -> Error:
+        fatal = self._is_broken(error)
+        if not fatal and (short := short_of_memory(error)) is not None:
+            self._pressed.set()
+            return Error(short.sql_state, short.message)
+        if isinstance(error, Failure):
+            return Error(error.sql_state, followable(error.message), fatal=fatal)
+        if isinstance(error, OSError):
+            return Error(sqlstate.LIMIT, error.strerror or str(error), error.errno or errno.EIO)
+        return Error(sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}", fatal=fatal)
+
+    def _is_broken(self, error: BaseException | None) -> bool:
+        """Whether an error has left the instance of no use."""
+        seen = set()
+        while error is not None and not isinstance(error, duckdb.InternalException | duckdb.FatalException):
+            seen.add(error)
+            # One may be its own cause.
+            error = error.__cause__ if error.__cause__ not in seen else None
+        if error is None:
+            return False
+        try:
+            self.engine.read_listing("SELECT 1")
+        except Failure as failure:
+            return isinstance(failure.__cause__, duckdb.FatalException)
+        return False
+
+
+@functools.cache
+def _kinds(engines: Any, method: str) -> tuple[Any, ...]:
+    """The types of the parameters of a method."""
+    hints = typing.get_type_hints(getattr(engines, method))
+    return tuple(kind for name, kind in hints.items() if name != "return")
+
+
+def _called(target: Any, methods: Collection[str], call: Call) -> Any:
+    if call.method not in methods:
+        raise Failure(sqlstate.UNSUPPORTED, f"{call.method} is not something that an engine does")
+    values = iter(call.given)
+    # Nobody sees the rows of those that are not run by Run.
+    given = [
+        Discard() if kind is Sink else converted(next(values), kind) for kind in _kinds(target.__class__, call.method)
+    ]
+    return getattr(target, call.method)(*given)
+
+
+def opened(asked: Open) -> DuckdbEngine:
+    """The engine on the databases of an organization. Raises Failure."""
+    until = time.monotonic() + LOCKED_SECONDS
+    while True:
+        engine = DuckdbEngine(temporary=asked.folder / "temporary")
+        try:
+            engine.lock(asked.folder, asked.databases, asked.limits)
+        except Exception as error:
+            raise Failure(sqlstate.INTERNAL, str(error).partition("\n")[0]) from error
+        if time.monotonic() > until or not any(HELD in reason for reason in engine.broken.values()):
+            return engine
+        engine.close()
+        time.sleep(0.05)
+
+
+def main() -> NoReturn:
+    """Serve the process at the other end of the first socket until that closes."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        # The service is asked to end, and it asks this process.
+        signal.signal(number, signal.SIG_IGN)
+    orders = socket.socket(fileno=int(sys.argv[1]))
+    frames = Frames(orders)
+    message = frames.next()
+    if not message:
+        # Nobody needs it.
+        os._exit(0)
+    first = read_order(message)
+    assert isinstance(first, Open)
+    os.environ["TMPDIR"] = str(first.folder / "temporary")
+    descriptors: list[int] = []
+    limits = first.limits
+    databases = first.folder / "databases"
+    protections = sandbox.restrict(
+        [first.folder / "copies"],
+        [databases, first.folder / "results", first.folder / "temporary"],
+        sandbox.Bounds(sandbox.memory_bound(limits.memory, limits.threads), sandbox.file_bound(databases)),
+        parent=first.parent,
+    )
+    made: queue.SimpleQueue[Host] = queue.SimpleQueue()
+
+    def open_it() -> None:
+        try:
+            engine = opened(first)
+        except Failure as failure:
+            send(orders, Broken(failure.message))
+            os._exit(1)
+        made.put(Host(orders, engine))
+        send(orders, Opened(engine.first_database, engine.broken, str(protections)))
+
+    threading.Thread(target=open_it, daemon=True).start()
+    host: Host | None = None
+    given: list[int]
+    while True:
+        data, given = b"", []
+        with contextlib.suppress(OSError):
+            data, given, _, _ = socket.recv_fds(orders, READ, 16, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+        descriptors += given
+        if not data:
+            # The service is gone: what was committed is in the databases' logs.
+            os._exit(0)
+        for message in frames.feed(data):
+            order = read_order(message)
+            if host is None and isinstance(order, Ask):
+                send(orders, Progress(order.connection))
+                continue
+            host = host or made.get()
+            if isinstance(order, Stop):
+                host.close()
+                os._exit(0)
+            host.obey(order, descriptors)

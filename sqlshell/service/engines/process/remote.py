@@ -1,0 +1,489 @@
+"""An engine in a process of its own, one for each organization: the Engine protocol over sockets.
+
+A process that dies, hangs or fails for good is replaced when it is next needed: what ran in it fails with XX000, its
+sessions are told once that they were restarted, and whoever reads asks again. Nothing here that the event loop calls
+waits for the process: places, transactions and progress are copies of what its answers told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb import contents
+from sqlshell.service.engines.engine import Failure, Feed, Kept, Listed, Options, Outcome, Plan, Relation, Sink
+from sqlshell.service.engines.process.frames import (
+    Answer,
+    Ask,
+    Call,
+    Close,
+    Interrupt,
+    Rest,
+    Run,
+    converted,
+    read_answer,
+    send,
+)
+from sqlshell.service.engines.process.process import Ended, Opening, Process
+from sqlshell.service.results.results import Discard, Spool
+
+SCHEMA: Final = "main"
+"""Where sessions begin in a database."""
+
+LONGEST: Final = 30.0
+"""Seconds between two attempts to open databases that could not be opened, at most."""
+
+PAUSE_SECONDS: Final = 0.005
+"""How long answers to statements that run together are collected, at most."""
+
+ASKED_SECONDS: Final = 0.2
+"""How often the progress of a statement is asked for, at most."""
+
+RESTARTED: Final = "the session was restarted, because {why}"
+GONE: Final = "temporary tables, settings and variables are gone"
+UNRUN: Final = "nothing was run: send the statement again"
+LOST: Final = "the open transaction was lost, because {why}: ROLLBACK ends it"
+
+
+class RemoteEngine:
+    """An engine in a process. `opening` tells what it opens, each time one is started; `renewed` is called when another
+    one has taken its place, before anybody else uses that.
+
+    Every call but rest() and close() waits for the process, and raises Failure (XX000) where it cannot be had.
+    """
+
+    def __init__(self, opening: Callable[[], Opening], renewed: Callable[[], None]) -> None:
+        self._opening = opening
+        self._renewed = renewed
+        self._process: Process | None = None
+        self._starting = threading.RLock()
+        self._processes = itertools.count(1)
+        self._connections = itertools.count(1)
+        self._failures = 0
+        self._not_before = 0.0
+        self._renewing = False
+        self._closed = False
+        self.first_database = ""
+        self.first_database = self.process().first_database
+
+    @property
+    def broken(self) -> Mapping[str, str]:
+        return self._process.broken if self._process is not None else {}
+
+    @property
+    def protections(self) -> str:
+        """What the process gave up, in words."""
+        return self._process.protections if self._process is not None else ""
+
+    def process(self) -> Process:
+        """The process, or a new one in its place. Raises Failure."""
+        with self._starting:
+            found = self._process
+            if found is not None and found.alive:
+                return found
+            if self._closed:
+                raise Failure(sqlstate.INTERNAL, "the service is stopping")
+            if found is not None:
+                found.wait()
+            left = self._not_before - time.monotonic()
+            if left > 0 and found is not None:
+                raise Failure(sqlstate.INTERNAL, f"{found.why}; the next attempt to open it is in {left:.0f} seconds")
+            if self._renewing:
+                raise Failure(sqlstate.INTERNAL, found.why if found is not None else "")
+            begun = self._process = Process(self._opening(), next(self._processes))
+            self._renewing = True
+            try:
+                begun.opened()
+                if found is not None:
+                    self._renewed()
+            except Failure:
+                begun.kill("the engine's databases could not be opened")
+                self._failures += 1
+                self._not_before = time.monotonic() + min(LONGEST, 2.0 ** (self._failures - 1))
+                raise
+            finally:
+                self._renewing = False
+            self._failures = 0
+            return begun
+
+    def connect(self) -> RemoteConnection:
+        return RemoteConnection(self, next(self._connections))
+
+    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
+        found: list[bytes] = self._again(lambda process: _read(process, path, start, counts))
+        return found
+
+    def rest(self) -> None:
+        if self._process is not None:
+            self._process.order(Rest())
+
+    def attach(self, name: str, path: Path | None) -> None:
+        self._call("attach", name, path)
+
+    def detach(self, name: str) -> None:
+        self._call("detach", name)
+
+    def mount(self, store: str, copy: Path) -> None:
+        self._ask("mount", None, store, copy)
+
+    def view(self, store: str, entities: Mapping[str, Path]) -> None:
+        raise Failure(sqlstate.UNSUPPORTED, "the engine's process reads no file but its own: it needs a copy")
+
+    def listing(
+        self,
+        what: str,
+        database: str,
+        schema: str,
+        streams: Collection[Relation],
+        hidden: Collection[str],
+        name: str = "",
+    ) -> str:
+        return contents.listing(what, database, schema, streams, {*contents.HIDDEN, *hidden}, name)
+
+    def identity(self, relation: Relation) -> int | None:
+        found: int | None = self._ask("identity", int | None, relation)
+        return found
+
+    def exists(self, relation: Relation) -> bool:
+        return bool(self._ask("exists", bool, relation))
+
+    def read_listing(self, sql: str) -> list[tuple[str, ...]]:
+        found: list[tuple[str, ...]] = self._ask("read_listing", list[tuple[str, ...]], sql)
+        return found
+
+    def inline(self, rows: Listed) -> str:
+        return contents.inline(rows)
+
+    def publish(self, tables: Mapping[str, Listed]) -> None:
+        self._ask("publish", None, dict(tables))
+
+    def head(self, stream: Relation, least: int = 0) -> int:
+        return int(self._ask("head", int, stream, least))
+
+    def rows(self, feed: Feed, start: int, end: int) -> list[str]:
+        found: list[str] = self._ask("rows", list[str], feed, start, end)
+        return found
+
+    def stop(self) -> None:
+        """Ask the process to end. Never waits."""
+        self._closed = True
+        if self._process is not None:
+            self._process.stop()
+
+    def close(self) -> None:
+        self.stop()
+        if self._process is not None:
+            self._process.wait()
+
+    def _ask(self, method: str, kind: Any, *given: Any) -> Any:
+        """Call what may be called twice."""
+        return self._again(lambda process: _called(process, Call(0, 0, method, list(given)), kind))
+
+    def _call(self, method: str, *given: Any) -> None:
+        process = self.process()
+        try:
+            _called(process, Call(0, 0, method, list(given)), None)
+        except Ended:
+            raise Failure(sqlstate.INTERNAL, f"{process.why_it_ended()}: what it did may have taken effect") from None
+
+    def _again(self, work: Callable[[Process], Any]) -> Any:
+        process = self.process()
+        try:
+            return work(process)
+        except Ended:
+            process.why_it_ended()
+        process = self.process()
+        try:
+            return work(process)
+        except Ended:
+            raise Failure(sqlstate.INTERNAL, process.why_it_ended()) from None
+
+
+class RemoteConnection:
+    """A session of a RemoteEngine. It is made in the process when it is first used there."""
+
+    def __init__(self, engine: RemoteEngine, number: int) -> None:
+        self.database, self.schema = engine.first_database, SCHEMA
+        self.transaction = self.timezone = ""
+        self._engine = engine
+        self._number = number
+        self._process: Process | None = None
+        self._next = 1
+        """The number of the next statement, and of the first one that runs or ran last."""
+        self._first = 0
+        self._anew = ""
+        """What the next statement tells of the session."""
+        self._leaves = False
+        """Whether it has what is gone with its process."""
+        self._answered = False
+        """Whether it did anything in a process yet, or may have."""
+        self._asked = 0.0
+        self._abandoned = False
+
+    @property
+    def in_transaction(self) -> bool:
+        return bool(self.transaction)
+
+    def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
+        if not isinstance(sink, Spool | Discard):
+            raise TypeError("rows of an engine's process are kept by a Spool")
+        found: list[Outcome | Exception] = []
+        self._run([(sql, sink)], options, lambda number, result, seconds: found.append(result), trusted=trusted)
+        if isinstance(found[0], Exception):
+            raise found[0]
+        return found[0]
+
+    def several(
+        self,
+        runs: Sequence[tuple[str, Kept]],
+        options: Options,
+        ended: Callable[[int, Outcome | Exception, float], None],
+    ) -> None:
+        self._run(runs, options, ended)
+
+    def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
+        process = self._bound()
+        try:
+            self._called(process, "run_all", None, list(statements), options)
+        except Ended as end:
+            raise self._lost(process, end) from None
+
+    def use(self, database: str, schema: str) -> None:
+        self._ask("use", None, database, schema)
+
+    def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
+        found: Feed | None = self._ask("feed", Feed | None, sql, list(streams), options)
+        return found
+
+    def plan(self, sql: str, options: Options) -> Plan:
+        found: Plan = self._ask("plan", Plan, sql, options)
+        return found
+
+    def columns(self, relation: Relation) -> list[ColumnInfo]:
+        found: list[ColumnInfo] = self._ask("columns", list[ColumnInfo], list(relation))
+        return found
+
+    def resolve(self, names: Sequence[str]) -> Relation:
+        if len(names) == 2:
+            # The first may be a schema or a database.
+            found: Relation = self._ask("resolve", Relation, list(names))
+            return found
+        return names[-3] if len(names) > 2 else self.database, names[-2] if len(names) > 1 else self.schema, names[-1]
+
+    def interrupt(self, number: int | None = None) -> None:
+        if self._process is not None:
+            self._process.order(Interrupt(self._number, self._first + (number or 0)))
+
+    def abandon(self) -> bool:
+        process = self._process
+        if process is None or not process.busy:
+            return False
+        self._abandoned = True
+        process.kill("a statement did not end when it was interrupted, so that the engine's process was ended")
+        return True
+
+    def progress(self) -> float | None:
+        process, now = self._process, time.monotonic()
+        if process is None:
+            return None
+        if now - self._asked > ASKED_SECONDS:
+            self._asked = now
+            process.progress.setdefault(self._number, None)
+            process.order(Ask(self._number))
+        return process.progress.get(self._number)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.progress.pop(self._number, None)
+            self._process.order(Close(self._number))
+
+    def _run(
+        self,
+        runs: Sequence[tuple[str, Kept]],
+        options: Options,
+        ended: Callable[[int, Outcome | Exception, float], None],
+        *,
+        trusted: bool = False,
+    ) -> None:
+        files = [str(sink.lend()) if isinstance(sink, Spool) else None for _, sink in runs]
+        asked = [sql for sql, _ in runs]
+        self._abandoned = False
+        for last in (False, True):
+            number = 0
+            process = self._bound()
+            message = Run(self._number, self._numbers(len(runs)), asked, options, files, trusted)
+            try:
+                with _channel(process) as (channel, frames):
+                    send(channel, message)
+                    while (answer := _answer(frames.next())).more or not number:
+                        # The last answer to several statements is none of a statement.
+                        result = self._result(answer, runs[number][1], process)
+                        ended(number, result, answer.seconds)
+                        number += 1
+                        if len(runs) == 1:
+                            break
+                        if not frames.whole:
+                            # To be woken for each small statement costs both sides more than it does.
+                            pause = min(PAUSE_SECONDS, answer.seconds * (len(runs) - number) / 4)
+                            time.sleep(pause if pause > answer.seconds else 0)
+                return
+            except Ended as end:
+                if last or end.begun or self._abandoned:
+                    self._first += number
+                    ended(number, self._lost(process, end), 0.0)
+                    return
+                process.why_it_ended()
+
+    def _result(self, answer: Answer, sink: Kept, process: Process) -> Outcome | Exception:
+        self._take(answer)
+        try:
+            _check(answer, process)
+        except (Failure, OSError) as error:
+            return self._told(error)
+        outcome = answer.outcome
+        if outcome is None:
+            raise msgspec.ValidationError("an answer without an outcome")
+        if isinstance(sink, Spool) and answer.layout is not None:
+            sink.adopt(answer.layout, answer.body, answer.size)
+        told, self._anew = self._anew, ""
+        if told:
+            said = f"{outcome.message}; {told}" if outcome.sql_state == sqlstate.WARNING else told
+            return replace(outcome, message=said, sql_state=sqlstate.WARNING)
+        return outcome
+
+    def _told(self, error: Failure | OSError) -> Failure | OSError:
+        """A failure, with what is to be told of the session."""
+        told, self._anew = self._anew, ""
+        if not told or isinstance(error, OSError):
+            return error
+        if self.transaction == "failed":
+            return Failure("40000", told)
+        return Failure(error.sql_state, f"{error.message}\n{told}")
+
+    def _lost(self, process: Process, end: Ended) -> Failure:
+        self._answered = self._answered or end.begun or self._abandoned
+        why = process.why_it_ended()
+        effect = "it may have taken effect" if end.begun else "it did not run"
+        return Failure(sqlstate.INTERNAL, f"the statement was ended, because {why}: {effect}")
+
+    def _numbers(self, count: int) -> int:
+        self._first = self._next
+        self._next += count
+        return self._first
+
+    def _take(self, answer: Answer) -> None:
+        if answer.state is not None:
+            self._answered = True
+            self.database, self.schema, self.transaction, self.timezone, self._leaves = answer.state
+
+    def _ask(self, method: str, kind: Any, *given: Any) -> Any:
+        """Call what may be called twice. Raises Failure."""
+        process = self._bound()
+        try:
+            return self._called(process, method, kind, *given)
+        except Ended:
+            process.why_it_ended()
+        process = self._bound()
+        try:
+            return self._called(process, method, kind, *given)
+        except Ended as end:
+            raise self._lost(process, end) from None
+
+    def _called(self, process: Process, method: str, kind: Any, *given: Any) -> Any:
+        return _called(process, Call(self._number, self._numbers(1), method, list(given)), kind, self._take)
+
+    def _bound(self) -> Process:
+        """The process, in which this session is where it was in the one before it. Raises Failure; once, with
+        SESSION_LOST, where what the session had is gone."""
+        process = self._engine.process()
+        before = self._process
+        if process is before:
+            return process
+        self._process = process
+        if before is None or not self._answered:
+            return process
+        why = before.why_it_ended()
+        place, transaction, leaves = (self.database, self.schema), self.transaction, self._leaves
+        try:
+            self.timezone = ""
+            if place != (self._engine.first_database, SCHEMA):
+                self._called(process, "use", None, *place)
+            if transaction:
+                self._called(process, "lose_transaction", None)
+        except (Ended, Failure) as error:
+            self._process, self.transaction, self._leaves = before, transaction, leaves
+            if isinstance(error, Ended):
+                raise self._lost(process, error) from None
+            raise
+        self._leaves = False
+        said = (LOST if transaction else RESTARTED).format(why=why)
+        if leaves and not transaction:
+            # It may mean what is gone, and would find something else of that name.
+            raise Failure(sqlstate.SESSION_LOST, f"{said}: {GONE}; {UNRUN}")
+        self._anew = f"{said}; {GONE}" if leaves else said
+        return process
+
+
+def _answer(message: bytes) -> Answer:
+    if not message:
+        raise Ended(begun=True)
+    return read_answer(message)
+
+
+def _check(answer: Answer, process: Process) -> None:
+    """Raises what an answer tells was raised."""
+    error = answer.error
+    if error is None:
+        return
+    if error.fatal:
+        # Others hear of it too, and the message may quote what this statement worked on.
+        process.kill("the engine failed")
+        raise Failure(error.sql_state, f"the engine failed and was restarted: {error.message}")
+    if error.code:
+        raise OSError(error.code, error.message)
+    raise Failure(error.sql_state, error.message)
+
+
+@contextlib.contextmanager
+def _channel(process: Process) -> Any:
+    """A channel of a process, whose ways to end are Ended."""
+    try:
+        with process.channel() as found:
+            yield found
+    except (BrokenPipeError, ConnectionResetError):
+        # What was sent was not read.
+        raise Ended(begun=False) from None
+    except EOFError:
+        raise Ended(begun=True) from None
+    except msgspec.MsgspecError as error:
+        process.kill(f"the engine's process could not be understood: {error}")
+        raise Ended(begun=True) from None
+
+
+def _called(process: Process, call: Call, kind: Any, take: Callable[[Answer], None] = lambda answer: None) -> Any:
+    """What a call gives, as a type has it. Raises Failure, OSError, Ended."""
+    with _channel(process) as (channel, frames):
+        send(channel, call)
+        answer = _answer(frames.next())
+        take(answer)
+    _check(answer, process)
+    return converted(answer.result, kind) if kind is not None else None
+
+
+def _read(process: Process, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
+    with _channel(process) as (channel, frames):
+        send(channel, Call(0, 0, "read", [path, start, list(counts)]))
+        answer = _answer(frames.next(exact=True))
+        bodies = [frames.body(size) for size in answer.bodies]
+    _check(answer, process)
+    return bodies

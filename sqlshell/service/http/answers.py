@@ -1,0 +1,229 @@
+"""Records as the interface answers them."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ContextEcho, Metadata, PartitionInfo, StatementResponse
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.http.body import BadRequest
+from sqlshell.service.http.dataplane import DataPlane
+from sqlshell.service.objects.catalog import Caller
+from sqlshell.service.results.partitions import Pages, Rows
+from sqlshell.service.statements.batches import Batch
+from sqlshell.service.statements.handover import Handover, Secret
+from sqlshell.service.statements.ledger import Record
+from sqlshell.service.wire.connections import left
+
+BATCH_BYTES = 1 << 20
+"""Bytes of a batch's answer from which the rest comes with the next one."""
+
+CLOSED = b"]}"
+
+EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions"}
+"""Says in each answer what this service has beyond the interface."""
+
+
+class Answers:
+    """Makes responses of records."""
+
+    def __init__(self, pages: Pages, plane: DataPlane, handover: Handover) -> None:
+        self._pages = pages
+        self._plane = plane
+        self._handover = handover
+
+    async def one(
+        self, record: Record, partition: int, timezone: str, request: Request, caller: Caller, *, by_plane: bool = False
+    ) -> Response:
+        """A record: status while it runs, failure, or a result set with one partition.
+
+        `by_plane` says that the request came to the data plane. Raises BadRequest for a partition out of range.
+        """
+        head = self._head(record, request, caller, by_plane=by_plane)
+        if record.running:
+            return json_response(msgspec.json.encode(head), 200 if record.feed is not None else 202)
+        body = await self._result(head, record, partition, timezone, request, caller, by_plane=by_plane)
+        response = PartitionResponse(head, body) if isinstance(body, Rows) else json_response(body or _encoded(head))
+        if body is not None:
+            # Which partition this is, for a client that wants to know that it has the one that it asked for.
+            path = request.url.path.rstrip("/") if request.method == "GET" else f"/v2/statements/{record.statement_id}"
+            response.headers["Content-Location"] = f"{path}?partitionID={partition}"
+        return response
+
+    async def batch(self, batch: Batch, start: int, timezone: str, request: Request, caller: Caller) -> Response:
+        """The statements of a batch from number `start` on, as far as they are done and fit into one answer: each as
+        one() has it with its first partition, but for results that are not small, whose rows are left to look-ups."""
+        parts: list[bytes] = []
+        size, failed, context = 0, "", None
+        records = batch.records[start:]
+        for record in records:
+            if (record.running and record.feed is None and not record.started) or size > BATCH_BYTES:
+                break
+            head = self._head(record, request, caller)
+            body: bytes | Rows | None = None
+            if not record.running:
+                head.elapsed = round(record.seconds, 6)
+                failed = failed or (record.state if sqlstate.failed(record.state) else "")
+                small = record.spool.layout.form == "record"
+                body = await self._result(head, record, 0, timezone, request, caller, rows=small, context=context)
+            parts.append(body if isinstance(body, bytes) else _encoded(head))
+            size += len(parts[-1])
+            context = record.context
+            if record.running and record.feed is None:
+                break
+        whole = batch.over.is_set() and len(parts) == len(records)
+        first = batch.records[0]
+        head = StatementResponse(
+            sql_state=(failed or sqlstate.DONE) if whole else sqlstate.RUNNING,
+            statement_id=first.statement_id,
+            created_on=int(first.created),
+            metadata=_without_rows(context or first.context) if whole else None,
+        )
+        listed = b',"statements":[' + b",".join(parts) + b"]}"
+        return json_response(msgspec.json.encode(head)[:-1] + listed, 200 if whole else 202)
+
+    def _head(self, record: Record, request: Request, caller: Caller, *, by_plane: bool = False) -> StatementResponse:
+        """A record's answer without a result. Of one that runs that is all: a status has no `metadata`, where clients
+        look for columns. The data plane gives no new token, or one would be good forever."""
+        head = StatementResponse(
+            sql_state=record.state,
+            message=record.message or None,
+            statement_id=record.statement_id,
+            created_on=int(record.created),
+        )
+        if record.running and record.feed is not None:
+            head.sql_state = sqlstate.DONE
+            head.metadata = _without_rows(record.context)
+            if not by_plane:
+                head.metadata.dataplane_request = self._plane.streaming(record, request, caller)
+        elif record.running:
+            head.message = "the statement is running" if record.started else "the statement waits"
+            connection = record.connection
+            head.progress = connection.progress() if connection is not None else None
+        return head
+
+    async def _result(
+        self,
+        head: StatementResponse,
+        record: Record,
+        partition: int,
+        timezone: str,
+        request: Request,
+        caller: Caller,
+        *,
+        by_plane: bool = False,
+        rows: bool = True,
+        context: ContextEcho | None = None,
+    ) -> bytes | Rows | None:
+        """The answer of a record that has ended, where it has rows; else None, and `head` is all of it. Rows that are
+        not small are given alone, to be sent in pieces.
+
+        `rows` says whether they are wanted; a context that is the same as `context` is left out. Raises BadRequest.
+        """
+        echo = None if record.context == context else record.context
+        outcome = record.outcome
+        if outcome is None or sqlstate.failed(record.state):
+            head.metadata = _without_rows(echo)
+            return None
+        counts = record.spool.layout.counts
+        if partition >= len(counts):
+            raise BadRequest(f"partitionID: {partition} is out of range, there are {len(counts)} partitions")
+        secret = None if by_plane else self._secret(record, request, caller)
+        metadata = head.metadata = Metadata(
+            encoding="json",
+            partition_info=[PartitionInfo(count) for count in ([1] if secret else counts)],
+            columns=outcome.columns or [],
+            context=echo,
+        )
+        if secret is not None:
+            return (
+                msgspec.json.encode(head)[:-1] + b',"data":' + msgspec.json.encode([[secret.name, secret.value]]) + b"}"
+            )
+        if outcome.columns and not by_plane and self._plane.wants(record):
+            metadata.dataplane_request = self._plane.result_set(record, request, caller)
+            return None
+        if not rows:
+            return None
+        try:
+            if record.spool.layout.form != "record":
+                return await self._pages.rows(record, partition, record.zone(timezone), lambda: left(request.scope))
+            text = await self._pages.partition(record, partition, record.zone(timezone))
+        except OSError as error:
+            # Its own text would tell where the service keeps results.
+            raise BadRequest(f"the result cannot be read: {error.strerror or 'error'}", 500) from error
+        except Failure as error:
+            raise BadRequest(f"the result cannot be read: {error}", 500) from error
+        return _opened(head) + text + CLOSED
+
+    def _secret(self, record: Record, request: Request, caller: Caller) -> Secret | None:
+        """What the statement's own token has not seen yet; a HEAD request would throw it away."""
+        if caller.token_id != record.owner or request.method == "HEAD":
+            return None
+        return self._handover.take(caller.token_id, record.statement_id)
+
+
+class PartitionResponse(Response):
+    """An answer whose rows are sent piece by piece, as their reader takes them."""
+
+    def __init__(self, head: StatementResponse, rows: Rows) -> None:
+        super().__init__(None, 200, EXTENSIONS, "application/json")
+        self._opened = _opened(head)
+        self._rows = rows
+        self.headers["content-length"] = str(len(self._opened) + rows.size + len(CLOSED))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            await send({"type": "http.response.body", "body": self._opened, "more_body": True})
+            async for piece in self._rows.pieces():
+                if left(scope):
+                    return
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": CLOSED})
+        finally:
+            self._rows.close()
+
+
+def _without_rows(context: ContextEcho | None) -> Metadata:
+    """The metadata of an answer that has no rows: clients with strict models want all of these members."""
+    return Metadata(encoding="json", partition_info=[], columns=[], context=context)
+
+
+def _encoded(head: StatementResponse) -> bytes:
+    return msgspec.json.encode(head)
+
+
+def _opened(head: StatementResponse) -> bytes:
+    return _encoded(head)[:-1] + b',"data":['
+
+
+def several(records: list[Record]) -> Response:
+    """The answer to several statements: their ids, and how far they are as a whole.
+
+    `statementID` is that of the statement whose state it tells: the first that failed, else the last one. A client that
+    follows it knows of the end of all of them, and of a failure.
+    """
+    failed = next((record for record in records if sqlstate.failed(record.state)), None)
+    running = failed is None and any(record.running and record.feed is None for record in records)
+    told = failed or records[-1]
+    head = StatementResponse(
+        sql_state=sqlstate.RUNNING if running else failed.state if failed else sqlstate.DONE,
+        message=failed.message if failed else None,
+        statement_id=told.statement_id,
+        statement_ids=[record.statement_id for record in records],
+        created_on=int(told.created),
+        metadata=None if running else _without_rows(records[-1].context),
+    )
+    return json_response(msgspec.json.encode(head), 202 if running else 200)
+
+
+def json_response(body: bytes, status: int = 200) -> Response:
+    return Response(body, status, EXTENSIONS, "application/json")
+
+
+def message(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode({"message": text}), status, EXTENSIONS | (headers or {}), "application/json")

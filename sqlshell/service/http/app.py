@@ -1,0 +1,309 @@
+"""The interface's endpoints as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import uuid
+from collections.abc import Collection
+from functools import partial
+from urllib.parse import quote
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import ASGIApp
+from starlette.websockets import WebSocket
+
+from sqlshell import __version__
+from sqlshell.interface.models import StatementRequest, Version
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.http.answers import Answers, json_response, message, several
+from sqlshell.service.http.auth import BY_PLANE, BearerAuth
+from sqlshell.service.http.body import (
+    BadRequest,
+    Form,
+    Limits,
+    check_encoding,
+    check_timezone,
+    kind_of,
+    pieces,
+    read_form,
+    read_request,
+)
+from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
+from sqlshell.service.http.decoding import Elsewhere
+from sqlshell.service.http.guard import Guard
+from sqlshell.service.objects import resources
+from sqlshell.service.objects.catalog import OPERATOR, ROLES, Caller
+from sqlshell.service.options import Options
+from sqlshell.service.results.partitions import Pages
+from sqlshell.service.statements.ledger import settle
+from sqlshell.service.statements.statements import Statements
+from sqlshell.service.wire.budget import Budget, Lease
+from sqlshell.service.wire.connections import left
+from sqlshell.service.wire.refused import ReadFirst
+from sqlshell.service.wire.turns import Turns
+
+GRACE_SECONDS = 0.1
+"""How long a submission is waited for before it is answered as running."""
+
+BATCH_SECONDS = 0.2
+"""The same of a batch: most are done by then, and each look-up takes time from the statements."""
+
+LOOK_SECONDS = 4.0
+"""How long a look-up that asks for a partition waits for its statement's end. Some clients ask again without a pause,
+and some can read one answer that it runs and no second one; others give up after five seconds without an answer."""
+
+PREFERRED = re.compile(r"\s*wait\s*=\s*([0-9]{1,9})\s*(?:;.*)?", re.I)
+"""In the header Prefer: how many seconds at most a client wants to wait (RFC 7240)."""
+
+JSON = "application/json"
+FORM = "multipart/form-data"
+
+
+def make_app(statements: Statements, token: str, options: Options, hosts: Collection[str] = ()) -> ASGIApp:
+    """The application. `token` is the operator's; where `hosts` are given, requests for others are refused."""
+    catalog = statements.organizations.catalog
+    plane = DataPlane(catalog, options.data_plane, options.public_url, options.stream_scheme)
+    unread = Budget(options.bounds.unread_size)
+    pages = Pages(statements.organizations, unread)
+    answers = Answers(pages, plane, statements.endings.handover)
+    turns = Turns()
+    api = Endpoints(statements, answers, plane, options, unread, turns)
+    routes = [
+        Route("/v2/statements", api.submit, methods=["POST"]),
+        Route(STATEMENTS + "{statement_id}", api.look_up, methods=["GET"]),
+        Route("/v2/version", version, methods=["GET"]),
+        Route("/v2/download/{kind}/{organization}/{name:path}", api.download, methods=["GET"]),
+        Route("/openapi.json", api.document, methods=["GET"]),
+        WebSocketRoute(STREAMS + "{statement_id}", api.stream),
+    ]
+    if options.legacy:
+        from sqlshell.service.http.legacy import Legacy
+
+        legacy = Legacy(api, statements, pages)
+        routes += [
+            Route("/run-statement", legacy.run, methods=["POST"]),
+            Route("/copy/{kind}/{organization}/{name:path}", api.download, methods=["GET"]),
+            Route("/version", version, methods=["GET"]),
+        ]
+    app: ASGIApp = Starlette(
+        routes=routes,
+        exception_handlers={
+            BadRequest: _bad_request,
+            HTTPException: _http_error,
+            ClientDisconnect: _gone,
+            Exception: _broken,
+        },
+    )
+    app = BearerAuth(app, catalog, plane, token, turns, anonymous=options.legacy and options.legacy_anonymous)
+    return ReadFirst(Guard(app, hosts) if hosts else app, options.bounds.body_seconds)
+
+
+async def version(request: Request) -> Response:
+    major, minor, patch = (int(part) for part in __version__.split(".")[:3])
+    return json_response(msgspec.json.encode(Version(major, minor, patch)))
+
+
+class Endpoints:
+    """What answers requests."""
+
+    def __init__(
+        self, statements: Statements, answers: Answers, plane: DataPlane, options: Options, unread: Budget, turns: Turns
+    ) -> None:
+        self._unread = unread
+        self._turns = turns
+        self._statements = statements
+        self._answers = answers
+        self._plane = plane
+        self._options = options
+        self._document = b""
+        bounds = options.bounds
+        self._bodies = Budget(options.bounds.bodies_size)
+        self._uploads = Budget(options.bounds.uploads_size)
+        self.limits = Limits(
+            options.statement_limit,
+            options.attachment_limit,
+            options.attachments,
+            bounds.name,
+            bounds.statements,
+            bounds.bodies_size,
+        )
+
+    async def submit(self, request: Request) -> Response:
+        """POST /v2/statements."""
+        lease = self.lease(request)
+        try:
+            asked, form = await self._read(request, lease)
+            return await self._run(request, asked, form)
+        finally:
+            lease.close()
+
+    def lease(self, request: Request) -> Lease:
+        """What the body of a request takes of the memory for all of them."""
+        return Lease(self._bodies, caller_of(request).organization)
+
+    async def _read(self, request: Request, lease: Lease) -> tuple[StatementRequest, Form]:
+        check_encoding(request.headers.get("content-encoding", ""))
+        kind, caller = kind_of(request.headers.get("content-type", ""), (FORM, JSON)), caller_of(request)
+        size = request.headers.get("content-length", "0")
+        elsewhere: Elsewhere = partial(self._statements.texts.run, caller.organization or OPERATOR)
+        # A refusal costs less than the work that it refuses.
+        self._statements.check_room(caller, int(size) if size.isdecimal() else 0)
+        if kind == JSON:
+            return await read_request(request.stream(), self.limits, elsewhere, lease), Form()
+        form = await self.form(request, ("request",), "attachments", lease)
+        try:
+            if "request" not in form.fields:
+                raise BadRequest("the part 'request' is missing")
+            return await read_request(pieces(form.fields.pop("request")), self.limits, elsewhere), form
+        except BaseException:
+            form.close()
+            raise
+
+    async def _run(self, request: Request, asked: StatementRequest, form: Form) -> Response:
+        timezone = (asked.parameters.timezone if asked.parameters else None) or ""
+        caller = caller_of(request)
+        try:
+            if asked.statements is not None:
+                batch = await self._statements.submit_batch(asked, caller, form)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(BATCH_SECONDS):
+                        await batch.over.wait()
+                return await self._answers.batch(batch, 0, timezone, request, caller)
+            records = await self._statements.submit(asked, caller, form, lambda: left(request.scope))
+        except Failure as failure:
+            raise BadRequest(failure.message, 500) from failure
+        await settle(records[-1], GRACE_SECONDS)
+        if len(records) > 1:
+            return several(records)
+        return await self._answers.one(records[0], 0, timezone, request, caller)
+
+    async def look_up(self, request: Request) -> Response:
+        """GET /v2/statements/{statementID}, by the data plane too."""
+        statement_id, partition, timezone = _asked(request)
+        caller = caller_of(request)
+        record = self._statements.find(statement_id, caller)
+        if record is None:
+            raise BadRequest(f"there is no statement {statement_id}", 404)
+        by_plane = bool(request.scope.get(BY_PLANE))
+        start = "" if by_plane else request.query_params.get("batch", "")
+        batch = self._statements.find_batch(statement_id, caller) if start else None
+        if batch is not None:
+            if not (start.isascii() and start.isdecimal() and int(start[:10]) <= len(batch.records)):
+                raise BadRequest(f"batch: {start[:100]!r} is not the number of a statement in the batch")
+            return await self._answers.batch(batch, int(start), timezone, request, caller)
+        if record.running and request.method == "GET" and "partitionID" in request.query_params:
+            await settle(record, min([LOOK_SECONDS, *_preferred(request)]))
+        return await self._answers.one(record, partition, timezone, request, caller, by_plane=by_plane)
+
+    async def stream(self, socket: WebSocket) -> None:
+        await stream(socket, self._statements, self._plane, self._unread)
+
+    async def download(self, request: Request) -> Response:
+        """A resource's bytes, whole or in part."""
+        kind, name = request.path_params["kind"], request.path_params["name"]
+        organization_id, caller = request.path_params["organization"].lower(), caller_of(request)
+        if kind not in resources.KINDS:
+            raise BadRequest(f"resourceType: {kind[:100]!r} is not one of {', '.join(resources.KINDS)}")
+        try:
+            uuid.UUID(organization_id)
+        except ValueError:
+            raise BadRequest(f"organizationID: {organization_id[:100]!r} is not a uuid") from None
+        catalog = self._statements.organizations.catalog
+        found = catalog.find(organization_id, kind, name) if caller.may_see(organization_id) else None
+        if found is None:
+            raise BadRequest(f"there is no {kind} {name[:100]!r} in organization {organization_id}", 404)
+        organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)
+        path, size, tag = resources.path_of(organization, found), found.detail["size"], f'"{found.detail["sha256"]}"'
+        headers = {
+            "ETag": tag,
+            "Accept-Ranges": "bytes",
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(found.detail['file'], safe='')}",
+            "X-Content-Type-Options": "nosniff",
+        }
+        if tag in {item.strip() for item in request.headers.get("if-none-match", "").split(",")}:
+            return Response(None, 304, headers)
+        span = None
+        if request.headers.get("if-range", tag) == tag:
+            try:
+                span = resources.read_range(request.headers.get("range", ""), size)
+            except ValueError:
+                return message("the range begins after the end", 416, {"Content-Range": f"bytes */{size}"})
+        if span is not None:
+            headers["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{size}"
+        whole = resources.Span(0, size)
+        headers["Content-Length"] = str((span or whole).end - (span or whole).start)
+        content = resources.chunks(path, span or whole)
+        return StreamingResponse(content, 206 if span else 200, headers, "application/octet-stream")
+
+    async def document(self, request: Request) -> Response:
+        from sqlshell.service.http.openapi import document
+
+        # Strangers may ask for it: it is made once.
+        self._document = self._document or msgspec.json.encode(document(self._options))
+        return json_response(self._document)
+
+    async def form(self, request: Request, fields: Collection[str], files: str, lease: Lease) -> Form:
+        folder = await asyncio.to_thread(self._statements.organizations.uploads)
+        kind = request.headers.get("content-type", "")
+        return await read_form(
+            kind,
+            request.stream(),
+            self.limits,
+            fields=fields,
+            files=files,
+            folder=folder,
+            lease=lease,
+            files_lease=Lease(self._uploads, caller_of(request).organization),
+        )
+
+
+def caller_of(request: Request) -> Caller:
+    found = request.scope.get("caller")
+    return found if isinstance(found, Caller) else Caller("nobody", "-", tuple(ROLES)[-1:])
+
+
+def _asked(request: Request) -> tuple[str, int, str]:
+    """Statement, partition and zone of a look-up."""
+    given = request.path_params["statement_id"]
+    try:
+        statement_id = str(uuid.UUID(given))
+    except ValueError:
+        raise BadRequest(f"statementID: {given[:100]!r} is not a uuid") from None
+    timezone = request.query_params.get("timezone") or ""
+    check_timezone(timezone or None, "timezone")
+    text = request.query_params.get("partitionID") or "0"
+    if not (text.isascii() and text.isdecimal()) or len(text) > 10:
+        raise BadRequest(f"partitionID: {text[:100]!r} is not a partition's number")
+    return statement_id, int(text), timezone
+
+
+def _preferred(request: Request) -> list[int]:
+    """The seconds that a client wants to wait, if it says so."""
+    wishes = (PREFERRED.fullmatch(wish) for line in request.headers.getlist("prefer") for wish in line.split(","))
+    return [int(wish[1]) for wish in wishes if wish]
+
+
+async def _bad_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, BadRequest)
+    return message(error.message, error.status)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    said = f"{error.detail}: {request.method} {request.url.path}"
+    return message(said, error.status_code, dict(error.headers or {}))
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return message("the client left", 400)
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    return message("internal error", 500)

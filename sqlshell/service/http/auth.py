@@ -1,0 +1,135 @@
+"""Bearer tokens: asked for before anything of a request's body is read."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sqlshell.service.http.answers import message
+from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
+from sqlshell.service.objects.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest
+from sqlshell.service.wire.connections import peer, refusal
+from sqlshell.service.wire.turns import Turns
+
+OPEN = frozenset({"/openapi.json"})
+BY_PLANE = "sqlshell.by_plane"
+"""In the scope of a request that carries a data plane's token."""
+
+STRANGERS = "strangers"
+"""In the place of an organization in the turns of requests without a token."""
+
+LEGACY = ("/run-statement", "/copy/", "/version")
+
+
+class _Dropped(Exception):
+    """The token of a request was dropped before its answer ended, which has `begun` or not."""
+
+    def __init__(self, begun: bool) -> None:
+        super().__init__()
+        self.begun = begun
+
+
+class BearerAuth:
+    """Lets requests through that carry a token, and says in `scope["caller"]` whose; others get 401.
+
+    `token` is the operator's, who may see every organization; the others are the catalog's. A token of the data plane
+    opens the look-up of its own statement and nothing else; streams ask for theirs in a frame. `anonymous` lets
+    strangers use the legacy endpoints, as the operator.
+    """
+
+    def __init__(
+        self, app: ASGIApp, catalog: Catalog, plane: DataPlane, token: str, turns: Turns, *, anonymous: bool
+    ) -> None:
+        self._app = app
+        self._plane = plane
+        self._turns = turns
+        self._catalog = catalog
+        self._operator = digest(token)
+        self._anonymous = anonymous
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] in OPEN:
+            await self._turns.take(STRANGERS, peer(scope.get("client")))
+        if scope["type"] in {"http", "websocket"} and not self._open(scope):
+            given = Headers(scope=scope).getlist("authorization")
+            caller = self._caller(given) or self._by_plane(scope, given)
+            if caller is None:
+                await self._turns.take(STRANGERS, peer(scope.get("client")))
+                said = "unknown token" if any(given) else "a bearer token is missing"
+                if len(given) > 1:
+                    said = "there is more than one Authorization header"
+                headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
+                await message(said, 401, headers)(scope, receive, send)
+                return
+            if caller.token_id == ANONYMOUS and not scope["path"].startswith(LEGACY):
+                headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
+                await message("a bearer token is missing", 401, headers)(scope, receive, send)
+                return
+            said = refusal(scope, caller.token_id)
+            if said:
+                await message(said, 429, {"Connection": "close"})(scope, receive, send)
+                return
+            await self._turns.take(caller.organization, caller.token_id)
+            scope["caller"] = caller
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._app(scope, receive, self._until_dropped(scope, send))
+        except _Dropped as dropped:
+            # Of an answer that has begun the server closes the connection.
+            if not dropped.begun:
+                headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
+                await message("unknown token", 401, headers)(scope, receive, send)
+
+    def _until_dropped(self, scope: Scope, send: Send) -> Send:
+        """Sends an answer as long as the token of its `caller`, whom the data plane finds later, is there: one that is
+        long ends in the middle. Who sent a statement hears of it, for that may have been what dropped the token."""
+        sent = 0
+
+        async def sending(message: Message) -> None:
+            nonlocal sent
+            caller = scope.get("caller")
+            dropped = isinstance(caller, Caller) and caller.token_id in self._catalog.dropped
+            # A short answer is its start and one body.
+            if dropped and (scope["method"] != "POST" or sent > 1):
+                raise _Dropped(sent > 0)
+            sent += 1
+            await send(message)
+
+        return sending
+
+    @staticmethod
+    def _open(scope: Scope) -> bool:
+        return scope["path"] in OPEN or (scope["type"] == "websocket" and scope["path"].startswith(STREAMS))
+
+    def _by_plane(self, scope: Scope, given: Sequence[str]) -> Caller | None:
+        """To whom the data plane's token in a request was given, where the request looks at the token's statement."""
+        if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"}:
+            return None
+        place, statement_id = scope["path"][: len(STATEMENTS)], scope["path"][len(STATEMENTS) :]
+        if place != STATEMENTS:
+            return None
+        caller = self._plane.caller(bearer(given), statement_id.lower())
+        scope[BY_PLANE] = caller is not None
+        return caller
+
+    def _caller(self, given: Sequence[str]) -> Caller | None:
+        if not given and self._anonymous:
+            return Caller(ANONYMOUS)
+        token = bearer(given)
+        if not token:
+            return None
+        if hmac.compare_digest(digest(token), self._operator):
+            return Caller(OPERATOR)
+        return self._catalog.caller(token)
+
+
+def bearer(given: Sequence[str]) -> str:
+    """The token of a request's Authorization headers, "" for none; of several, none counts: a proxy in front may have
+    judged another one."""
+    kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    return token.strip() if kind.lower() == "bearer" else ""

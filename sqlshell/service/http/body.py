@@ -1,0 +1,370 @@
+"""Request bodies: a form or bare JSON, read as it comes; files go to disk and the rest stays small."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import zoneinfo
+from collections.abc import AsyncIterator, Collection
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Struct, field
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from sqlshell.interface.models import StatementRequest
+from sqlshell.service.bounds import WITHOUT, met
+from sqlshell.service.http.decoding import Elsewhere, TooMuch, decoded
+from sqlshell.service.wire.budget import Lease
+
+ESCAPED = 6
+"""Bytes that a character may take in JSON, such as \\u0000."""
+
+BODY_PART = 8
+"""One body takes no more than this part of the memory for all: decoding it holds up everybody else."""
+
+MEMBERS = 4000
+"""Strings of a request beside its statements: names of members, and their values."""
+
+PARTS = 100
+"""Parts of a form beside its attachments."""
+
+PIECE = 256 << 10
+"""Bytes of a form that are read in the event loop; what comes behind them is read in threads."""
+
+OVERHEAD = 64 << 10
+"""Bytes of a request beside its statement."""
+
+HEADERS = 16 << 10
+"""Bytes of the headers of a form's part."""
+
+BATCH = 1000
+"""Statements of one batch."""
+
+
+class BadRequest(Exception):
+    """What is wrong with a request, for its sender; `status` is the HTTP status."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+
+
+class Attachment(Struct, frozen=True):
+    """A file that came with a request: its base name, and where it is until the request is done."""
+
+    name: str
+    path: Path
+
+
+class Form(Struct):
+    """The fields of a form by name, and its files. close() removes the files, and gives back what they took."""
+
+    fields: dict[str, bytes] = field(default_factory=dict)
+    attachments: list[Attachment] = field(default_factory=list)
+    lease: Lease | None = None
+
+    def close(self) -> None:
+        for item in self.attachments:
+            item.path.unlink(missing_ok=True)
+        self.attachments.clear()
+        if self.lease is not None:
+            self.lease.close()
+
+
+class Limits(Struct, frozen=True):
+    """`statement` counts characters, `attachment` bytes of all files together, `attachments` files, `name` characters
+    of a field of the context, `statements` those of a batch, `bodies` bytes of all bodies that arrive."""
+
+    statement: int
+    attachment: int
+    attachments: int
+    name: int = 255
+    statements: int = BATCH
+    bodies: int = WITHOUT
+
+    @property
+    def text(self) -> int:
+        """Bytes of a form's fields, or of a JSON body."""
+        return min(self.statement * ESCAPED, self.bodies // BODY_PART) + OVERHEAD
+
+
+async def read_form(
+    content_type: str,
+    stream: AsyncIterator[bytes],
+    limits: Limits,
+    *,
+    fields: Collection[str],
+    files: str,
+    folder: Path,
+    lease: Lease | None = None,
+    files_lease: Lease | None = None,
+) -> Form:
+    """A multipart form: each of `fields` once, and any number of files in parts named `files`, which are written to
+    `folder`. Other parts mean nothing.
+
+    `lease` is what the fields take, `files_lease` what the files do until the form is closed. Raises BadRequest that
+    names the part.
+    """
+    _, options = parse_options_header(content_type)
+    if not options.get(b"boundary"):
+        raise BadRequest("Content-Type: multipart/form-data without a boundary")
+    parts = _Parts(limits, fields, files, folder, lease)
+    parts.form.lease = files_lease
+    try:
+        parser = MultipartParser(options[b"boundary"], parts.callbacks())  # type: ignore[arg-type]
+        size = 0
+        async for chunk in stream:
+            size += len(chunk)
+            if size <= PIECE:
+                parser.write(chunk)
+            else:
+                await asyncio.to_thread(parser.write, chunk)
+        parser.finalize()
+        if not parts.ended:
+            raise BadRequest("the form ends before its closing boundary")
+    except ValueError as error:
+        parts.abort()
+        raise BadRequest(f"the form cannot be read: {error}") from None
+    except BaseException:
+        parts.abort()
+        raise
+    return parts.form
+
+
+def _grow(lease: Lease | None, size: int, bound: str = "bodies_size") -> None:
+    if lease is not None and not lease.grow(size):
+        raise BadRequest(f"too much is being sent at once {met(bound)}: send this request again", 503)
+
+
+def check_encoding(encoding: str) -> None:
+    """Raises BadRequest (415) for a body that is compressed."""
+    if encoding.strip().lower() not in {"", "identity"}:
+        raise BadRequest(f"Content-Encoding: {encoding[:40]!r} is not supported; send the body as it is", 415)
+
+
+async def read_request(
+    stream: AsyncIterator[bytes], limits: Limits, elsewhere: Elsewhere, lease: Lease | None = None
+) -> StatementRequest:
+    """The statement request of a body; what takes long is done `elsewhere`. Raises BadRequest that names the field."""
+    try:
+        request = await decoded(_bounded(stream, limits, lease), BATCH + MEMBERS, elsewhere)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        said = str(error)
+        if "truncated" in said or "surrogate" in said:
+            said += r": is it whole? Half of a surrogate pair, such as \ud800 alone, is no character"
+        raise BadRequest(f"request: {said}") from None
+    except RecursionError:
+        raise BadRequest("request: it is nested too deeply") from None
+    except TooMuch as error:
+        raise BadRequest(f"request: {error}", 413) from None
+    _check_request(request, limits)
+    return request
+
+
+async def _bounded(stream: AsyncIterator[bytes], limits: Limits, lease: Lease | None) -> AsyncIterator[bytes]:
+    size = 0
+    async for chunk in stream:
+        _grow(lease, len(chunk))
+        size += len(chunk)
+        if size > limits.text:
+            raise BadRequest(f"the body is larger than {limits.text} bytes {met('bodies_size')}", 413)
+        yield chunk
+
+
+async def pieces(text: bytes) -> AsyncIterator[bytes]:
+    """A field of a form as if it came in chunks."""
+    for start in range(0, len(text), PIECE):
+        yield text[start : start + PIECE]
+
+
+def _check_request(request: StatementRequest, limits: Limits) -> None:
+    """Raises BadRequest that names the field."""
+    if request.statements is None:
+        check_statement(request.statement, "request.statement", limits)
+    else:
+        _check_batch(request, limits)
+    check_names(request, limits.name)
+    if request.parameters is not None:
+        check_timezone(request.parameters.timezone, "request.parameters.timezone")
+        if request.parameters.row_limit is not None and request.parameters.row_limit < 0:
+            raise BadRequest("request.parameters.rowLimit is negative")
+
+
+def _check_batch(request: StatementRequest, limits: Limits) -> None:
+    statements = request.statements or []
+    if request.statement:
+        raise BadRequest("request.statement and request.statements exclude each other")
+    most = min(BATCH, limits.statements)
+    if not 0 < len(statements) <= most:
+        said = f"request.statements holds {len(statements)} statements; 1 to {most} are allowed"
+        raise BadRequest(f"{said} {met('statements')}" if statements and most < BATCH else said)
+    if not all(map(str.strip, statements)):
+        number = next(number for number, text in enumerate(statements) if not text.strip())
+        raise BadRequest(f"request.statements[{number}] is empty")
+    if sum(map(len, statements)) > limits.statement:
+        raise BadRequest(f"request.statements is longer than {limits.statement} characters", 413)
+    if request.on_error not in {None, "stop", "continue"}:
+        raise BadRequest(f"request.onError is stop or continue, not {request.on_error[:40]!r}")
+
+
+def check_names(request: StatementRequest, most: int) -> None:
+    """Raises BadRequest for a field of the context, or a session's ID, that is longer than `most` characters."""
+    parameters = request.parameters
+    given = {
+        "organization": request.organization,
+        "role": request.role,
+        "database": request.database,
+        "schema": request.schema,
+        "store": request.store,
+        "computePool": request.compute_pool,
+        "parameters.timezone": parameters.timezone if parameters is not None else None,
+        "parameters.sessionID": parameters.session_id if parameters is not None else None,
+    }
+    for name, text in given.items():
+        if text is not None and len(text) > most:
+            raise BadRequest(f"request.{name} is longer than {most} characters {met('name')}")
+
+
+def check_statement(text: str, place: str, limits: Limits) -> None:
+    if not text.strip():
+        raise BadRequest(f"{place} is empty")
+    if len(text) > limits.statement:
+        raise BadRequest(f"{place} is longer than {limits.statement} characters", 413)
+
+
+NOT_ZONES = frozenset({"localtime", "posixrules"})
+"""Files of a machine beside those of its time zones."""
+
+
+def check_timezone(name: str | None, place: str) -> None:
+    """Raises BadRequest for a time zone that nobody knows."""
+    if name is None or name == "UTC":
+        return
+    try:
+        if name in NOT_ZONES:
+            raise ValueError
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise BadRequest(f"{place}: there is no time zone {name[:100]!r}") from None
+
+
+def base_name(given: bytes) -> str:
+    """The last part of a file's name, whatever its sender's folders looked like."""
+    return given.decode("utf-8", "replace").replace("\\", "/").rpartition("/")[2].replace("\0", "")
+
+
+class _Parts:
+    """Takes what the parser finds."""
+
+    def __init__(self, limits: Limits, fields: Collection[str], files: str, folder: Path, lease: Lease | None) -> None:
+        self._lease = lease
+        self._parts = 0
+        self._fields = fields
+        self.form = Form()
+        self.ended = False
+        self._limits = limits
+        self._files = files
+        self._folder = folder
+        self._field, self._value = b"", b""
+        self._name, self._filename = "", b""
+        self._text = bytearray()
+        self._texts = 0
+        self._bytes = 0
+        self._headers = 0
+        self._file: BinaryIO | None = None
+
+    def callbacks(self) -> dict[str, object]:
+        return {
+            "on_part_begin": self._begin,
+            "on_header_field": self._header_field,
+            "on_header_value": self._header_value,
+            "on_header_end": self._header_end,
+            "on_headers_finished": self._headers_end,
+            "on_part_data": self._data,
+            "on_part_end": self._end,
+            "on_end": self._finish,
+        }
+
+    def abort(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self.form.close()
+
+    def _begin(self) -> None:
+        self._parts += 1
+        if self._parts > PARTS + self._limits.attachments:
+            raise BadRequest(f"the form has more than {PARTS + self._limits.attachments} parts", 413)
+        self._name, self._filename = "", b""
+        self._text = bytearray()
+        self._headers = 0
+
+    def _header_field(self, data: bytes, start: int, end: int) -> None:
+        self._count(end - start)
+        self._field += data[start:end]
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._count(end - start)
+        self._value += data[start:end]
+
+    def _count(self, number: int) -> None:
+        self._headers += number
+        if self._headers > HEADERS:
+            raise BadRequest("the headers of a part are too long")
+
+    def _header_end(self) -> None:
+        if self._field.lower() == b"content-disposition":
+            _, options = parse_options_header(self._value)
+            self._name = options.get(b"name", b"").decode("utf-8", "replace")
+            self._filename = options.get(b"filename", b"")
+        self._field, self._value = b"", b""
+
+    def _headers_end(self) -> None:
+        if self._name != self._files:
+            if self._name in self.form.fields and self._name in self._fields:
+                raise BadRequest(f"the part {self._name!r} comes twice")
+            return
+        name = base_name(self._filename)
+        if name in {"", ".", ".."}:
+            raise BadRequest(f"the part {self._files!r} has no file name")
+        if len(self.form.attachments) >= self._limits.attachments:
+            raise BadRequest(f"{self._files}: more than {self._limits.attachments} files", 413)
+        handle, path = tempfile.mkstemp(dir=self._folder)
+        self._file = os.fdopen(handle, "wb")
+        self.form.attachments.append(Attachment(name, Path(path)))
+
+    def _data(self, chunk: bytes, start: int, end: int) -> None:
+        if self._file is not None:
+            self._bytes += end - start
+            if self._bytes > self._limits.attachment:
+                raise BadRequest(f"{self._files}: more than {self._limits.attachment} bytes", 413)
+            _grow(self.form.lease, end - start, "uploads_size")
+            self._file.write(chunk[start:end])
+            return
+        self._texts += end - start
+        if self._texts > self._limits.text:
+            raise BadRequest(f"{self._name}: more than {self._limits.text} bytes {met('bodies_size')}", 413)
+        if self._name in self._fields:
+            _grow(self._lease, end - start)
+            self._text += chunk[start:end]
+
+    def _end(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        elif self._name in self._fields:
+            self.form.fields[self._name] = bytes(self._text)
+
+    def _finish(self) -> None:
+        self.ended = True
+
+
+def kind_of(content_type: str, known: Collection[str]) -> str:
+    """The media type of a body. Raises BadRequest (415) for one that is not `known`."""
+    kind = parse_options_header(content_type)[0].decode("latin-1").lower()
+    if kind not in known:
+        raise BadRequest(f"Content-Type: {' or '.join(known)} is expected", 415)
+    return kind

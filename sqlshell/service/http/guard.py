@@ -1,0 +1,40 @@
+"""No web page may talk to the service: requests for another host, or from another origin, are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sqlshell.service.http.answers import message
+
+
+class Guard:
+    """Lets requests through whose Host is one of `hosts` and whose Origin, if any, is the service's own."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._origins = frozenset(f"{scheme}://{host}" for host in self._hosts for scheme in ("http", "https"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in {"http", "websocket"}:
+            headers = Headers(scope=scope)
+            refusal = ""
+            status = 421
+            hosts = headers.getlist("host")
+            if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+                refusal = f"this service is not {', '.join(hosts)[:100]!r}"
+            elif any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
+                refusal, status = "requests from other origins are refused", 403
+            if refusal:
+                await message(refusal, status, {"Connection": "close"})(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def loopback(port: int) -> set[str]:
+    """The names that a service on a port of this machine answers to."""
+    names = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+    return names | {name.rpartition(":")[0] for name in names} if port == 80 else names

@@ -1,0 +1,150 @@
+"""The legacy interface, on the same statements: POST /run-statement answers when they have run, with all their rows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import Rows, StatementRequest
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.http.answers import message
+from sqlshell.service.http.body import BadRequest, Form, check_encoding, check_names, check_statement, kind_of
+from sqlshell.service.objects.catalog import Caller
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.results.partitions import Pages
+from sqlshell.service.statements.artifacts import is_row
+from sqlshell.service.statements.ledger import Record
+from sqlshell.service.statements.statements import Statements
+
+if TYPE_CHECKING:
+    from sqlshell.service.http.app import Endpoints
+
+WAIT_SECONDS = 300.0
+"""How long a request waits for its statements; then it is 408, and they go on."""
+
+FIELDS = ("orgID", "databaseName", "schemaName", "storeName", "statement")
+WITH_TARGET = frozenset({"create", "drop", "alter", "list", "describe", "use", "start", "stop", "terminate", "print"})
+"""Statements whose second word is a kind of object."""
+
+_ROWS = msgspec.json.Decoder(Rows)
+_WORDS = re.compile(r"\s*(\w+)(?:\s+(?:or\s+replace\s+|temp(?:orary)?\s+)*(\w+))?", re.I)
+
+
+class Legacy:
+    """Answers the legacy endpoints."""
+
+    def __init__(self, api: Endpoints, statements: Statements, pages: Pages) -> None:
+        self._api = api
+        self._statements = statements
+        self._organizations: Organizations = statements.organizations
+        self._pages = pages
+
+    async def run(self, request: Request) -> Response:
+        """POST /run-statement."""
+        from sqlshell.service.http.app import caller_of
+
+        kind_of(request.headers.get("content-type", ""), ("multipart/form-data",))
+        check_encoding(request.headers.get("content-encoding", ""))
+        lease = self._api.lease(request)
+        try:
+            form = await self._api.form(request, FIELDS, "attachment", lease)
+            try:
+                asked = self._read(form)
+            except BadRequest:
+                form.close()
+                raise
+        finally:
+            lease.close()
+        try:
+            caller = caller_of(request)
+            records = await self._statements.submit(asked, caller, form)
+        except Failure as failure:
+            raise BadRequest(failure.message, 500) from failure
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                for record in records:
+                    await record.ready.wait()
+        except TimeoutError:
+            return message(f"statement {records[-1].statement_id} is still running", 408)
+        failed = next((record for record in records if sqlstate.failed(record.state)), None)
+        if failed is not None:
+            return message(f"{failed.state}: {failed.message}", 400)
+        if any(record.feed is not None for record in records):
+            return message(f"{sqlstate.UNSUPPORTED}: a SELECT that never ends is read by /v2 alone", 400)
+        return StreamingResponse(self._elements(records, caller), media_type="application/json")
+
+    def _read(self, form: Form) -> StatementRequest:
+        texts: dict[str, str] = {}
+        for name in FIELDS:
+            try:
+                texts[name] = form.fields.get(name, b"").decode()
+            except UnicodeDecodeError:
+                raise BadRequest(f"{name} is not UTF-8") from None
+        check_statement(texts["statement"], "statement", self._api.limits)
+        if texts["orgID"]:
+            try:
+                uuid.UUID(texts["orgID"])
+            except ValueError:
+                raise BadRequest(f"orgID: {texts['orgID'][:100]!r} is not a uuid") from None
+        asked = StatementRequest(
+            texts["statement"],
+            texts["orgID"] or None,
+            None,
+            texts["databaseName"] or None,
+            texts["schemaName"] or None,
+            texts["storeName"] or None,
+        )
+        check_names(asked, self._api.limits.name)
+        return asked
+
+    async def _elements(self, records: Sequence[Record], caller: Caller) -> AsyncIterator[bytes]:
+        """One element a statement; its rows a partition at a time."""
+        for number, record in enumerate(records):
+            found = _WORDS.match(record.sql[:1000])
+            action = found[1].lower() if found else ""
+            target = (found[2] or "").lower() if found and action in WITH_TARGET else ""
+            head: dict[str, str] = {"id": record.statement_id, "action": action, "target": target}
+            outcome = record.outcome
+            secret = self._statements.endings.handover.take(caller.token_id, record.statement_id)
+            if secret is not None:
+                head["secret"] = secret.value
+            yield (b"," if number else b"[") + json.dumps(head).encode()[:-1] + b', "data": ['
+            # `action` and `target` tell what was made.
+            if outcome is not None and outcome.columns and not is_row(outcome):
+                names = _distinct([column.name or "" for column in outcome.columns])
+                for partition in range(len(record.spool.layout.counts)):
+                    async with self._pages.held(record, partition):
+                        body = await self._pages.partition(record, partition, "UTC")
+                        objects = await asyncio.to_thread(_objects, names, body)
+                        if objects:
+                            yield (b"," if partition else b"") + objects
+            yield b"]}"
+        yield b"]"
+
+
+def _objects(names: Sequence[str], body: bytes) -> bytes:
+    rows = _ROWS.decode(b"[" + body + b"]")
+    return b",".join(msgspec.json.encode(dict(zip(names, row, strict=True))) for row in rows)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of an object's members: a name that comes again gets a number."""
+    found: dict[str, None] = {}
+    numbers: dict[str, int] = {}
+    for name in names:
+        number, made = numbers.get(name, 1), name
+        while made in found:
+            number += 1
+            made = f"{name}_{number}"
+        numbers[name] = number
+        found[made] = None
+    return list(found)

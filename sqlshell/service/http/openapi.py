@@ -1,0 +1,286 @@
+"""The interface as an OpenAPI 3.1 document, as this service has it."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlshell import __version__
+from sqlshell.service.http.body import BATCH, NOT_ZONES
+from sqlshell.service.objects.resources import KINDS
+from sqlshell.service.options import Options
+
+Json = dict[str, Any]
+TEXT: Json = {"type": "string"}
+UUID: Json = {"type": "string", "format": "uuid"}
+COUNT: Json = {"type": "integer", "minimum": 0}
+EVERYWHERE = ("400", "401", "403", "405", "408", "414", "421", "429", "431", "500", "501", "503")
+"""Errors that any request may meet: most of them before its endpoint is looked for."""
+
+NULLABLE: Json = {"type": ["string", "null"]}
+
+
+def document(options: Options) -> Json:
+    """The document for a service with these options."""
+    submitted: Json = {"anyOf": [_ref("StatementRequest"), _ref("BatchRequest")]}
+    paths: Json = {
+        "/v2/statements": {
+            "post": {
+                "operationId": "submitStatement",
+                "summary": "Submit a statement",
+                "requestBody": {
+                    "required": True,
+                    "content": {
+                        "multipart/form-data": {
+                            "schema": _object(
+                                {
+                                    "request": submitted,
+                                    "attachments": _list({**TEXT, "format": "binary"}),
+                                },
+                                ["request"],
+                            ),
+                            "encoding": {"request": {"contentType": "application/json"}},
+                        },
+                        "application/json": {"schema": submitted},
+                    },
+                },
+                "responses": _statement("finished, failed, or an endless SELECT that began", ("413", "415")),
+            }
+        },
+        "/v2/statements/{statementID}": {
+            "get": {
+                "operationId": "getStatementStatus",
+                "summary": "Look up a statement",
+                "description": (
+                    "With partitionID it waits some seconds for the statement's end, or as long as the header Prefer "
+                    "(wait=N) says. The data plane's token, that of an answer's dataplaneRequest, is good here too."
+                ),
+                "security": [{"token": []}, {"dataplane": []}],
+                "parameters": [_path("statementID", UUID), *_look_up(), _query("batch", {**COUNT, "maximum": BATCH})],
+                "responses": _statement("finished, failed, or an endless SELECT that goes on", ("404",)),
+            }
+        },
+        "/v2/version": {"get": _version("getVersion")},
+        "/v2/download/{resourceType}/{organizationID}/{resourceName}": {
+            "get": _download("downloadResource", "resourceType", "organizationID", "resourceName")
+        },
+        "/openapi.json": {
+            "get": {
+                "operationId": "getDocument",
+                "summary": "This document",
+                "security": [],
+                "responses": {
+                    "200": {
+                        "description": "OpenAPI 3.1",
+                        "content": {"application/json": {"schema": {"type": "object"}}},
+                    },
+                    **_errors(()),
+                },
+            }
+        },
+        "/v2/streams/{statementID}": {"get": _stream()},
+    }
+    if options.legacy:
+        paths |= _legacy()
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Statement Execution Service", "version": __version__},
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "dataplane": {"type": "http", "scheme": "bearer"},
+            },
+            "schemas": _schemas(options),
+        },
+    }
+
+
+def _stream() -> Json:
+    return {
+        "operationId": "readStream",
+        "summary": "The rows of an endless SELECT, by a websocket",
+        "description": (
+            'The first frame sent is {"type": "auth", "accessToken": …, "sessionId": …} with the token of the '
+            "answer's dataplaneRequest; every frame that comes is a StreamFrame. Without an upgrade to a websocket the "
+            "answer is 401 or 404, with another Host or Origin 403; a first frame that is no good closes with 4401."
+        ),
+        "security": [],
+        "parameters": [_path("statementID", UUID)],
+        "responses": {"101": {"description": "the websocket is open"}, **_errors(("404",))},
+    }
+
+
+def _schemas(options: Options) -> Json:
+    place = {
+        **dict.fromkeys(("organization", "role", "database", "schema", "store", "computePool"), NULLABLE),
+        "parameters": {
+            **_object({"timezone": {"type": ["string", "null"], "enum": [*_zones(), None]}, "sessionID": NULLABLE}, []),
+            "type": ["object", "null"],
+        },
+    }
+    request = {"statement": {**TEXT, "minLength": 1, "maxLength": options.statement_limit}, **place}
+    batch = {
+        "statements": {**_list({**TEXT, "minLength": 1, "pattern": r"\S"}), "minItems": 1, "maxItems": BATCH},
+        "onError": {"type": ["string", "null"], "enum": ["stop", "continue", None]},
+        **place,
+    }
+    column = {"name": TEXT, "type": TEXT, "nullable": {"type": "boolean"}, "display_hint": TEXT}
+    number = {"type": ["integer", "null"]}
+    framed = {**column, "length": number, "precision": number, "scale": number}
+    context = {
+        "organizationID": UUID,
+        **dict.fromkeys(("roleName", "databaseName", "schemaName", "storeName", "computePoolName", "timezone"), TEXT),
+        "transaction": {**TEXT, "enum": ["open", "failed"]},
+    }
+    plane = {
+        **dict.fromkeys(("token", "uri", "queryID"), TEXT),
+        "statementID": UUID,
+        "requestType": {**TEXT, "enum": ["result-set", "streaming"]},
+    }
+    metadata = {
+        "encoding": {**TEXT, "enum": ["json"]},
+        "partitionInfo": _list(_object({"rowCount": COUNT}, ["rowCount"])),
+        "columns": _list(_object(column, ["name", "type", "nullable"])),
+        "dataplaneRequest": _object(plane, ["token", "uri", "statementID", "requestType"]),
+        "context": _object(context, []),
+    }
+    status = {
+        "sqlState": {**TEXT, "minLength": 5, "maxLength": 6},
+        "message": TEXT,
+        "statementID": UUID,
+        "statementIDs": _list(UUID),
+        "createdOn": {"type": "integer", "format": "int64"},
+        "progress": {"type": "number", "minimum": 0, "maximum": 1},
+        "statements": _list({"anyOf": [_ref("BatchedResultSet"), _ref("StatementStatus")]}),
+    }
+    whole = ["encoding", "partitionInfo", "columns"]
+    result = {
+        **{name: schema for name, schema in status.items() if name != "progress"},
+        "metadata": _object(metadata, [*whole, "context"]),
+        "data": _list(_list(NULLABLE)),
+    }
+    batched = {**result, "metadata": _object(metadata, whole), "elapsed": {"type": "number", "minimum": 0}}
+    element = {"id": TEXT, "secret": TEXT, "data": _list({"type": "object"}), "action": TEXT, "target": TEXT}
+    numbers = {name: {"type": "integer"} for name in ("major", "minor", "patch")}
+    return {
+        "StatementRequest": _object(request, ["statement"]),
+        "BatchRequest": {**_object(batch, ["statements"]), "not": {"required": ["statement"]}},
+        "StatementStatus": _object(status, ["sqlState", "statementID", "createdOn"]),
+        "ResultSet": _object(result, ["sqlState", "statementID", "createdOn", "metadata"]),
+        "BatchedResultSet": _object(batched, ["sqlState", "statementID", "createdOn", "metadata"]),
+        "Version": _object(numbers, list(numbers)),
+        "Error": _object({"message": TEXT, "traceID": TEXT}, ["message"]),
+        "StreamFrame": _object(
+            {
+                "type": {**TEXT, "enum": ["metadata", "data", "error"]},
+                "headers": {"type": "object"},
+                "columns": _list(_object(framed, ["name", "type", "nullable"])),
+                "data": _list(NULLABLE),
+                "message": TEXT,
+                "sqlCode": TEXT,
+            },
+            ["type", "headers"],
+        ),
+        "LegacyElement": _object(element, []),
+    }
+
+
+def _legacy() -> Json:
+    form = {
+        "orgID": UUID,
+        **dict.fromkeys(("databaseName", "schemaName", "storeName"), TEXT),
+        "statement": {**TEXT, "minLength": 1},
+        "attachment": _list({**TEXT, "format": "binary"}),
+    }
+    return {
+        "/run-statement": {
+            "post": {
+                "operationId": "runStatement",
+                "summary": "Run statements (legacy)",
+                "requestBody": {
+                    "required": True,
+                    "content": {"multipart/form-data": {"schema": _object(form, ["statement"])}},
+                },
+                "responses": {
+                    "200": _json("the results", _list(_ref("LegacyElement"))),
+                    **_errors(("413", "415")),
+                },
+            }
+        },
+        "/copy/{resource_type}/{org_id}/{resource_name}": {
+            "get": _download("copyResource", "resource_type", "org_id", "resource_name")
+        },
+        "/version": {"get": _version("getLegacyVersion")},
+    }
+
+
+def _zones() -> list[str]:
+    return sorted(zoneinfo.available_timezones() - NOT_ZONES)
+
+
+def _look_up() -> list[Json]:
+    number = {"type": "integer", "format": "int32", "minimum": 0, "maximum": 2**31 - 1}
+    zone = {**TEXT, "enum": _zones()}
+    return [_query("sessionID", TEXT), _query("partitionID", number), _query("timezone", zone)]
+
+
+def _download(name: str, kind: str, organization: str, resource: str) -> Json:
+    bytes_of = {"application/octet-stream": {"schema": {**TEXT, "format": "binary"}}}
+    return {
+        "operationId": name,
+        "summary": "Download a resource",
+        "parameters": [_path(kind, {**TEXT, "enum": list(KINDS)}), _path(organization, UUID), _path(resource, TEXT)],
+        "responses": {
+            "200": {"description": "the bytes", "content": bytes_of},
+            "206": {"description": "the bytes of a Range", "content": bytes_of},
+            "304": {"description": "not changed"},
+            **_errors(("404", "416")),
+        },
+    }
+
+
+def _version(name: str) -> Json:
+    return {
+        "operationId": name,
+        "summary": "The service's version",
+        "responses": {"200": _json("three numbers", _ref("Version")), **_errors(())},
+    }
+
+
+def _statement(finished: str, errors: Sequence[str]) -> Json:
+    return {
+        "200": _json(finished, _ref("ResultSet")),
+        "202": _json("running, or waiting for its turn", _ref("StatementStatus")),
+        **_errors(errors),
+    }
+
+
+def _errors(statuses: Sequence[str]) -> Json:
+    return {status: _json("an error", _ref("Error")) for status in sorted({*statuses, *EVERYWHERE})}
+
+
+def _json(text: str, schema: Json) -> Json:
+    return {"description": text, "content": {"application/json": {"schema": schema}}}
+
+
+def _ref(name: str) -> Json:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(properties: Mapping[str, Any], required: Sequence[str]) -> Json:
+    return {"type": "object", "properties": dict(properties), "required": list(required)}
+
+
+def _list(items: Json) -> Json:
+    return {"type": "array", "items": items}
+
+
+def _path(name: str, schema: Json) -> Json:
+    return {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _query(name: str, schema: Json) -> Json:
+    return {"name": name, "in": "query", "required": False, "schema": schema}

@@ -1,0 +1,176 @@
+"""What statements do that change, test and empty objects, and add records to entities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.bounds import met
+from sqlshell.service.dialect import Alter, CreateFunction, DropFunction, InsertEntity, Test, Truncate, Update
+from sqlshell.service.engines.duckdb.results.render import literal
+from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
+from sqlshell.service.objects import functions
+from sqlshell.service.objects.catalog import missing
+from sqlshell.service.objects.objects import Objects, pool_detail, quoted, relation_kind, require, unsupported
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.pools import DEFAULT, read_size, size_of
+from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.results.made_rows import table
+from sqlshell.service.results.results import Discard
+from sqlshell.service.secrets import registries, secrets
+from sqlshell.service.statements.ledger import Record
+from sqlshell.service.stores import stores
+from sqlshell.service.stores.copies import Waiting
+from sqlshell.service.stores.entities import check_options
+
+Changing = Update | Test | InsertEntity | Truncate | Alter | CreateFunction | DropFunction
+
+
+class Changes:
+    """Runs such statements. In a thread; raises Failure."""
+
+    def __init__(self, organizations: Organizations, objects: Objects) -> None:
+        self._organizations = organizations
+        self._objects = objects
+
+    def run(self, asked: Changing, session: Session, record: Record, options: Options) -> Outcome:
+        match asked:
+            case Update():
+                return self._update(asked, session, record)
+            case Test():
+                return self._test(asked, session, record.spool)
+            case InsertEntity():
+                return self._insert(asked, session)
+            case Truncate():
+                return self._truncate(asked, session, options)
+            case Alter():
+                return self._alter(asked, session, options)
+            case CreateFunction():
+                return self._create_function(asked, session)
+            case DropFunction():
+                return self._drop_function(asked, session)
+
+    def _update(self, asked: Update, session: Session, waiting: Waiting) -> Outcome:
+        verb = f"UPDATE {asked.kind.upper()}"
+        require(session, Rights.OBJECTS, verb)
+        self._objects.check_options(asked.options)
+        # What is kept is read, changed and written back: a change between would be undone.
+        with session.organization.changing:
+            self._change(asked, session, waiting)
+        return Outcome(message=verb)
+
+    def _change(self, asked: Update, session: Session, waiting: Waiting) -> None:
+        organization, name = session.organization, asked.names[-1]
+        match asked.kind:
+            case "store":
+                organization.catalog.get(organization.id, "store", name)
+                if {"uri", "uris"} & asked.options.keys():
+                    self._objects.check_unused(session, "store", name)
+                stores.change(organization, name, asked.options, self._organizations, waiting)
+            case "compute_pool":
+                _update_pool(name, asked.options, session)
+            case "entity":
+                store, entity = self._objects.entity(asked.names, asked.store, session)
+                self._objects.entities.update(organization, store, entity, asked.options)
+            case "secret":
+                catalog, vault = organization.catalog, self._organizations.vault
+                kept = secrets.change(asked.options, organization.id, name, catalog, vault)
+                catalog.change(organization.id, secrets.KIND, name, kept)
+            case "schema_registry":
+                catalog, vault = organization.catalog, self._organizations.vault
+                changed = registries.change(asked.options, organization.id, name, catalog, vault)
+                catalog.change(organization.id, registries.KIND, name, changed)
+            case _:
+                organization.catalog.get(organization.id, asked.kind, name)
+                raise unsupported("UPDATE", asked.kind)
+
+    def _test(self, asked: Test, session: Session, sink: Sink) -> Outcome:
+        return table(sink, ("Status", "Message"), [("ready", self._tested(asked, session))])
+
+    def _tested(self, asked: Test, session: Session) -> str:
+        organization, name = session.organization, asked.name
+        if asked.kind == "store":
+            return stores.test(organization, name, self._organizations)
+        # It sends the registry's password.
+        require(session, Rights.OBJECTS, "TEST SCHEMA_REGISTRY")
+        hosts, vault = self._organizations.registry_hosts, self._organizations.vault
+        return registries.test(name, organization.id, organization.catalog, vault, hosts)
+
+    def _insert(self, asked: InsertEntity, session: Session) -> Outcome:
+        require(session, Rights.DATA, "INSERT INTO ENTITY")
+        check_options(asked.options)
+        _check_alone(session, "INSERT INTO ENTITY")
+        if not asked.store and session.connection.resolve(asked.names) in session.organization.streams.known:
+            said = f"{asked.names[-1]!r} is a stream, not an entity of a store: INSERT INTO adds rows to it"
+            raise Failure(sqlstate.UNSUPPORTED, said)
+        store, entity = self._objects.entity(asked.names, asked.store, session)
+        self._objects.entities.insert(session.organization, store, entity, asked.value)
+        return Outcome(message="INSERT 1")
+
+    @staticmethod
+    def _truncate(asked: Truncate, session: Session, options: Options) -> Outcome:
+        require(session, Rights.DATA, "TRUNCATE RELATION")
+        relation, kind = relation_kind(asked.names, session)
+        if kind == "stream":
+            said = f"stream {relation[2]!r} cannot be emptied: INSERT is all that changes a stream"
+            raise Failure(sqlstate.UNSUPPORTED, said)
+        if kind == "view":
+            raise Failure(sqlstate.UNSUPPORTED, f"{relation[2]!r} is a view, which has no rows of its own")
+        session.connection.run(f"TRUNCATE {quoted(relation)}", options, Discard())
+        return Outcome(message="TRUNCATE RELATION")
+
+    def _alter(self, asked: Alter, session: Session, options: Options) -> Outcome:
+        verb = f"ALTER {asked.kind.upper()}"
+        require(session, Rights.OBJECTS, verb)
+        self._objects.check_options({"description": asked.description})
+        relation, kind = relation_kind(asked.names, session)
+        if asked.kind in {"stream", "changelog"} and kind != asked.kind:
+            raise missing(asked.kind, asked.names[-1])
+        what = "VIEW" if kind == "view" else "TABLE"
+        sql = f"COMMENT ON {what} {quoted(relation)} IS {literal(asked.description)}"
+        session.connection.run(sql, options, Discard())
+        return Outcome(message=verb)
+
+    def _create_function(self, asked: CreateFunction, session: Session) -> Outcome:
+        require(session, Rights.OBJECTS, "CREATE FUNCTION")
+        organization = session.organization
+        self._objects.check_options(asked.options)
+        self._objects.check_number(organization, functions.KIND)
+        name = functions.key(asked.name, tuple(kind for _, kind in asked.arguments))
+        if len(name) > self._objects.bounds.name:
+            raise Failure("42622", f"the name is longer than {self._objects.bounds.name} characters {met('name')}")
+        try:
+            functions.create(organization, asked)
+        except Failure as failure:
+            if not (asked.if_not_exists and failure.sql_state == sqlstate.DUPLICATE_FUNCTION):
+                raise
+        return Outcome(message="CREATE FUNCTION")
+
+    @staticmethod
+    def _drop_function(asked: DropFunction, session: Session) -> Outcome:
+        require(session, Rights.OBJECTS, "DROP FUNCTION")
+        try:
+            functions.drop(session.organization, asked)
+        except Failure as failure:
+            if not (asked.if_exists and failure.sql_state == sqlstate.NO_FUNCTION):
+                raise
+        return Outcome(message="DROP FUNCTION")
+
+
+def _update_pool(name: str, options: Mapping[str, str], session: Session) -> None:
+    organization = session.organization
+    catalog = organization.catalog
+    found = catalog.find(organization.id, "compute_pool", name)
+    if found is None and name != DEFAULT:
+        raise missing("compute_pool", name)
+    if found is None:
+        catalog.add(organization.id, "compute_pool", name, pool_detail(read_size(options)))
+        return
+    changed = pool_detail(read_size(options, size_of(found.detail)))
+    catalog.change(organization.id, "compute_pool", name, changed | {"running": found.detail["running"]})
+
+
+def _check_alone(session: Session, verb: str) -> None:
+    """Raises Failure in a transaction, with which a file outside does not roll back."""
+    if session.connection.in_transaction:
+        raise Failure("25001", f"{verb} cannot be part of a transaction: COMMIT or ROLLBACK it first")

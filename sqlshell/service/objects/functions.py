@@ -1,0 +1,108 @@
+"""Functions in languages that no engine here runs: they are recorded and listed, and calling one is refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.dialect import CreateFunction, DropFunction
+from sqlshell.service.engines.duckdb.results.render import literal
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.objects.catalog import duplicate, missing
+from sqlshell.service.organizations.organizations import Organization
+from sqlshell.sql.analysis.secrets import shown_options
+
+KIND: Final = "function"
+UNKNOWN: Final = frozenset({"42883", sqlstate.PRIVILEGE})
+"""What the engine says of a function that it does not know."""
+
+_LANGUAGES: Final = ("JAVA",)
+_SOURCE, _CLASS, _EGRESS = "source.name", "class.name", "egress.allow.uris"
+
+
+def create(organization: Organization, asked: CreateFunction) -> None:
+    """Record a function. Raises Failure."""
+    if asked.language not in _LANGUAGES:
+        said = f"a function of language {asked.language[:40]} is not supported: only functions of JAVA are recorded"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    for option in (_SOURCE, _CLASS):
+        if not asked.options.get(option):
+            raise Failure("22023", f"CREATE FUNCTION … LANGUAGE JAVA needs {option!r} in WITH")
+    catalog = organization.catalog
+    source = asked.options[_SOURCE]
+    types = tuple(kind for _, kind in asked.arguments)
+    name = key(asked.name, types)
+    with organization.changing:
+        catalog.get(organization.id, "function_source", source)
+        is_known = (
+            f"SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = {literal(asked.name.lower())} LIMIT 1"
+        )
+        if organization.engine.read_listing(is_known):
+            raise duplicate(KIND, asked.name)
+        if asked.replace and catalog.find(organization.id, KIND, name) is not None:
+            catalog.change(organization.id, KIND, name, _detail(asked))
+        else:
+            catalog.add(organization.id, KIND, name, _detail(asked))
+
+
+def drop(organization: Organization, asked: DropFunction) -> None:
+    """Forget a function. Raises Failure."""
+    if asked.types is None:
+        found = named(organization, asked.name)
+        if len(found) > 1:
+            said = f"function name {asked.name!r} is not unique: DROP FUNCTION {' or '.join(found)}"
+            raise Failure("42725", said)
+        wanted = found[0] if found else asked.name
+    else:
+        wanted = key(asked.name, asked.types)
+    try:
+        organization.catalog.drop(organization.id, KIND, wanted)
+    except Failure:
+        raise missing(KIND, wanted) from None
+
+
+def named(organization: Organization, name: str) -> list[str]:
+    """The keys of the functions of a name."""
+    return [item.name for item in organization.catalog.objects(organization.id, KIND) if item.detail["name"] == name]
+
+
+def key(name: str, types: tuple[str, ...]) -> str:
+    """By what a function is known: its name and the types of its arguments."""
+    return f"{name}({', '.join(types)})"
+
+
+def check_unused(source: str, organization: Organization) -> None:
+    """Raises Failure for a function source that a function names."""
+    for item in organization.catalog.objects(organization.id, KIND):
+        if item.detail["source"] == source:
+            raise Failure(sqlstate.DEPENDENTS, f"function source {source!r} is in use by function {item.name!r}")
+
+
+def check_called(organization: Organization, sql: str, failure: Failure) -> None:
+    """Raises Failure where a statement failed because it calls a function that is only recorded."""
+    if failure.sql_state not in UNKNOWN:
+        return
+    low = sql.lower()
+    for item in organization.catalog.objects(organization.id, KIND):
+        name = str(item.detail["name"])
+        # Other threads wait for a pattern, and the statement may be long.
+        if name.lower() in low and re.search(rf"(?<![\w$]){re.escape(name)}[\"`]?\s*\(", sql, re.I):
+            said = f"function {name!r} cannot be called: this service records functions of Java, and runs none"
+            raise Failure(sqlstate.UNSUPPORTED, said)
+
+
+def _detail(asked: CreateFunction) -> dict[str, Any]:
+    """`signature` is as the statement has it, `source` names a function source, `properties` are further options."""
+    arguments = ", ".join(f"{name} {kind}".strip() for name, kind in asked.arguments)
+    options = shown_options(asked.options)
+    return {
+        "name": asked.name,
+        "signature": f"{asked.name}({arguments}) {asked.returns}",
+        "returns": asked.returns,
+        "language": asked.language,
+        "source": asked.options[_SOURCE],
+        "class": asked.options[_CLASS],
+        "egress": options.get(_EGRESS, ""),
+        "properties": {name: value for name, value in options.items() if name not in {_SOURCE, _CLASS, _EGRESS}},
+    }

@@ -1,0 +1,323 @@
+"""What an organization has, as facts: what LIST, DESCRIBE and the system relations show of it.
+
+Every object is owned by the role that may make it. The engine does not tell when its relations and schemas were made,
+so that this is noted when a statement makes one; where nothing is noted, they are as old as their database.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Sequence
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from sqlshell.service.dialect import bare, names_of
+from sqlshell.service.dialect.names import DOTTED, HEAD
+from sqlshell.service.engines.engine import Failure, Rights
+from sqlshell.service.objects.catalog import ROLES, Object, owning_role
+from sqlshell.service.objects.objects import pool_detail, quoted
+from sqlshell.service.organizations.organizations import Organization
+from sqlshell.service.organizations.pools import DEFAULT, Size
+from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.results.made_rows import Facts
+from sqlshell.service.secrets import secrets
+from sqlshell.service.statements import artifacts
+from sqlshell.service.stores import stores
+from sqlshell.sql.analysis.secrets import shown_options
+
+NOTED = "noted"
+"""The kind under which the catalog has when relations and schemas were made; their names are JSON lists."""
+
+MOST_NOTED = 20_000
+"""Of so many relations and schemas of an organization, the latest, it is noted when they were made."""
+
+_CHANGES = re.compile(
+    r"(?P<verb>create|alter|drop)(?: or replace)?(?: recursive)? (?P<kind>table|view|schema)"
+    rf"(?P<unless> if (?:not )?exists)? (?P<name>{DOTTED})",
+    re.I,
+)
+
+
+class Here(Struct, frozen=True):
+    """Where somebody looks: an organization, and the session that does it, None for nobody in particular."""
+
+    organization: Organization
+    session: Session | None = None
+
+    @property
+    def database(self) -> str:
+        return self.session.connection.database if self.session else ""
+
+    @property
+    def schema(self) -> str:
+        return self.session.connection.schema if self.session else ""
+
+
+def note(session: Session, sql: str) -> None:
+    """Note what a statement of the engine has made, changed or dropped. Where that cannot be written, such as on a full
+    disk, the statement has been done all the same, and its relation is as old as its database."""
+    head = sql[:HEAD].lstrip()
+    if head[:1].isalpha() and head.split(None, 1)[0].lower() not in {"create", "alter", "drop"}:
+        return
+    found = _CHANGES.match(" ".join(bare(head).split()))
+    if found is None:
+        return
+    names, verb = names_of(found["name"]), found["verb"].lower()
+    if found["kind"].lower() == "schema":
+        whole = (session.connection.database, *names)[-2:]
+    else:
+        whole = artifacts.place(session, names)
+    organization, key = session.organization, json.dumps(whole)
+    with contextlib.suppress(sqlite3.Error):
+        if verb == "drop":
+            organization.catalog.forget(organization.id, NOTED, key)
+        elif verb == "alter":
+            organization.catalog.note_change(organization.id, NOTED, key)
+        else:
+            organization.catalog.note(organization.id, NOTED, key, MOST_NOTED, again=not found["unless"])
+
+
+def databases(here: Here) -> list[Facts]:
+    organization = here.organization
+    known = {item.name: item for item in organization.catalog.objects(organization.id, "database")}
+    engine = organization.engine
+    there = engine.read_listing(engine.listing("databases", "", "", (), set(organization.store_names)))
+    lost = {name: reason for (kind, name), reason in organization.broken.items() if kind == "database"}
+    return [
+        _owned(organization, known.get(name))
+        | {
+            "name": name,
+            "type": "database",
+            "default": name == here.database,
+            "state": "broken" if name in lost else "ready",
+            "message": lost.get(name, ""),
+        }
+        for name in sorted({row[0] for row in there} | set(lost))
+    ]
+
+
+def schemas(here: Here, database: str = "") -> list[Facts]:
+    """The schemas of a database, or of all."""
+    organization = here.organization
+    engine = organization.engine
+    noted = _noted(organization)
+    listed = engine.read_listing(engine.listing("schemas", database, "", (), set(organization.store_names)))
+    places = {here.database: here.schema}
+    return [
+        noted(row[1], row[0])
+        | {
+            "name": row[0],
+            "type": "schema",
+            "database": row[1],
+            "default": row[0] == places.get(row[1], "main"),
+            "state": "ready",
+        }
+        for row in listed
+    ]
+
+
+def relations(
+    here: Here, database: str = "", schema: str = "", kinds: Sequence[str] = (), name: str = ""
+) -> list[Facts]:
+    """The relations of a database and schema, or of all; `kinds` are the types that are wanted, and `name` is that of
+    the only one."""
+    organization = here.organization
+    engine, hidden = organization.engine, set(organization.store_names)
+    noted = _noted(organization)
+    streams = {tuple(json.loads(item.name)): item for item in organization.catalog.objects(organization.id, "stream")}
+    found: list[Facts] = []
+    for named, within, kind, place, key, comment in engine.read_listing(
+        engine.listing("relations", database, schema, set(streams), hidden, name)
+    ):
+        stream = streams.get((place, within, named))
+        detail = stream.detail if stream else {}
+        kind = str(detail.get("kind", kind))
+        if kinds and kind not in kinds:
+            continue
+        found.append(
+            (_owned(organization, stream) if stream else noted(place, within, named))
+            | {
+                "name": named,
+                "type": kind,
+                "state": "created",
+                "database": place,
+                "schema": within,
+                "fqn": quoted((place, within, named)),
+                "primary_key": key or ", ".join(detail.get("primary_key", ())),
+                "description": detail.get("description") or comment,
+                "properties": json.dumps(shown_options(detail.get("options", {}))),
+            }
+        )
+    return found
+
+
+def all_stores(here: Here) -> list[Facts]:
+    organization = here.organization
+    found: list[Facts] = []
+    for item in organization.catalog.objects(organization.id, "store"):
+        state, _, reason = stores.state(organization, item.name).partition(": ")
+        default = here.session is not None and here.session.store == item.name
+        facts = {"state": state, "message": reason, "default": default, "writable": bool(item.detail.get("writable"))}
+        found.append(_object(organization, item) | facts)
+    return found
+
+
+def entities(here: Here, store: str = "", folder: Sequence[str] | None = None) -> list[Facts]:
+    """The entities of a store, or of all: all files by their paths, or the files and folders inside a folder."""
+    found: dict[tuple[str, str], Facts] = {}
+    inside = "".join(f"{part}/" for part in folder or ())
+    for place in [store] if store else sorted(here.organization.store_names):
+        try:
+            files = stores.entities(here.organization, place)
+        except Failure:
+            if store:
+                raise
+            # One that is broken hides no other.
+            continue
+        for path, state in files.items():
+            if not path.startswith(inside):
+                continue
+            name, deeper, _ = path.removeprefix(inside).partition("/") if folder is not None else (path, "", "")
+            facts: Facts = {"name": name, "store": place, "leaf": not deeper, "path": inside + name, "type": "folder"}
+            if not deeper:
+                facts = {**facts, "type": "file", "size": str(state.st_size), "modified": state.st_mtime}
+            found.setdefault((place, name), facts)
+    return list(found.values())
+
+
+def pools(here: Here) -> list[Facts]:
+    organization = here.organization
+    known = {item.name: item for item in organization.catalog.objects(organization.id, "compute_pool")}
+    found: list[Facts] = []
+    for name in sorted({*known, DEFAULT}):
+        detail = {**pool_detail(Size()), **(known[name].detail if name in known else {})}
+        state = "running" if detail["running"] else "stopped"
+        found.append(
+            {key: str(value) for key, value in detail.items()}
+            | _owned(organization, known.get(name))
+            | {
+                "name": name,
+                "type": "compute_pool",
+                "intended": state,
+                "actual": state,
+                "state": state,
+                "longest": f"{detail['timeout']:g}s" if detail["timeout"] else "none",
+            }
+        )
+    return found
+
+
+def sources(kind: str) -> Callable[[Here], list[Facts]]:
+    """The function or descriptor sources."""
+
+    def listed(here: Here) -> list[Facts]:
+        organization = here.organization
+        return [
+            _object(organization, item)
+            | {
+                "state": "ready",
+                "language": "JAVA" if str(item.detail.get("file", "")).lower().endswith(".jar") else "",
+                "type": kind if kind == "function_source" else "PROTOBUF",
+                "url": f"/v2/download/{kind}/{organization.id}/{quote(item.name, safe='')}",
+                "tags": [],
+            }
+            for item in organization.catalog.objects(organization.id, kind)
+        ]
+
+    return listed
+
+
+def functions(here: Here) -> list[Facts]:
+    """Those that people made: macros of the engine, and what is recorded of other languages."""
+    organization = here.organization
+    engine, hidden = organization.engine, set(organization.store_names)
+    made: list[Facts] = [
+        _noted(organization)(row[3], row[4], row[0])
+        | {
+            "name": row[0],
+            "signature": row[1],
+            "type": row[2],
+            "language": "SQL",
+            "database": row[3],
+            "schema": row[4],
+            "state": "ready",
+            "uris": [],
+            "properties": "{}",
+        }
+        for row in engine.read_listing(engine.listing("functions", "", "", (), hidden))
+    ]
+    recorded: list[Facts] = [
+        _object(organization, item)
+        | {
+            "name": item.detail["name"],
+            "type": "function",
+            "state": "ready",
+            "source_name": item.detail["source"],
+            "class_name": item.detail["class"],
+            "uris": [text.strip() for text in str(item.detail["egress"]).split(",") if text.strip()],
+        }
+        for item in organization.catalog.objects(organization.id, "function")
+    ]
+    return made + recorded
+
+
+def recorded(kind: str) -> Callable[[Here], list[Facts]]:
+    """Objects of which the catalog tells everything: registries, secrets."""
+
+    def listed(here: Here) -> list[Facts]:
+        organization = here.organization
+        found: list[Facts] = []
+        for item in organization.catalog.objects(organization.id, kind):
+            state, _, reason = secrets.status(item.detail, organization.vault).partition(": ")
+            told = {"state": state, "message": reason, "url": item.detail.get("uris", "")}
+            found.append(_object(organization, item) | told)
+        return found
+
+    return listed
+
+
+def roles(here: Here) -> list[Facts]:
+    rights = {Rights.OBJECTS: "everything", Rights.DATA: "data, no objects", Rights.READ: "reads"}
+    granted = here.session.caller.roles if here.session else ()
+    return [{"name": name, "rights": rights[right], "granted": name in granted} for name, right in ROLES.items()]
+
+
+def tokens(here: Here) -> list[Facts]:
+    organization = here.organization
+    return [{"name": name, "roles": held} for name, held in organization.catalog.tokens(organization.id)]
+
+
+def _owned(organization: Organization, item: Object | None) -> dict[str, object]:
+    """Who owns an object, and its times; one of which nothing is recorded is as old as the organization."""
+    if item is not None:
+        return {"owner": owning_role(), "created": item.created, "updated": item.updated}
+    created = organization.catalog.organization_created(organization.id)
+    return {"owner": owning_role(), "created": created, "updated": created}
+
+
+def _object(organization: Organization, item: Object) -> dict[str, object]:
+    detail = {
+        key: value if isinstance(value, list | dict) else str(value)
+        for key, value in item.detail.items()
+        if key != "sealed"
+    }
+    return {**detail, "name": item.name, **_owned(organization, item)}
+
+
+def _noted(organization: Organization) -> Callable[..., dict[str, object]]:
+    """What is known of the times of relations and schemas, by their whole names."""
+    catalog = organization.catalog
+    known = {tuple(json.loads(item.name)): item for item in catalog.objects(organization.id, NOTED)}
+    places = {item.name: item for item in catalog.objects(organization.id, "database")}
+    made = {name: _owned(organization, item) for name, item in places.items()}
+    oldest = _owned(organization, None)
+
+    def told(*name: str) -> dict[str, object]:
+        item = known.get(name)
+        return dict(made.get(name[0], oldest)) if item is None else _owned(organization, item)
+
+    return told

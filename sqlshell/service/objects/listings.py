@@ -1,0 +1,314 @@
+"""LIST, SHOW and DESCRIBE: context objects and relations as rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.dialect import Describe, List
+from sqlshell.service.engines.duckdb.translation.errors import placed
+from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
+from sqlshell.service.objects import inventory
+from sqlshell.service.objects.catalog import missing
+from sqlshell.service.objects.inventory import Here
+from sqlshell.service.objects.names import check_open
+from sqlshell.service.objects.objects import absent, check_visible, unsupported
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.results.made_rows import NUMBER, TRUTH, Facts, Shown, columns, keep, listed, properties, table
+from sqlshell.service.statements import queries
+from sqlshell.service.statements.ledger import Record
+from sqlshell.service.stores import stores
+from sqlshell.sql.analysis.tokens import tokens
+
+
+class Kind(Struct, frozen=True):
+    """A kind of object: the columns of its list, what finds all, and facts that DESCRIBE and conditions have too."""
+
+    shown: tuple[Shown, ...]
+    find: Callable[[Here], list[Facts]]
+    more: tuple[Shown, ...] = ()
+
+
+Rows = tuple[tuple[Shown, ...], tuple[Shown, ...], list[Facts]]
+"""Columns that are shown, columns that a condition has too, and what they show."""
+
+_TIMES = ("CreatedAt=created", "UpdatedAt=updated")
+_RELATION = columns("Name", "Type", "Owner", "State", "Properties", *_TIMES, "Database", "Schema")
+_OF_RELATION = columns("PrimaryKey=primary_key", "Description", "FQN=fqn")
+
+KINDS: Mapping[str, Kind] = {
+    "databases": Kind(
+        columns("Name", "IsDefault=default", "Owner", *_TIMES, "Type", "State", "Message"), inventory.databases
+    ),
+    "schemas": Kind(
+        columns("Name", "IsDefault=default", "Owner", *_TIMES, "Type", "State", "Database"), inventory.schemas
+    ),
+    "relations": Kind(_RELATION, inventory.relations, _OF_RELATION),
+    "stores": Kind(
+        columns("Name", "Type", "State", "Message", "IsDefault=default", "Owner", *_TIMES, "Uri", "Writable"),
+        inventory.all_stores,
+    ),
+    "entities": Kind(
+        columns("Name", "IsLeaf=leaf"),
+        inventory.entities,
+        columns("Store", "Type", "Path", "Size", "ModifiedAt=modified"),
+    ),
+    "compute_pools": Kind(
+        columns(
+            *("Name", "Size", "IntendedState=intended", "ActualState=actual", "ErrorMessages=errors"),
+            *("Timeout=timeout_min", "Owner", *_TIMES, "Concurrency", "Queue", "StatementTimeout=longest"),
+            timeout_min=NUMBER,
+        ),
+        inventory.pools,
+    ),
+    "functions": Kind(
+        columns(
+            *("Name", "Signature", "Type", "Language", "SourceName=source_name", "ClassName=class_name"),
+            *("EgressAllowURIs=uris", "Properties", "Owner", "State", *_TIMES),
+        ),
+        inventory.functions,
+    ),
+    "function_sources": Kind(
+        columns("Name", "Language", "State", "Description", "Url", "Owner", *_TIMES, "File", "Size", "Sha256"),
+        inventory.sources("function_source"),
+    ),
+    "descriptor_sources": Kind(
+        columns("Name", "Type", "State", "Description", "Url", "Tags", "Owner", *_TIMES, "File", "Size", "Sha256"),
+        inventory.sources("descriptor_source"),
+    ),
+    "schema_registries": Kind(
+        columns("Name", "Type", "State", "Url", "Owner", *_TIMES, "Message"), inventory.recorded("schema_registry")
+    ),
+    "secrets": Kind(
+        columns("Name", "Type", "Description", "State", "Owner", *_TIMES, "Message"), inventory.recorded("secret")
+    ),
+    "roles": Kind(columns("Name", "Rights", "Granted", granted=TRUTH), inventory.roles),
+    "api_tokens": Kind(columns("Name", "Roles"), inventory.tokens),
+    "users": Kind(columns("Name", "Email"), lambda here: []),
+    "invitations": Kind(columns("Name", "Email"), lambda here: []),
+}
+"""What LIST knows, but for organizations and queries. Columns that are read by position stand where they are read."""
+
+_ONE_TYPE = {"streams": "stream", "changelogs": "changelog", "tables": "", "materialized_views": "materialized view"}
+"""Lists of relations, and of which type."""
+
+_PLURALS = {
+    "schema_registry": "schema_registries",
+    "entity": "entities",
+    "table": "relations",
+    "view": "relations",
+    "stream": "relations",
+    "changelog": "relations",
+    "materialized_view": "relations",
+}
+
+_ALSO = {
+    "database": "database_name",
+    "schema": "schema_name",
+    "type": "relation_type",
+    "default": "is_default",
+    "leaf": "is_leaf",
+    "created": "created_at",
+    "updated": "updated_at",
+    "state": "status",
+    "intended": "intended_state",
+    "actual": "actual_state",
+    "primary_key": "primary_key",
+}
+"""By which other names a condition may call a column."""
+
+
+def list_all(
+    asked: List,
+    session: Session,
+    options: Options,
+    sink: Sink,
+    organizations: Organizations,
+    latest: Callable[[], Sequence[Record]],
+    typed: str,
+) -> Outcome:
+    """`latest` gives the latest statements; `typed` is this one as it was sent."""
+    if asked.what == "organizations":
+        return _organizations(session, sink, organizations)
+    if asked.what == "queries":
+        rows: Rows = queries.SHOWN, (), queries.listed(latest(), session)
+    else:
+        rows = _listed(asked, session)
+    shown, more, facts = rows
+    if asked.where:
+        return chosen(asked.where, typed, shown, more, facts, session, options, sink)
+    return keep(shown, facts, sink)
+
+
+def chosen(
+    where: str,
+    typed: str,
+    shown: Sequence[Shown],
+    more: Sequence[Shown],
+    facts: Sequence[Facts],
+    session: Session,
+    options: Options,
+    sink: Sink,
+) -> Outcome:
+    """Those of the facts for which a condition holds: a SELECT of a reader over them, judged as any other."""
+    _check_condition(where)
+    known = {column.name.lower() for column in (*shown, *more)}
+    also = [
+        Shown(_ALSO[column.key], column.key, column.type)
+        for column in (*shown, *more)
+        if column.key in _ALSO and _ALSO[column.key] not in known
+    ]
+    rows = session.organization.engine.inline(listed([*shown, *more, *also], facts))
+    names = ", ".join(f'"{column.name}"' for column in shown)
+    # What is behind the condition's last line is no part of it.
+    before, behind = f"SELECT {names} FROM ({rows}) listed WHERE (\n", "\n)"
+    with placed(typed, before, where, behind):
+        outcome = session.connection.run(f"{before}{where}{behind}", replace(options, rights=Rights.READ), sink)
+    if outcome.columns is None:
+        return outcome
+    told = [ColumnInfo(column.name, column.type, False) for column in shown]
+    return replace(outcome, columns=told if len(told) == len(outcome.columns) else outcome.columns)
+
+
+def _check_condition(where: str) -> None:
+    """Raises Failure for a condition that ends before its end: it stands in parentheses where it runs."""
+    depth = 0
+    for token in tokens(where):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth < 0:
+            raise Failure(sqlstate.SYNTAX, 'syntax error at or near ")" in the condition of WHERE')
+
+
+def _listed(asked: List, session: Session) -> Rows:
+    here, place, names = Here(session.organization, session), asked.place, asked.names
+    if asked.what == "entities":
+        store = asked.store or (names[-1] if place == "store" else session.store)
+        folder = list(names) if place == "entity" else []
+        if folder and not asked.store and folder[0] in session.organization.store_names:
+            store = folder.pop(0)
+        kind, of_all = KINDS["entities"], columns("Store") if not store else ()
+        more = [item for item in kind.more if item not in of_all]
+        return (*kind.shown, *of_all), tuple(more), inventory.entities(here, store, folder or None)
+    if asked.what in _ONE_TYPE or asked.what in {"relations", "schemas"}:
+        database = (names[0] if names and (place == "database" or len(names) > 1) else "") or here.database
+        if names and (place == "database" or len(names) > 1):
+            check_open(session.organization, "database", database)
+            check_database(database, session)
+        if asked.what == "schemas":
+            return KINDS["schemas"].shown, (), inventory.schemas(here, database)
+        schema = names[-1] if place == "schema" else "" if place == "database" else here.schema
+        if place == "schema":
+            _check_schema(database, schema, here)
+        wanted = _ONE_TYPE.get(asked.what, "")
+        if wanted and not place:
+            database = schema = ""
+        return _RELATION, _OF_RELATION, inventory.relations(here, database, schema, [wanted] if wanted else ())
+    if asked.what not in KINDS:
+        raise unsupported("SHOW" if asked.show else "LIST", asked.what)
+    kind = KINDS[asked.what]
+    return kind.shown, kind.more, kind.find(here)
+
+
+def _organizations(session: Session, sink: Sink, organizations: Organizations) -> Outcome:
+    known = [item for item in session.organization.catalog.organizations() if session.caller.may_see(item[0])]
+    states = organizations.broken
+    if any(key in states for key, _ in known):
+        told = [(name, key, f"broken: {states[key]}" if key in states else "ready") for key, name in known]
+        return table(sink, ("name", "id", "state"), told)
+    return table(sink, ("name", "id"), [(name, key) for key, name in known])
+
+
+def describe(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:
+    """The properties of an object, or the columns of a relation or entity."""
+    organization, name, sink = session.organization, asked.names[-1], record.spool
+    here = Here(organization, session)
+    match asked.kind:
+        case "relation" | "stream" | "changelog" | "table" | "view" | "materialized_view":
+            return _describe_relation(asked, session, options, sink)
+        case "entity":
+            return _describe_entity(asked, session, options, record)
+        case "organization":
+            wanted = organization.catalog.organization(name)
+            if not session.caller.may_see(wanted):
+                raise missing("organization", name)
+            return table(sink, ("name", "id"), [(organization.catalog.organization_name(wanted), wanted)])
+        case "database":
+            check_open(organization, "database", name)
+        case "schema":
+            database = asked.names[-2] if len(asked.names) > 1 else here.database
+            check_database(database, session)
+            found = [item for item in inventory.schemas(here, database) if str(item["name"]).lower() == name.lower()]
+            return _described("schema", name, KINDS["schemas"], found, sink)
+    kind = KINDS.get(_PLURALS.get(asked.kind, f"{asked.kind}s"))
+    if kind is None:
+        raise unsupported("DESCRIBE", asked.kind)
+    return _described(asked.kind, name, kind, [item for item in kind.find(here) if item["name"] == name], sink)
+
+
+def _described(kind: str, name: str, shown: Kind, found: Sequence[Facts], sink: Sink) -> Outcome:
+    if not found:
+        raise missing(kind, name)
+    return properties((*shown.shown, *shown.more), found[0], sink)
+
+
+def _describe_relation(asked: Describe, session: Session, options: Options, sink: Sink) -> Outcome:
+    organization = session.organization
+    relation = session.connection.resolve(asked.names)
+    is_stream = asked.kind == "stream"
+    streams = {tuple(part.lower() for part in known) for known in organization.streams.known}
+    is_one = tuple(part.lower() for part in relation) in streams
+    if (is_stream and not is_one) or not organization.engine.exists(relation):
+        raise absent(organization, "stream" if is_stream else "relation", relation)
+    if asked.columns or asked.kind in {"table", "view"}:
+        return _columns(session.connection.columns(relation), sink)
+    facts = inventory.relations(Here(organization, session), relation[0], relation[1], name=relation[2])
+    return _described("relation", relation[2], KINDS["relations"], facts, sink)
+
+
+def _describe_entity(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:
+    organization, names, here = session.organization, asked.names, Here(session.organization)
+    if not asked.store and len(names) <= 3 and session.connection.resolve(names) in organization.streams.known:
+        return _describe_relation(asked, session, options, record.spool)
+    store = asked.store or session.store
+    if not asked.store and names[0] in organization.store_names and len(names) > 1:
+        store, names = names[0], names[1:]
+    dotted = ".".join(names)
+    # The names of a path stand for folders, and the dot of a file's name looks like one between names.
+    found = [item for item in inventory.entities(here, store) if str(item["name"]).replace("/", ".") == dotted]
+    if not found:
+        found = [item for item in inventory.entities(here, store, names[:-1]) if item["name"] == names[-1]]
+    if len(found) > 1:
+        said = f"several stores have an entity {dotted!r}: IN STORE names one"
+        raise Failure(sqlstate.INVALID_PARAMETER, said)
+    if not found:
+        raise missing("entity", f"{store}.{dotted}" if store else dotted)
+    if not asked.columns:
+        return _described("entity", dotted, KINDS["entities"], found, record.spool)
+    store, entity = str(found[0]["store"]), str(found[0]["path"])
+    stores.mount(organization, store, [entity], record)
+    return _columns(session.connection.columns((store, "main", entity)), record.spool)
+
+
+def _columns(found: Sequence[ColumnInfo], sink: Sink) -> Outcome:
+    """A row for each column: name, type, and whether it may be NULL."""
+    sink.keep([json.dumps([item.name, item.type, str(item.nullable).lower()], ensure_ascii=False) for item in found])
+    told = (("name", "VARCHAR"), ("type", "VARCHAR"), ("nullable", "BOOLEAN"))
+    return Outcome([ColumnInfo(name, kind, False) for name, kind in told])
+
+
+def check_database(database: str, session: Session) -> None:
+    """Raises Failure for a database that is not there, or is not for statements."""
+    check_visible(database, session.organization)
+    if not any(item["name"] == database for item in inventory.databases(Here(session.organization))):
+        raise missing("database", database)
+
+
+def _check_schema(database: str, schema: str, here: Here) -> None:
+    if not any(str(item["name"]).lower() == schema.lower() for item in inventory.schemas(here, database)):
+        raise missing("schema", schema)

@@ -1,0 +1,399 @@
+"""What the interface's own statements do: context objects are made, listed, described and dropped."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.bounds import Bounds, met
+from sqlshell.service.dialect import Create, Drop, Names, StartPool, Use
+from sqlshell.service.dialect.names import WRITES, targets
+from sqlshell.service.engines.duckdb.contents import HIDDEN
+from sqlshell.service.engines.engine import Engine, Failure, Options, Outcome, Relation, Rights
+from sqlshell.service.http.body import Attachment
+from sqlshell.service.objects import flows, functions, resources
+from sqlshell.service.objects.catalog import ROLES, duplicate, least_role, missing
+from sqlshell.service.objects.names import Taken, check_open, naming
+from sqlshell.service.organizations.organizations import Organization, Organizations
+from sqlshell.service.organizations.pools import DEFAULT, Size, read_size
+from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.results.results import Discard
+from sqlshell.service.secrets import registries, secrets
+from sqlshell.service.stores import stores
+from sqlshell.service.stores.copies import Waiting
+from sqlshell.service.stores.entities import Entities
+
+
+class Objects:
+    """Runs the interface's own statements. In a thread; raises Failure."""
+
+    def __init__(self, organizations: Organizations, sessions: Sessions, bounds: Bounds, quota: int) -> None:
+        self._organizations = organizations
+        self.bounds = bounds
+        self.entities = Entities(organizations, bounds, quota)
+        self._sessions = sessions
+
+    def use(self, asked: Use, session: Session) -> Outcome:
+        names = asked.names
+        match asked.kind:
+            case "database":
+                check_open(session.organization, "database", names[0])
+                check_visible(names[0], session.organization)
+                session.connection.use(names[0], names[1] if len(names) > 1 else "")
+                session.placed = True
+            case "schema":
+                session.placed = session.placed or len(names) > 1
+                session.connection.use(names[0] if len(names) > 1 else "", names[-1])
+            case "organization":
+                session.use_organization(names[-1], self._organizations)
+            case _:
+                session.use(asked.kind, names[-1])
+        for part in (asked.kind, "schema") if asked.kind == "database" or len(names) > 1 else (asked.kind,):
+            session.lost.pop(part, None)
+        return Outcome(message=f"using {asked.kind.replace('_', ' ')} {names[-1]}")
+
+    def create(self, asked: Create, session: Session, attachments: Sequence[Attachment], record: Waiting) -> Outcome:
+        require(session, Rights.OBJECTS, f"CREATE {asked.kind.upper()}")
+        organization, name = session.organization, asked.names[-1]
+        done = Outcome(message=f"CREATE {asked.kind.upper()}")
+        if asked.if_not_exists and organization.catalog.find(organization.id, asked.kind, name) is not None:
+            return done
+        self._check(asked, organization)
+        try:
+            match asked.kind:
+                case "database":
+                    with naming(organization, "database", name):
+                        _create_database(organization, name)
+                case "stream" | "changelog":
+                    flows.create(asked, session)
+                case "store":
+                    detail = stores.read_options(asked.options, self._organizations)
+                    with naming(organization, "store", name):
+                        stores.add(organization, name, detail, record)
+                case "entity":
+                    store, entity = self.entity(asked.names, asked.store, session)
+                    self.entities.create(organization, store, entity, asked.options, takes_over=asked.if_not_exists)
+                case "secret":
+                    vault = self._organizations.vault
+                    _keep(asked, organization, secrets.read_options(asked.options, organization.id, name, vault))
+                case "schema_registry":
+                    catalog, vault = organization.catalog, self._organizations.vault
+                    # Nobody drops its secret meanwhile.
+                    with organization.changing:
+                        kept = registries.read_options(asked.options, organization.id, name, catalog, vault)
+                        _keep(asked, organization, kept)
+                case "compute_pool":
+                    size = read_size(asked.options)
+                    if name == DEFAULT and organization.catalog.find(organization.id, "compute_pool", name) is None:
+                        raise duplicate("compute_pool", name)
+                    organization.catalog.add(organization.id, "compute_pool", name, pool_detail(size))
+                case "function_source" | "descriptor_source":
+                    resources.add(
+                        organization, asked.kind, name, dict(asked.options), attachments, self.bounds.resources_size
+                    )
+                case "organization":
+                    only_operator(session)
+                    self._organizations.add(name)
+                case "api_token":
+                    return self._create_token(asked, session)
+                case "role":
+                    raise Failure(sqlstate.UNSUPPORTED, f"the roles are fixed: {', '.join(ROLES)}")
+                case _:
+                    raise unsupported("CREATE", asked.kind)
+        except Failure as failure:
+            there = failure.sql_state.startswith("42P") or failure.sql_state == sqlstate.DUPLICATE
+            if not (asked.if_not_exists and there) or isinstance(failure, Taken):
+                raise
+        return done
+
+    def drop(self, asked: Drop, session: Session) -> Outcome:
+        require(session, Rights.OBJECTS, f"DROP {asked.kind.upper()}")
+        organization, name = session.organization, asked.names[-1]
+        catalog = organization.catalog
+        try:
+            match asked.kind:
+                case "database":
+                    self._drop_database(session, name)
+                case "stream" | "changelog" | "materialized_view" | "relation":
+                    _drop_relation(asked, session)
+                case "store":
+                    catalog.get(organization.id, "store", name)
+                    self.check_unused(session, "store", name)
+                    stores.drop(organization, name)
+                    self._sessions.lose(organization.id, "store", name)
+                case "compute_pool":
+                    if name == DEFAULT:
+                        raise Failure(
+                            sqlstate.DEPENDENTS, f"compute pool {name!r} cannot be dropped: it is always there"
+                        )
+                    catalog.drop(organization.id, "compute_pool", name)
+                    self._sessions.lose(organization.id, "compute_pool", name)
+                case "entity":
+                    store, entity = self.entity(asked.names, asked.store, session)
+                    self.entities.drop(organization, store, entity)
+                case "secret":
+                    if self._organizations.alone and catalog.find(organization.id, "secret", name) is None:
+                        # It may be one of the engine's own.
+                        exists = "IF EXISTS " if asked.if_exists else ""
+                        session.connection.run(f"DROP SECRET {exists}{quoted((name,))}", Options(), Discard())
+                    else:
+                        with organization.changing:
+                            registries.check_unused(name, organization.id, catalog)
+                            catalog.drop(organization.id, "secret", name)
+                case "schema_registry":
+                    catalog.drop(organization.id, "schema_registry", name)
+                case "function_source" | "descriptor_source":
+                    with organization.changing:
+                        if asked.kind == "function_source":
+                            functions.check_unused(name, organization)
+                        resources.drop(organization, asked.kind, name)
+                case "organization":
+                    only_operator(session)
+                    wanted = catalog.organization(name)
+                    self._organizations.check_not_last()
+                    if wanted == organization.id:
+                        raise Failure(sqlstate.DEPENDENTS, f"organization {name!r} is in use by this session")
+                    self._sessions.leave(wanted)
+                    self._organizations.drop(wanted)
+                case "api_token":
+                    if not catalog.drop_token(organization.id, name):
+                        raise missing("api_token", name)
+                case "role":
+                    raise Failure(sqlstate.UNSUPPORTED, f"the roles are fixed: {', '.join(ROLES)}")
+                case _:
+                    raise unsupported("DROP", asked.kind)
+        except Failure as failure:
+            if not (asked.if_exists and failure.sql_state.startswith("3D")):
+                raise
+        return Outcome(message=f"DROP {asked.kind.upper()}".replace("MATERIALIZED_", "MATERIALIZED "))
+
+    def _check(self, asked: Create, organization: Organization) -> None:
+        """Raises Failure for a name or value that is too long, and where there are too many of this kind already."""
+        if any(len(name) > self.bounds.name for name in asked.names):
+            raise Failure("42622", f"the name is longer than {self.bounds.name} characters {met('name')}")
+        self.check_options(asked.options)
+        self.check_number(organization, asked.kind)
+
+    def check_options(self, options: Mapping[str, str]) -> None:
+        """Raises Failure for an option that is too long."""
+        bounds = self.bounds
+        for name, value in options.items():
+            if len(name) > bounds.name or len(value) > bounds.option:
+                said = f"the value of {name[:40]!r} is longer than {bounds.option} characters {met('option')}"
+                raise Failure(sqlstate.LIMIT, said)
+
+    def check_number(self, organization: Organization, kind: str) -> None:
+        """Raises Failure where there are too many objects of this kind."""
+        catalog = organization.catalog
+        match kind:
+            case "api_token":
+                number = len(catalog.tokens(organization.id))
+            case "organization":
+                number = len(catalog.organizations())
+            case _:
+                number = len(catalog.objects(organization.id, "stream" if kind == "changelog" else kind))
+        if number >= self.bounds.objects:
+            where = "service" if kind == "organization" else "organization"
+            kind = kind.replace("_", " ")
+            raise Failure(sqlstate.LIMIT, f"the {where} has {number} objects of kind {kind} already {met('objects')}")
+
+    @staticmethod
+    def entity(names: Names, store: str, session: Session) -> tuple[str, str]:
+        """Store and name of an entity that is to be changed. Raises Failure."""
+        if session.connection.in_transaction:
+            raise Failure("25001", "entities are not changed in a transaction: COMMIT or ROLLBACK it first")
+        organization = session.organization
+        if len(names) == 1 and not (store or session.store):
+            raise Failure(sqlstate.NO_STORE, f"no store is named for entity {names[0]!r}: IN STORE name, or USE STORE")
+        found = stores.split_name(names, store or session.store, organization.store_names)
+        organization.catalog.get(organization.id, "store", found[0])
+        return found
+
+    def start_pool(self, asked: StartPool, session: Session) -> Outcome:
+        verb = "START" if asked.start else "STOP"
+        require(session, Rights.OBJECTS, f"{verb} COMPUTE_POOL")
+        organization, catalog = session.organization, session.organization.catalog
+        with organization.changing:
+            found = catalog.find(organization.id, "compute_pool", asked.name)
+            if found is None and asked.name != DEFAULT:
+                raise missing("compute_pool", asked.name)
+            if found is None:
+                catalog.add(organization.id, "compute_pool", DEFAULT, pool_detail(Size()) | {"running": asked.start})
+            else:
+                catalog.change(organization.id, "compute_pool", asked.name, {**found.detail, "running": asked.start})
+        return Outcome(message=f"{verb} COMPUTE_POOL")
+
+    def _drop_database(self, session: Session, name: str) -> None:
+        organization = session.organization
+        there = any(row[0] == name for row in databases(organization))
+        broken = organization.broken.get(("database", name))
+        if not there and broken is None:
+            raise missing("database", name)
+        if name == organization.engine.first_database:
+            said = f"database {name!r} cannot be dropped: sessions begin in it"
+            raise Failure(sqlstate.DEPENDENTS, said)
+        self.check_unused(session, "database", name)
+        with organization.changing:
+            found = organization.catalog.find(organization.id, "database", name)
+            if there:
+                organization.engine.detach(name)
+            organization.broken.pop(("database", name), None)
+            if found is not None:
+                organization.catalog.drop(organization.id, "database", name)
+                path = organization.folder("databases") / found.detail["file"]
+                for file in (path, path.with_name(path.name + ".wal")):
+                    file.unlink(missing_ok=True)
+        organization.check_streams()
+
+    def check_unused(self, session: Session, kind: str, name: str) -> None:
+        """Raises Failure for a database or store that a session is in."""
+        if session.connection.database == name:
+            said = f"{kind} {name!r} is in use by this session: USE DATABASE another first"
+            raise Failure(sqlstate.DEPENDENTS, said)
+        if user := self._sessions.using(session.organization.id, name):
+            said = f"{kind} {name!r} is in use by session {user.name!r}: it goes on after TERMINATE SESSION"
+            raise Failure(sqlstate.DEPENDENTS, f"{said} {user.name!r}")
+
+    def _create_token(self, asked: Create, session: Session) -> Outcome:
+        if unknown := asked.options.keys() - {"role", "roles"}:
+            raise Failure(sqlstate.SYNTAX, f"an API token has no option {min(unknown)!r}: it has 'role' or 'roles'")
+        given = asked.options.get("roles", asked.options.get("role", least_role()))
+        roles = [item.strip() for item in given.split(",")]
+        greatest = max(ROLES[role] for role in session.caller.roles)
+        for role in roles:
+            if role in ROLES and ROLES[role] > greatest:
+                raise Failure(sqlstate.PRIVILEGE, f"role {role!r} may do more than the token that makes this one")
+        catalog = session.organization.catalog
+        made = catalog.new_token(session.organization.id, roles, asked.names[-1])
+        columns = [ColumnInfo(name, "VARCHAR", False) for name in ("name", "token")]
+        return Outcome(
+            columns,
+            message="the token is shown once, to the token that made it",
+            secret=made,
+            secret_name=asked.names[-1],
+        )
+
+
+def only_operator(session: Session) -> None:
+    """Raises Failure for a token of one organization."""
+    if session.caller.organization:
+        raise Failure(sqlstate.PRIVILEGE, "this token is bound to its organization")
+
+
+def require(session: Session, rights: Rights, what: str) -> None:
+    """Raises Failure where the session's role may not."""
+    if session.rights < rights:
+        raise Failure(sqlstate.PRIVILEGE, f"role {session.role!r} may not do this: {what}")
+
+
+def unsupported(verb: str, kind: str) -> Failure:
+    return Failure(sqlstate.UNSUPPORTED, f"{verb} {kind.upper()} is not supported by this service")
+
+
+def check_visible(database: str, organization: Organization) -> None:
+    if database in HIDDEN or database in organization.store_names:
+        raise missing("database", database)
+
+
+def absent(organization: Organization, kind: str, relation: Relation) -> Failure:
+    """Why there is no such relation: it is not there itself, or its schema, or its database."""
+    database, schema, name = relation
+    listed = organization.engine.read_listing(organization.engine.listing("schemas", "", "", (), ()))
+    there = [row[0].lower() for row in listed if row[1].lower() == database.lower()]
+    if not there:
+        return missing("database", database)
+    return missing(kind, name) if schema.lower() in there else missing("schema", schema)
+
+
+_NO_SCHEMA = re.compile(r'because schema "([^"]+)\.[^".]+" does not exist|Schema with name (\S+) does not exist')
+"""What DuckDB says where a schema is not there, with the name of the database in front of it, or in its place."""
+
+_MAKES = rf"{WRITES}|create\s+(?:or\s+replace\s+)?(?:stream|changelog|materialized\s+view)(?:\s+if\s+not\s+exists)?"
+
+
+def blamed(organization: Organization, sql: str, failure: Failure) -> Failure:
+    """The failure of the engine, with the code of a database where that is not there: DuckDB blames its schema."""
+    found = _NO_SCHEMA.search(failure.message) if failure.sql_state == sqlstate.NO_SCHEMA else None
+    if found is None:
+        return failure
+    name = (found[1] or found[2]).lower()
+    if found[2] and not any(len(names) == 3 and names[0].lower() == name for names in targets(sql, _MAKES)):
+        return failure
+    listed = organization.engine.read_listing(organization.engine.listing("databases", "", "", (), ()))
+    there = {row[0].lower() for row in listed}
+    return failure if name in there else Failure(sqlstate.NO_DATABASE, failure.message)
+
+
+def databases(organization: Organization) -> list[tuple[str, ...]]:
+    engine: Engine = organization.engine
+    return engine.read_listing(engine.listing("databases", "", "", (), set(organization.store_names)))
+
+
+def pool_detail(size: Size) -> dict[str, object]:
+    return {
+        "concurrency": size.concurrency,
+        "queue": size.queue,
+        "timeout": size.timeout,
+        "size": size.name,
+        "timeout_min": size.idle,
+        "running": True,
+    }
+
+
+def quoted(names: Names) -> str:
+    return ".".join('"' + part.replace('"', '""') + '"' for part in names)
+
+
+def _create_database(organization: Organization, name: str) -> None:
+    if not organization.locked:
+        organization.engine.attach(name, None)
+        return
+    file = f"{uuid.uuid4()}.data"
+    path = organization.folder("databases") / file
+    try:
+        organization.engine.attach(name, path)
+    except Failure:
+        for partial in (path, path.with_name(path.name + ".wal")):
+            partial.unlink(missing_ok=True)
+        raise
+    organization.catalog.add(organization.id, "database", name, {"file": file})
+
+
+def _keep(asked: Create, organization: Organization, detail: Mapping[str, object]) -> None:
+    """Add an object to the catalog, or with OR REPLACE put it in the place of another one."""
+    catalog, name = organization.catalog, asked.names[-1]
+    if asked.replace and catalog.find(organization.id, asked.kind, name) is not None:
+        catalog.change(organization.id, asked.kind, name, detail)
+    else:
+        catalog.add(organization.id, asked.kind, name, detail)
+
+
+def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
+    """A relation that is there, and whether it is a table, a view or a stream. Raises Failure."""
+    relation = session.connection.resolve(names)
+    if relation[0].lower() in {name.lower() for name in session.organization.store_names}:
+        said = f"{relation[0]!r} is a store, and its relations are its entities: UPDATE or DROP ENTITY changes these"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    engine, streams = session.organization.engine, session.organization.streams.known
+    listed = engine.read_listing(engine.listing("relations", relation[0], relation[1], streams, ()))
+    kinds = {row[0]: row[2] for row in listed}
+    # The engine ignores case.
+    named = next((name for name in kinds if name.lower() == relation[2].lower()), "")
+    if not named:
+        raise absent(session.organization, "relation", relation)
+    found = (*relation[:2], relation[2] if relation[2] in kinds else named)
+    return found, kinds[found[2]]
+
+
+def _drop_relation(asked: Drop, session: Session) -> None:
+    relation, kind = relation_kind(asked.names, session)
+    what = "view" if asked.kind == "materialized_view" else asked.kind
+    if what not in {"relation", flows.kind_of(session.organization, relation) or kind}:
+        raise missing(asked.kind, asked.names[-1])
+    what = "VIEW" if kind == "view" else "TABLE"
+    session.connection.run(f"DROP {what} {quoted(relation)}", Options(), Discard())
+    if kind == "stream":
+        session.organization.check_streams()

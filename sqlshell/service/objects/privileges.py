@@ -1,0 +1,48 @@
+"""CAN I: whether a role may do something."""
+
+from __future__ import annotations
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.dialect import CanI, Describe, read
+from sqlshell.service.engines.engine import Failure, Outcome, Rights
+from sqlshell.service.objects.catalog import missing
+from sqlshell.service.organizations.sessions import Session
+
+_OBJECTS = (
+    *("database", "schema", "store", "stream", "changelog", "table", "view", "materialized_view", "relation"),
+    *("entity", "compute_pool", "function", "function_source", "descriptor_source", "schema_registry", "secret"),
+    *("api_token", "index", "sequence", "type", "macro", "application"),
+)
+_NEEDS = {
+    **{f"{verb}_{kind}": Rights.OBJECTS for kind in _OBJECTS for verb in ("create", "drop", "update", "alter")},
+    **dict.fromkeys(("create", "drop", "alter", "ownership", "manage", "all"), Rights.OBJECTS),
+    # A query of the interface writes what it selects.
+    **dict.fromkeys(("create_query", "insert", "update", "delete", "truncate", "write"), Rights.DATA),
+    **dict.fromkeys(("select", "usage", "read", "print", "list", "describe"), Rights.READ),
+}
+"""What a role must be allowed for a privilege of the interface."""
+
+_NOBODY = frozenset({"create_role", "create_user", "invite_user", "grant", "revoke", "manage_members"})
+"""Privileges that no role has: roles are fixed, and there are tokens in the place of users."""
+
+
+def can(session: Session, asked: CanI) -> Outcome:
+    """Raises Failure where the session's role may not, the privilege is not known, or the organization that it is about
+    is none that the session's token may see."""
+    privilege = asked.privilege
+    shown = privilege.upper()
+    about = read(f"DESCRIBE {asked.about}") if asked.about else None
+    if isinstance(about, Describe) and about.kind == "organization":
+        organization = session.organization.catalog.organization(about.names[-1])
+        if not session.caller.may_see(organization):
+            raise missing("organization", about.names[-1])
+    if privilege in {"create_organization", "drop_organization"}:
+        if session.caller.organization:
+            raise Failure(sqlstate.PRIVILEGE, f"this token is bound to its organization, and may not {shown}")
+    elif privilege in _NOBODY:
+        raise Failure(sqlstate.PRIVILEGE, f"no role may {shown}: roles are fixed, and API tokens hold them")
+    elif privilege not in _NEEDS:
+        raise Failure(sqlstate.UNSUPPORTED, f"{shown} is not a privilege that this service knows")
+    elif session.rights < _NEEDS[privilege]:
+        raise Failure(sqlstate.PRIVILEGE, f"role {session.role!r} may not {shown}")
+    return Outcome(message=f"role {session.role!r} may {shown}")

@@ -1,0 +1,120 @@
+"""Function sources and descriptor sources: files that were sent along with the statement that names them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.bounds import met
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.http.body import Attachment
+from sqlshell.service.objects.catalog import Object
+from sqlshell.service.organizations.organizations import Organization
+from sqlshell.sql.analysis.secrets import shown_options
+
+KINDS = ("function_source", "descriptor_source")
+CHUNK = 1 << 20
+
+
+def add(
+    organization: Organization,
+    kind: str,
+    name: str,
+    options: dict[str, str],
+    attachments: Sequence[Attachment],
+    most: int,
+) -> None:
+    """Keep the attachment that `options` name, where all of them are not more than `most` bytes. Raises Failure."""
+    wanted = Path(options.get("file", "").removeprefix("@").replace("\\", "/")).name
+    if not wanted:
+        raise Failure(
+            sqlstate.SYNTAX, f"CREATE {kind.upper()} needs WITH ('file' = 'NAME') and an attachment of that name"
+        )
+    found = next((item for item in attachments if item.name == wanted), None)
+    if found is None:
+        sent = ", ".join(item.name for item in attachments) or "none"
+        raise Failure("22023", f"there is no attachment {wanted!r} in the request (attachments: {sent})")
+    catalog = organization.catalog
+    kept = sum(item.detail["size"] for each in KINDS for item in catalog.objects(organization.id, each))
+    if kept + found.path.stat().st_size > most:
+        said = f"the sources of the organization would be more than {most / (1 << 30):g} GiB {met('resources_size')}"
+        raise Failure(sqlstate.LIMIT, said)
+    folder = organization.folder("resources")
+    digest = hashlib.sha256()
+    size = 0
+    file = str(uuid.uuid4())
+    part = folder / f"{file}.part"
+    try:
+        # Copied, since two statements of one submission may name the same attachment.
+        with found.path.open("rb") as source, part.open("wb") as target:
+            while chunk := source.read(CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+                target.write(chunk)
+        part.rename(folder / file)
+        detail = {"file": wanted, "stored": file, "size": size, "sha256": digest.hexdigest()}
+        detail |= {key: value for key, value in shown_options(options).items() if key != "file"}
+        try:
+            organization.catalog.add(organization.id, kind, name, detail)
+        except Failure:
+            (folder / file).unlink()
+            raise
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise Failure(sqlstate.LIMIT, f"the file cannot be kept: {error.strerror}") from error
+
+
+def drop(organization: Organization, kind: str, name: str) -> None:
+    found = organization.catalog.get(organization.id, kind, name)
+    organization.catalog.drop(organization.id, kind, name)
+    with contextlib.suppress(OSError):
+        path_of(organization, found).unlink()
+
+
+def path_of(organization: Organization, found: Object) -> Path:
+    return organization.folder("resources") / str(found.detail["stored"])
+
+
+class Span(Struct, frozen=True):
+    """Bytes `start` to before `end`."""
+
+    start: int
+    end: int
+
+
+def read_range(header: str, size: int) -> Span | None:
+    """The span that a Range header asks for; None for none, or a form that may be ignored (several ranges).
+
+    Raises ValueError for one that cannot be satisfied.
+    """
+    found = re.fullmatch(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*", header)
+    if not found or not (found[1] or found[2]):
+        return None
+    if not found[1]:
+        length = min(int(found[2]), size)
+        if not length:
+            raise ValueError(header)
+        return Span(size - length, size)
+    start, end = int(found[1]), min(int(found[2]) + 1, size) if found[2] else size
+    if found[2] and int(found[2]) < start:
+        return None
+    if start >= size:
+        raise ValueError(header)
+    return Span(start, end)
+
+
+def chunks(path: Path, span: Span) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        file.seek(span.start)
+        left = span.end - span.start
+        while left and (chunk := file.read(min(CHUNK, left))):
+            left -= len(chunk)
+            yield chunk

@@ -1,0 +1,93 @@
+"""The system relations `deltastream.sys.…`, made anew before a statement that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlshell.service.engines.duckdb.contents import SYSTEM
+from sqlshell.service.engines.engine import Listed
+from sqlshell.service.objects import inventory
+from sqlshell.service.objects.inventory import Here
+from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.results.made_rows import NUMBER, Facts, Shown, columns, listed
+from sqlshell.service.statements import queries
+from sqlshell.service.statements.ledger import Record
+
+NAME = SYSTEM
+
+_OWNED = ("owner", "created_at=created", "updated_at=updated")
+_RELATIONS: Mapping[str, tuple[tuple[Shown, ...], Callable[[Here], list[Facts]]]] = {
+    "databases": (columns("name", "state", *_OWNED), inventory.databases),
+    "schemas": (columns("database_name=database", "name", *_OWNED), inventory.schemas),
+    "relations": (
+        columns(
+            *("database_name=database", "schema_name=schema", "name", "fqn", "relation_type=type", "type"),
+            *("primary_key", "description", "state", *_OWNED),
+        ),
+        inventory.relations,
+    ),
+    "stores": (
+        columns("name", "type", "status=state", "status_message=message", "uri", *_OWNED),
+        inventory.all_stores,
+    ),
+    "entities": (
+        columns("store_name=store", "name", "size", "modified_at=modified"),
+        inventory.entities,
+    ),
+    "compute_pools": (
+        columns(
+            *("name", "state", "size", "intended_state=intended", "actual_state=actual", "timeout_min"),
+            *_OWNED,
+            timeout_min=NUMBER,
+        ),
+        inventory.pools,
+    ),
+    "functions": (
+        columns("name", "signature", "type", "language", "source_name", "class_name", *_OWNED),
+        inventory.functions,
+    ),
+    "function_sources": (
+        columns("name", "file", "language", "description", "status=state", *_OWNED),
+        inventory.sources("function_source"),
+    ),
+    "descriptor_sources": (
+        columns("name", "file", "type", "description", "status=state", *_OWNED),
+        inventory.sources("descriptor_source"),
+    ),
+    "schema_registries": (
+        columns("name", "type", "status=state", "status_message=message", "url", *_OWNED),
+        inventory.recorded("schema_registry"),
+    ),
+    "secrets": (
+        columns("name", "type", "description", "region", "status=state", "status_message=message", *_OWNED),
+        inventory.recorded("secret"),
+    ),
+}
+_QUERIES = columns(
+    *("id", "name", "version", "intended_state=intended", "current_state=state", "state", "sql_state"),
+    *_OWNED,
+    version=NUMBER,
+)
+
+
+def publish(session: Session, sql: str, latest: Callable[[], Sequence[Record]]) -> None:
+    """Write what the organization has now, of what a statement may name. In a thread. Raises Failure.
+
+    `latest` gives the latest statements. Every role reads them: what one says is for its own token and for owners, see
+    LIST QUERIES.
+    """
+    organization = session.organization
+    here = Here(organization)
+    tables: dict[str, Listed] = {}
+    low = sql.lower()
+    named = {name for name in (*_RELATIONS, "queries") if name in low}
+    # What names none reads them by a list of relations, or by text that is put together.
+    for name in named or {*_RELATIONS, "queries"} - {"entities"}:
+        if name == "queries":
+            owners = organization.catalog.owners(organization.id)
+            found = [queries.facts(record, owners, "") for record in latest()]
+            tables[name] = listed(_QUERIES, found)
+        else:
+            shown, find = _RELATIONS[name]
+            tables[name] = listed(shown, find(here))
+    organization.engine.publish(tables)

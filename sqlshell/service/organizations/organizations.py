@@ -1,0 +1,402 @@
+"""Organizations while they are open: each with a folder, an engine, pools and streams of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import threading
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.runtime.scratch import scratch
+from sqlshell.service.engines.duckdb.contents import RESERVED
+from sqlshell.service.engines.engine import Engine, Failure, Limits, Relation
+from sqlshell.service.engines.process.process import Opening
+from sqlshell.service.engines.process.remote import RemoteEngine
+from sqlshell.service.objects.catalog import Catalog, missing
+from sqlshell.service.options import Options
+from sqlshell.service.organizations.memory_shares import Shares
+from sqlshell.service.organizations.pools import DEFAULT, Pool, Size, size_of
+from sqlshell.service.organizations.streams import Streams
+from sqlshell.service.organizations.workers import Workers
+from sqlshell.service.secrets.vault import FILE, Vault
+from sqlshell.service.stores.copies import Copies
+
+DATABASE = "local"
+"""The database that every organization begins with."""
+
+NOT_GRANTED = "the service does not grant its folder (see --store-root)"
+
+
+class Organization:
+    """One organization. `folder` makes its folder. `copies` are those of its stores, None where its engine reads their
+    files itself, as it may read any other. `broken` are its databases and stores (kind and name) that could not be
+    opened, and why. `running` is how many of its statements run at once."""
+
+    def __init__(
+        self,
+        organization_id: str,
+        engine: Engine,
+        catalog: Catalog,
+        folder: Callable[[], Path],
+        copies: Copies | None = None,
+        broken: dict[tuple[str, str], str] | None = None,
+        *,
+        vault: Vault,
+        running: int,
+    ):
+        self.id = organization_id
+        self.vault = vault
+        self.workers = Workers(running)
+        self.engine = engine
+        self.catalog = catalog
+        self.store_names: set[str] = {item.name for item in catalog.objects(organization_id, "store")}
+        self.copies = copies
+        self.broken = broken or {}
+        self.changing = threading.RLock()
+        """Held by who makes or drops a database or store."""
+        self._folder = folder
+        self._pools: dict[str, Pool] = {}
+        self.streams = Streams(engine, self._known_streams(), self.workers)
+        self.look_at_tables()
+
+    @property
+    def name(self) -> str:
+        return self.catalog.organization_name(self.id)
+
+    def check_first(self) -> None:
+        """Raises Failure where the oldest database, in which sessions begin, cannot be opened."""
+        if not self.broken:
+            return
+        databases = self.catalog.objects(self.id, "database")
+        first = min(databases, key=lambda item: item.created, default=None)
+        if first is not None and (reason := self.broken.get(("database", first.name))):
+            said = f"database {first.name!r}, in which sessions begin, cannot be opened: {reason}"
+            raise Failure("58030", f"{said}; USE DATABASE goes to another one, and LIST DATABASES names them")
+
+    @property
+    def locked(self) -> bool:
+        """Whether its engine sees nothing but its own folder."""
+        return self.copies is not None
+
+    def folder(self, name: str) -> Path:
+        """A folder of the organization's own, mode 0700."""
+        made = self._folder() / name
+        made.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return made
+
+    def pool(self, name: str) -> Pool:
+        """The admission of a pool. Raises Failure for one that does not exist or is stopped."""
+        detail = self.catalog.find(self.id, "compute_pool", name)
+        if detail is None and name != DEFAULT:
+            raise missing("compute_pool", name)
+        if detail is not None and not detail.detail["running"]:
+            raise Failure(
+                sqlstate.COMPUTE_POOL_NOT_READY, f"compute pool {name!r} is stopped: START COMPUTE_POOL {name}"
+            )
+        size = size_of(detail.detail) if detail else Size()
+        found = self._pools.get(name)
+        if found is None or found.size != size:
+            found = self._pools[name] = Pool(name, size)
+        return found
+
+    def add_stream(self, relation: Relation, detail: Mapping[str, Any]) -> None:
+        self.catalog.add(self.id, "stream", json.dumps(relation), detail)
+        self._tables[relation] = self.engine.identity(relation)
+        self.streams.known.add(relation)
+
+    def check_streams(self) -> None:
+        """Forget streams whose relation is gone, or is another one of that name."""
+        for relation in list(self.streams.known):
+            table = self.engine.identity(relation)
+            if table is None or table != self._tables.get(relation):
+                self.streams.forget(relation)
+                with contextlib.suppress(Failure):
+                    self.catalog.drop(self.id, "stream", json.dumps(relation))
+
+    def look_at_tables(self) -> None:
+        """The engine was opened: its numbers of tables are new ones."""
+        self._tables = {relation: self.engine.identity(relation) for relation in self.streams.known}
+
+    def close(self) -> None:
+        self.workers.close()
+        self.engine.close()
+
+    def _known_streams(self) -> set[Relation]:
+        found = (json.loads(item.name) for item in self.catalog.objects(self.id, "stream"))
+        return {(database, schema, name) for database, schema, name in found}
+
+
+class Organizations:
+    """All of them, opened when they are first used. `single` is the engine of the embedded service's only one."""
+
+    def __init__(self, catalog: Catalog, options: Options, data: Path | None, single: Engine | None = None) -> None:
+        self.catalog = catalog
+        self._options = options
+        self._data = data.absolute() if data is not None else None
+        self._temporary: Path | None = None
+        self._single = single
+        self._open: dict[str, Organization] = {}
+        self.broken: dict[str, str] = {}
+        """Organizations that could not be opened when that was last tried, and why."""
+        self.vault = Vault(self._data / FILE if self._data is not None else None, catalog.holds_sealed)
+        self._results: dict[str, Path] = {}
+        """Folders of results that were made."""
+        self._shares = Shares()
+        self._lock = threading.Lock()
+        self._opening: dict[str, threading.Lock] = {}
+
+    @property
+    def alone(self) -> bool:
+        """Whether there can be one organization only."""
+        return self._single is not None
+
+    def default(self) -> str:
+        return self.catalog.organizations()[0][0]
+
+    def get(self, organization_id: str) -> Organization:
+        """The open organization. Raises Failure for one that does not exist or cannot be opened."""
+        found = self._open.get(organization_id)
+        if found is not None:
+            return found
+        with self._lock:
+            opening = self._opening.setdefault(organization_id, threading.Lock())
+        # Others do not wait for it.
+        with opening:
+            if organization_id not in self._open:
+                if not self.catalog.organization_name(organization_id):
+                    raise missing("organization", organization_id)
+                try:
+                    self._open[organization_id] = self._opened(organization_id)
+                except (Failure, OSError) as error:
+                    reason = error.strerror if isinstance(error, OSError) else error.message
+                    self.broken[organization_id] = str(reason or error).partition("\n")[0]
+                    name = self.catalog.organization_name(organization_id)
+                    said = f"organization {name!r} cannot be opened: {self.broken[organization_id]}"
+                    raise Failure("58030", said) from error
+                self.broken.pop(organization_id, None)
+            return self._open[organization_id]
+
+    def at_hand(self, organization_id: str) -> Organization | None:
+        """The organization if it is open already."""
+        return self._open.get(organization_id)
+
+    def first(self) -> Organization:
+        """The oldest organization that can be opened. Raises Failure where none can."""
+        failures = []
+        for organization_id, _ in self.catalog.organizations():
+            try:
+                return self.get(organization_id)
+            except Failure as failure:
+                failures.append(failure)
+        raise failures[0]
+
+    def opened(self) -> list[Organization]:
+        return list(self._open.values())
+
+    def add(self, name: str) -> str:
+        if self._single is not None:
+            raise Failure(sqlstate.UNSUPPORTED, "the embedded service has one organization; sqlshell serve has more")
+        return self.catalog.add_organization(name)
+
+    def check_not_last(self) -> None:
+        """Raises Failure where one organization is left."""
+        if len(self.catalog.organizations()) == 1:
+            raise Failure(sqlstate.DEPENDENTS, "the last organization cannot be dropped")
+
+    def drop(self, organization_id: str) -> None:
+        """Remove an organization with all that it owns."""
+        with self._lock:
+            opening = self._opening.setdefault(organization_id, threading.Lock())
+        with opening:
+            # Its tokens first: nothing begins in what is closed.
+            self.catalog.drop_organization(organization_id)
+            self._shares.forget(organization_id)
+            opened = self._open.pop(organization_id, None)
+            if opened is not None:
+                opened.close()
+            self.broken.pop(organization_id, None)
+            self._results.pop(organization_id, None)
+            _remove(self._base() / "organizations" / organization_id)
+
+    def folder(self, organization_id: str) -> Path:
+        """The folder of an organization, made when it is missing."""
+        folder = self._base() / "organizations" / organization_id
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    def result_file(self, organization_id: str, statement_id: str) -> Path:
+        """Where the result of a statement is kept. The name has no ending that DuckDB reads as a file's kind.
+
+        One of a statement that belongs to no organization is kept where no engine reaches.
+        """
+        folder = self._results.get(organization_id)
+        if folder is None:
+            folder = (self.folder(organization_id) if organization_id else self._base()) / "results"
+            folder.mkdir(mode=0o700, exist_ok=True)
+            self._results[organization_id] = folder
+        return folder / statement_id
+
+    def uploads(self) -> Path:
+        """Where files of requests are until their statements have run."""
+        folder = self._base() / "uploads"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
+
+    def tidy(self, known: Callable[[str], set[str]]) -> None:
+        """Remove what a service that was killed left behind: uploads, and results of statements not `known`."""
+        if self._data is None:
+            return
+        for file in self.uploads().iterdir():
+            file.unlink(missing_ok=True)
+        places = {key: self._data / "organizations" / key / "results" for key, _ in self.catalog.organizations()}
+        for organization_id, results in (places | {"": self._data / "results"}).items():
+            with contextlib.suppress(OSError):
+                # A folder that cannot be read is told when its organization is opened.
+                ids = known(organization_id) if results.is_dir() else set()
+                for file in results.iterdir() if results.is_dir() else ():
+                    if file.name not in ids:
+                        file.unlink(missing_ok=True)
+
+    def grants(self, folder: Path) -> bool:
+        """Whether a folder, a path without links, may be a store: not in the service's own folder or around it; where
+        the service is embedded, any."""
+        if self.alone:
+            return True
+        own = (self._data or self._temporary or Path("/nowhere/at/all")).resolve()
+        if folder == own or own in folder.parents or folder in own.parents:
+            return False
+        return not self._options.store_roots or self._beneath_root(folder)
+
+    @property
+    def has_roots(self) -> bool:
+        """Whether the operator named folders that stores may be in."""
+        return bool(self._options.store_roots)
+
+    @property
+    def registry_hosts(self) -> Collection[str] | None:
+        """The hosts beside loopback at which schema registries are asked, None for any: who runs the embedded service
+        may ask them without it."""
+        return None if self.alone else self._options.registry_hosts
+
+    def grants_writing(self, folder: Path) -> bool:
+        """Whether the files of a store in this folder may be changed: those in a folder that the operator named; where
+        the service is embedded, any."""
+        return self.alone or (self.grants(folder) and self._beneath_root(folder))
+
+    def _beneath_root(self, folder: Path) -> bool:
+        return any(root == folder or root in folder.parents for root in self._options.store_roots)
+
+    def close(self) -> None:
+        for organization in self._open.values():
+            organization.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _base(self) -> Path:
+        """The service's own folder."""
+        if self._data is None and self._temporary is None:
+            self._temporary = scratch().folder("service")
+        base = self._data or self._temporary
+        assert base is not None
+        return base
+
+    def _limits(self, organization_id: str) -> Limits:
+        """What an organization's engine may take."""
+        bounds, engine = self._options.bounds, self._options.engine
+        return replace(
+            engine,
+            memory=engine.memory or f"{self._shares.of(organization_id) >> 20}MiB",
+            spill=bounds.spill_size,
+            results=self._options.quota,
+            seconds=bounds.seconds,
+        )
+
+    def _opened(self, organization_id: str) -> Organization:
+        def folder() -> Path:
+            return self.folder(organization_id)
+
+        running = self._options.bounds.running
+        if self._single is not None:
+            return Organization(organization_id, self._single, self.catalog, folder, vault=self.vault, running=running)
+        base = folder()
+        folder_of_databases = base / "databases"
+        folder_of_databases.mkdir(mode=0o700, exist_ok=True)
+        found, broken = self._databases(organization_id, folder_of_databases)
+        made_first = "" if found or broken else f"{uuid.uuid4()}.data"
+        shutil.rmtree(base / "copies", ignore_errors=True)
+        made: Organization | None = None
+
+        def opening() -> Opening:
+            for name in ("copies", "results", "temporary"):
+                if name == "temporary":
+                    shutil.rmtree(base / name, ignore_errors=True)
+                (base / name).mkdir(mode=0o700, exist_ok=True)
+            databases, broken = self._databases(organization_id, folder_of_databases)
+            if not databases and not broken and made_first:
+                databases[DATABASE] = folder_of_databases / made_first
+            return Opening(base, databases, self._limits(organization_id))
+
+        def broken_now() -> dict[tuple[str, str], str]:
+            _, broken = self._databases(organization_id, folder_of_databases)
+            return broken | {("database", name): reason for name, reason in engine.broken.items()}
+
+        def renewed() -> None:
+            copies.mount_again()
+            if made is not None:
+                made.broken = broken_now()
+                made.look_at_tables()
+
+        engine = RemoteEngine(opening, renewed)
+        copies = Copies(engine, base / "copies", self._options.engine, self._options.quota)
+        broken = broken_now()
+        if made_first and not broken:
+            # It is recorded when it is there: one that is recorded and not there is broken.
+            self.catalog.add(organization_id, "database", DATABASE, {"file": made_first})
+        made = Organization(
+            organization_id, engine, self.catalog, folder, copies, broken, vault=self.vault, running=running
+        )
+        # A service that was killed may not have noted that a stream was dropped.
+        made.check_streams()
+        return made
+
+    def _databases(self, organization_id: str, folder: Path) -> tuple[dict[str, Path], dict[tuple[str, str], str]]:
+        """The files of an organization's databases by their names, the oldest first; and its databases and stores that
+        cannot be opened, and why."""
+        found: dict[str, Path] = {}
+        broken: dict[tuple[str, str], str] = {}
+        taken: set[str] = set()
+        kinds = ("database", "store")
+        items = [item for kind in kinds for item in self.catalog.objects(organization_id, kind)]
+        for item in sorted(items, key=lambda item: (kinds.index(item.kind), item.created)):
+            low, reason = item.name.lower(), ""
+            if low in RESERVED:
+                reason = "its name is reserved"
+            elif low in taken:
+                reason = "another one has the same name in another case"
+            taken.add(low)
+            if item.kind == "database" and not reason:
+                found[item.name] = folder / item.detail["file"]
+                with contextlib.suppress(OSError):
+                    reason = "" if found[item.name].stat().st_size else "its file is empty"
+                if not found[item.name].exists():
+                    reason = "its file is not there"
+            if item.kind == "store" and not reason and not self.grants(Path(item.detail["uri"])):
+                reason = NOT_GRANTED
+            if reason:
+                found.pop(item.name, None)
+                broken[item.kind, item.name] = reason
+        return found, broken
+
+
+def _remove(folder: Path) -> None:
+    """Remove what is at a path, whatever it is."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.unlink(missing_ok=True)

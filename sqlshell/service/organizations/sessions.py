@@ -1,0 +1,332 @@
+"""Sessions: one connection of an engine each, and the context beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Collection
+
+from msgspec import Struct, field
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ContextEcho, StatementRequest
+from sqlshell.service.bounds import Bounds, met
+from sqlshell.service.engines.duckdb.contents import HIDDEN
+from sqlshell.service.engines.engine import Connection, Failure, Rights
+from sqlshell.service.http.body import BadRequest
+from sqlshell.service.objects.catalog import ROLES, Caller, missing
+from sqlshell.service.organizations.organizations import Organization, Organizations
+from sqlshell.service.organizations.pools import DEFAULT
+
+FIRST = "main"
+"""The schema that every database has."""
+
+IDLE_SECONDS = 1800.0
+"""How long a session without statements lives."""
+
+
+class Session(Struct, eq=False):
+    """Statements take turns by `turn`; everything else is changed by the statement that has it."""
+
+    caller: Caller
+    organization: Organization
+    connection: Connection
+    role: str
+    store: str = ""
+    compute_pool: str = DEFAULT
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    used: float = field(default_factory=time.monotonic)
+    waiting: int = 0
+    name: str = ""
+    created: float = field(default_factory=time.time)
+    ended: bool = False
+    """Whether it was terminated: what waits in it does not run."""
+    closed: bool = False
+    changes_schemas: bool = False
+    """Whether its transaction may have made or dropped a schema."""
+    adrift: bool = False
+    """Whether the schema that it is in is gone: before its next statement it goes to where sessions begin."""
+    placed: bool = False
+    """Whether somebody said which database it is in, rather than left it where sessions begin."""
+    lost: dict[str, Failure] = field(default_factory=dict)
+    """Why parts of the latest request's context could not be taken. Statements that need one fail with it."""
+    dropped: dict[str, str] = field(default_factory=dict)
+    """The names, by kinds, of what the session was in when it dropped it. Its client may go on naming them."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether its connection is in another database than the one that sessions begin in, for that is broken."""
+        if self.placed or not self.organization.broken:
+            return False
+        try:
+            self.organization.check_first()
+        except Failure:
+            return True
+        return False
+
+    @property
+    def rights(self) -> Rights:
+        return ROLES[self.role]
+
+    def echo(self) -> ContextEcho:
+        """The context that statements run in, without what the latest request asked for and did not get: who takes
+        another name for it would go on somewhere else."""
+        lost, elsewhere = self.lost, self.elsewhere or "database" in self.lost
+        return ContextEcho(
+            organization_id=self.organization.id,
+            role_name=self.role,
+            database_name=None if elsewhere else self.connection.database,
+            schema_name=None if elsewhere or "schema" in lost else "" if self.adrift else self.connection.schema,
+            # Said where there is none too: what an echo leaves out stays in a client's context.
+            store_name=None if "store" in lost else self.store,
+            compute_pool_name=None if "compute_pool" in lost else self.compute_pool,
+            transaction=self.connection.transaction or None,
+            timezone=self.connection.timezone or None,
+        )
+
+    def differs(self, request: StatementRequest) -> bool:
+        """Whether a request names another context than the session's."""
+        has = self.echo()
+        named = (
+            (request.organization, has.organization_id),
+            (request.role, has.role_name),
+            (request.database, has.database_name),
+            (request.schema, has.schema_name),
+            (request.store, has.store_name),
+            (request.compute_pool, has.compute_pool_name),
+        )
+        return self.adrift or any(name and name != old for name, old in named)
+
+    def adopt(self, request: StatementRequest, organizations: Organizations) -> None:
+        """Take what a request names. Raises Failure for an organization or a role; the other parts may be lost."""
+        self.lost = {}
+        if self.adrift and self.connection.transaction != "failed":
+            self.connection.use(self.connection.database, "")
+            self.adrift = False
+        if request.organization:
+            self.use_organization(request.organization, organizations)
+        if request.role and request.role != self.role:
+            self.use("role", request.role)
+        for kind, name in (("store", request.store), ("compute_pool", request.compute_pool)):
+            if name and name != getattr(self, kind):
+                try:
+                    self.use(kind, name)
+                except Failure as failure:
+                    self._lose(kind, name, failure)
+        self._place(request.database or "", request.schema or "")
+        self.placed = self.placed or (bool(request.database) and "database" not in self.lost)
+
+    def _place(self, database: str, schema: str) -> None:
+        """Go to a database and a schema, or to as much of them as there is."""
+        self._check_database(database)
+        if database in {"", self.connection.database} and schema in {"", self.connection.schema}:
+            return
+        try:
+            self.connection.use(database, schema)
+        except Failure as failure:
+            # The engine may have been restarted just now, without it.
+            self._check_database(database)
+            if failure.sql_state == sqlstate.NO_DATABASE:
+                self._lose("database", database, failure)
+            elif failure.sql_state == sqlstate.NO_SCHEMA:
+                self._lose("schema", schema, failure)
+                self._place(database, "")
+            elif database in HIDDEN:
+                self._lose("database", database, missing("database", database))
+            else:
+                raise
+
+    def _lose(self, kind: str, name: str, failure: Failure) -> None:
+        if self.dropped.get(kind) != name:
+            self.lost[kind] = failure
+
+    def _check_database(self, database: str) -> None:
+        """Raises Failure for one that could not be opened."""
+        if database and (reason := self.organization.broken.get(("database", database))):
+            raise Failure("58030", f"database {database!r} cannot be opened: {reason}")
+
+    def lacks(self, state: str) -> bool:
+        """Whether a statement came to this state for what the context names and is gone: a batch is over behind it, so
+        that its sender may drop the name from the next request."""
+        return any(failure.sql_state == state for failure in self.lost.values())
+
+    def parts(self) -> dict[str, str]:
+        """What of its context a session may drop while it is in it."""
+        return {"schema": self.connection.schema, "store": self.store, "compute_pool": self.compute_pool}
+
+    def use(self, kind: str, name: str) -> None:
+        """Go to a role, store or compute pool. Raises Failure for one unknown or not granted."""
+        match kind:
+            case "role":
+                if name not in ROLES:
+                    raise missing("role", name)
+                if name not in self.caller.roles:
+                    raise Failure(sqlstate.PRIVILEGE, f"role {name!r} is not one of this token's")
+                self.role = name
+            case "store":
+                self.organization.catalog.get(self.organization.id, "store", name)
+                self.store = name
+            case "compute_pool":
+                if name != DEFAULT:
+                    self.organization.catalog.get(self.organization.id, "compute_pool", name)
+                self.compute_pool = name
+
+    def use_organization(self, given: str, organizations: Organizations) -> None:
+        """Go to an organization by id or name, with a new connection. Raises Failure."""
+        wanted = organizations.catalog.organization(given)
+        if wanted == self.organization.id:
+            return
+        if not self.caller.may_see(wanted):
+            # As for one that does not exist, so that nobody learns which do.
+            raise missing("organization", given)
+        organization = organizations.get(wanted)
+        connection = organization.engine.connect()
+        self.connection.close()
+        self.organization, self.connection = organization, connection
+        self.store, self.compute_pool, self.placed = "", DEFAULT, False
+
+
+class Sessions:
+    """The sessions of the service by their callers and names."""
+
+    def __init__(self, organizations: Organizations, bounds: Bounds) -> None:
+        self._organizations = organizations
+        self._bounds = bounds
+        self._sessions: dict[tuple[str, str], Session] = {}
+        self._numbers: Counter[str] = Counter()
+        """The open sessions of each token, and of those that are for one submission alone."""
+        self._leaving: set[Session] = set()
+        """Those that nobody finds any more, while statements of theirs run."""
+        self._opened: set[Session] = set()
+        """All that are not closed, those without a name too."""
+
+    def find(self, caller: Caller, name: str) -> Session | None:
+        found = self._sessions.get((caller.token_id, name)) if name else None
+        if found is not None:
+            found.used = time.monotonic()
+        return found
+
+    def admit(self, caller: Caller, name: str) -> None:
+        """Count one more session, which closed() or keep() undoes. Raises BadRequest where there are too many."""
+        number, together = self._numbers[caller.token_id], self._numbers.total()
+        said = ""
+        if number >= self._bounds.sessions:
+            said = f"this token has {number} sessions already {met('sessions')}"
+        elif together >= self._bounds.all_sessions:
+            said = f"the service has {together} sessions already {met('all_sessions')}"
+        if said:
+            # Those without a name end soon; the others stay, so that to wait is of no use.
+            raise BadRequest(f"{said}: TERMINATE SESSION 'id' ends one", 400 if name else 429)
+        self._numbers[caller.token_id] += 1
+
+    def closed(self, token_id: str) -> None:
+        """A session that was admitted is there no more."""
+        self._numbers[token_id] -= 1
+        if self._numbers[token_id] <= 0:
+            del self._numbers[token_id]
+
+    def end(self, session: Session) -> None:
+        """Close a session."""
+        if not session.closed:
+            session.closed = True
+            self._opened.discard(session)
+            self.closed(session.caller.token_id)
+            session.connection.close()
+
+    def connect(self, caller: Caller) -> Session:
+        """A new session that is nobody's yet. In a thread: it may open a database. Raises Failure."""
+        own = caller.organization
+        organization = self._organizations.get(own) if own else self._organizations.first()
+        made = Session(caller, organization, organization.engine.connect(), caller.roles[0])
+        self._opened.add(made)
+        return made
+
+    def keep(self, name: str, made: Session) -> Session:
+        """The session of that name: `made`, or the one that another request made meanwhile."""
+        made.name = name
+        found = self._sessions.setdefault((made.caller.token_id, name), made)
+        if found is not made:
+            self.end(made)
+        return found
+
+    def of(self, organization_id: str) -> list[Session]:
+        """The sessions of an organization, the oldest first."""
+        found = [item for item in self._sessions.values() if item.organization.id == organization_id]
+        return sorted(found, key=lambda item: item.created)
+
+    def held_by(self, token_ids: Collection[str]) -> list[Session]:
+        """The sessions of these tokens."""
+        return [item for key, item in list(self._sessions.items()) if key[0] in token_ids]
+
+    def using(self, organization_id: str, database: str) -> Session | None:
+        """A session that is in a database."""
+        leaving = [item for item in list(self._leaving) if item.organization.id == organization_id]
+        found = (*self.of(organization_id), *leaving)
+        return next((item for item in found if item.connection.database == database), None)
+
+    def lose(self, organization_id: str, kind: str, name: str) -> None:
+        """A store or compute pool is gone: no session is in it any more."""
+        for session in list(self._opened):
+            if session.organization.id == organization_id and getattr(session, kind) == name:
+                setattr(session, kind, DEFAULT if kind == "compute_pool" else "")
+
+    def lose_schemas(self, organization: Organization) -> None:
+        """Schemas may be gone: no session is in one that is. Those in a transaction see what they saw before."""
+        found = [item for item in list(self._opened) if item.organization is organization and not item.closed]
+        placed = [item for item in found if item.connection.schema != FIRST and not item.connection.in_transaction]
+        if not placed:
+            return
+        hidden = set(organization.store_names)
+        known = organization.engine.read_listing(organization.engine.listing("schemas", "", "", (), hidden))
+        there = {(row[1], row[0]) for row in known}
+        for item in placed:
+            place = item.connection.database, item.connection.schema
+            item.adrift = place not in there and place[0] not in hidden
+
+    def named(self, name: str, asking: Session) -> Session:
+        """The session of this name, the asker's own before those of other tokens. Raises Failure."""
+        found = [item for item in self.of(asking.organization.id) if item.name == name]
+        own = [item for item in found if item.caller.token_id == asking.caller.token_id]
+        if not found or (len(found) > 1 and not own):
+            raise Failure(
+                sqlstate.NO_SESSION, f"there is no session {name!r}" if not found else f"several are {name!r}"
+            )
+        return (own or found)[0]
+
+    def forget(self, session: Session) -> None:
+        """Nobody finds this session any more; it is closed when its statements have ended."""
+        self._sessions.pop((session.caller.token_id, session.name), None)
+        if session.waiting:
+            self._leaving.add(session)
+        else:
+            self.end(session)
+
+    def release(self, session: Session) -> None:
+        """A submission has ended in this session."""
+        session.waiting -= 1
+        session.used = time.monotonic()
+        kept = self._sessions.get((session.caller.token_id, session.name)) is session
+        if not kept and session.waiting <= 0:
+            self._leaving.discard(session)
+            self.end(session)
+
+    def expire(self) -> None:
+        oldest = time.monotonic() - IDLE_SECONDS
+        for key, session in list(self._sessions.items()):
+            if session.used < oldest and not session.waiting:
+                del self._sessions[key]
+                self.end(session)
+
+    def leave(self, organization_id: str) -> None:
+        """Close what works in an organization that goes. Raises Failure while statements of it run."""
+        found = [item for item in list(self._opened) if item.organization.id == organization_id]
+        if any(item.waiting for item in found):
+            raise Failure(sqlstate.DEPENDENTS, "statements of the organization are running")
+        for session in found:
+            self._sessions.pop((session.caller.token_id, session.name), None)
+            self.end(session)
+
+    def close(self) -> None:
+        for session in (*self._sessions.values(), *self._leaving):
+            self.end(session)

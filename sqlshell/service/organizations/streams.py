@@ -1,0 +1,185 @@
+"""Streams: append-only relations whose new rows reach everyone who reads them, in order and once.
+
+A row's position is its place in the table, which an append-only table never changes. A reader has a position of its
+own, so that a slow one holds back nobody; readers of the same query at the same position share what is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from functools import partial
+
+from msgspec import Struct, field
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Engine, Failure, Feed, Relation
+from sqlshell.service.organizations.workers import Workers
+
+SEGMENT = 2000
+SEGMENT_SIZE = 4 << 20
+"""Rows that are read at once, and about the characters of JSON that they come to."""
+
+FIRST = 64
+"""Rows that are read at once before their width is known."""
+
+SHARED = 64
+SHARED_SIZE = 16 << 20
+"""Segments that are kept for others at the same position: how many, and how many characters of JSON together."""
+
+Place = tuple[int, int]
+"""Where a reader stands: a position, and how many rows of what is read from there it has already."""
+
+
+class Query(Struct, eq=False):
+    """One endless SELECT: where it began, who reads it, and how it ended (None while it goes on).
+
+    `table` counts the tables that had the stream's name: a stream that is dropped and made again is another one.
+    """
+
+    query_id: str
+    feed: Feed
+    start: int
+    table: int
+    places: dict[str, Place] = field(default_factory=dict)
+    reading: set[str] = field(default_factory=set)
+    readers: int = 0
+    idle_since: float = 0.0
+    ended: tuple[str, str] | None = None
+
+
+class Streams:
+    """The streams of one organization. begin(), changed() and end() are called in the event loop."""
+
+    def __init__(self, engine: Engine, known: set[Relation], workers: Workers) -> None:
+        self.known = known
+        self._workers = workers
+        self._engine = engine
+        self._queries: dict[str, Query] = {}
+        self._news = asyncio.Condition()
+        self._version = 0
+        self._tables: dict[Relation, int] = {}
+        self._heads: dict[tuple[Relation, int], tuple[int, int, asyncio.Future[int]]] = {}
+        self._segments: OrderedDict[tuple[int, str, int], asyncio.Future[tuple[int, list[str]]]] = OrderedDict()
+        self._sizes: dict[tuple[int, str, int], int] = {}
+        self._rows: dict[tuple[int, str], int] = {}
+
+    def forget(self, relation: Relation) -> None:
+        """The stream is gone: what reads it fails, and one that gets its name is another. From any thread."""
+        self._tables[relation] = self._tables.get(relation, 0) + 1
+        self.known.discard(relation)
+
+    def find(self, query_id: str) -> Query | None:
+        return self._queries.get(query_id)
+
+    def queries(self) -> list[Query]:
+        return list(self._queries.values())
+
+    def begin(self, query_id: str, feed: Feed, start: int) -> Query:
+        table = self._tables.get(feed.stream, 0)
+        query = self._queries[query_id] = Query(query_id, feed, start, table, idle_since=_now())
+        return query
+
+    async def changed(self) -> None:
+        """Rows may have come: whoever waits looks, and whoever begins later."""
+        self._version += 1
+        if self._queries:
+            async with self._news:
+                self._news.notify_all()
+
+    async def end(self, query_id: str, state: str, message: str) -> None:
+        """End a query for all who read it."""
+        query = self._queries.pop(query_id, None)
+        if query is not None:
+            self._rows.pop((query.table, query.feed.sql), None)
+            query.ended = (state, message)
+            async with self._news:
+                self._news.notify_all()
+
+    @contextlib.asynccontextmanager
+    async def reader(self, query: Query, session: str) -> AsyncIterator[Place]:
+        """Count a reader; gives the place at which it begins.
+
+        A session that read this query before goes on behind the last row that was sent to it.
+        """
+        known = session if session and session not in query.reading else ""
+        if known:
+            query.reading.add(known)
+        query.readers += 1
+        try:
+            yield query.places.get(known, (query.start, 0))
+        finally:
+            query.readers -= 1
+            query.idle_since = _now()
+            query.reading.discard(known)
+
+    async def next(self, query: Query, position: int) -> tuple[int, list[str]] | None:
+        """Wait for rows from `position` on: the position behind them, and the rows. None when the query has ended.
+
+        Raises Failure when the stream cannot be read any more.
+        """
+        while query.ended is None:
+            version = self._version
+            if query.table != self._tables.get(query.feed.stream, 0):
+                raise Failure(sqlstate.NO_RELATION, f"stream {query.feed.stream[2]!r} was dropped")
+            head = await self._head(query.feed.stream, query.table)
+            if head > position:
+                most = self._rows.get((query.table, query.feed.sql), FIRST)
+                return await self._segment(query, position, min(head, position + most))
+            async with self._news:
+                while self._version == version and query.ended is None:
+                    await self._news.wait()
+        return None
+
+    async def _head(self, stream: Relation, table: int) -> int:
+        key = stream, table
+        version, head, looking = self._heads.get(key, (-1, 0, None))
+        if looking is None or version != self._version:
+            looking = asyncio.ensure_future(self._workers.other(self._engine.head, stream, head))
+            self._heads[key] = (self._version, head, looking)
+        found = await asyncio.shield(looking)
+        version, head, now = self._heads[key]
+        if now is looking:
+            self._heads[key] = (version, found, looking)
+        return found
+
+    async def _segment(self, query: Query, position: int, end: int) -> tuple[int, list[str]]:
+        key = (query.table, query.feed.sql, position)
+        found = self._segments.get(key)
+        if found is None:
+            found = self._segments[key] = asyncio.ensure_future(self._read(query, position, end))
+            found.add_done_callback(partial(self._count, key))
+        try:
+            return await asyncio.shield(found)
+        except Failure:
+            self._segments.pop(key, None)
+            raise
+
+    def _count(self, key: tuple[int, str, int], read: asyncio.Future[tuple[int, list[str]]]) -> None:
+        """A segment has been read: the oldest go where there is too much."""
+        if self._segments.get(key) is read and not read.cancelled() and read.exception() is None:
+            self._sizes[key] = sum(map(len, read.result()[1]))
+        while self._segments and (len(self._segments) > SHARED or sum(self._sizes.values()) > SHARED_SIZE):
+            self._sizes.pop(self._segments.popitem(last=False)[0], None)
+
+    async def _read(self, query: Query, start: int, end: int) -> tuple[int, list[str]]:
+        while True:
+            try:
+                return await self._evaluated(query, start, end)
+            except Failure as failure:
+                if failure.sql_state != sqlstate.TOO_LARGE or end - start == 1:
+                    raise
+                end = start + (end - start) // 2
+
+    async def _evaluated(self, query: Query, start: int, end: int) -> tuple[int, list[str]]:
+        rows = await self._workers.stream(query.query_id, self._engine.rows, query.feed, start, end)
+        fitting = SEGMENT_SIZE * (end - start) // max(1, sum(map(len, rows)))
+        # What comes next may be wider than what was read.
+        self._rows[query.table, query.feed.sql] = max(1, min(SEGMENT, fitting, 4 * (end - start)))
+        return end, rows
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

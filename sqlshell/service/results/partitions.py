@@ -1,0 +1,207 @@
+"""Partitions of finished results, for whoever asks: read a stretch at a time, shared by all who read the same."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import BinaryIO
+
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.unused_memory import give_back
+from sqlshell.service.results.results import PARTITION_BYTES, Layout
+from sqlshell.service.results.time_zones import in_zone
+from sqlshell.service.statements.ledger import Record
+from sqlshell.service.wire.budget import Budget
+
+STRETCH_BYTES = 16 << 20
+"""Bytes of JSON that are rendered at once, about: the partitions that begin within the same so many."""
+
+KEPT_BYTES = 32 << 20
+"""What all stretches together may hold."""
+
+REST_SECONDS = 2.0
+"""How long after the last reader everything that was held for readers goes."""
+
+
+PIECE = 256 << 10
+"""Bytes that are handed to a connection at once: more only when it has taken those."""
+
+
+class Rows:
+    """The rows of a partition, as text with commas between them, for one reader: `size` bytes in pieces. They are a
+    `body`, or the next bytes of a file; close() gives back what they take of the memory for all readers."""
+
+    def __init__(self, size: int, body: bytes = b"", file: BinaryIO | None = None) -> None:
+        self.size = size
+        self._body = body
+        self._file = file
+        self.on_close: Callable[[], None] | None = None
+
+    async def pieces(self) -> AsyncIterator[bytes | memoryview]:
+        """Raises OSError."""
+        if self._file is None:
+            whole = memoryview(self._body)
+            for start in range(0, self.size, PIECE):
+                yield whole[start : start + PIECE]
+            return
+        left = self.size
+        while left:
+            piece = await asyncio.to_thread(self._file.read, min(left, PIECE))
+            if not piece:
+                raise OSError("the result's file is too short")
+            left -= len(piece)
+            yield piece
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        if self.on_close is not None:
+            self.on_close()
+            self.on_close = None
+
+
+class Pages:
+    """Gives partitions of records. Lives in one event loop. `unread` is what all readers have not yet taken."""
+
+    def __init__(self, organizations: Organizations, unread: Budget) -> None:
+        self._organizations = organizations
+        self._unread = unread
+        self._stretches: OrderedDict[tuple[str, int], asyncio.Future[list[bytes]]] = OrderedDict()
+        self._sizes: dict[tuple[str, int], int] = {}
+        self._resting: asyncio.TimerHandle | None = None
+
+    async def rows(self, record: Record, number: int, timezone: str, left: Callable[[], bool]) -> Rows:
+        """The rows of a partition, to be closed. Waits where its organization has enough readers that do not read,
+        until its own has `left`.
+
+        Raises Failure and OSError.
+        """
+        layout = record.spool.layout
+        filed = layout.form == "text" and bool(layout.ends) and not _moved(record, timezone)
+        size = self.size(record, number)
+        taken = await self._unread.wait(record.organization, min(size, PIECE) if filed else size, left)
+        rows = None
+        try:
+            if filed:
+                self._rest_later()
+                file, size = await asyncio.to_thread(record.spool.open, number)
+                rows = Rows(size, file=file)
+            else:
+                body = await self.partition(record, number, timezone)
+                rows = Rows(len(body), body)
+            rows.on_close = lambda: self._unread.give(record.organization, taken)
+            return rows
+        finally:
+            if rows is None:
+                self._unread.give(record.organization, taken)
+
+    def held(self, record: Record, number: int) -> AbstractAsyncContextManager[None]:
+        """Hold the memory for a partition that its reader takes from partition()."""
+        return self._unread.hold(record.organization, self.size(record, number))
+
+    @staticmethod
+    def size(record: Record, number: int) -> int:
+        """The bytes of a partition, about."""
+        layout = record.spool.layout
+        if layout.form == "record":
+            return len(record.spool.body)
+        if number >= len(layout.ends):
+            return PARTITION_BYTES
+        return layout.ends[number] - (layout.ends[number - 1] if number else 0)
+
+    async def partition(self, record: Record, number: int, timezone: str) -> bytes:
+        """The rows of a partition as text with commas between them. Raises Failure and OSError."""
+        layout = record.spool.layout
+        if layout.form == "record":
+            return await self._zoned(record, record.spool.partition(number), timezone)
+        self._rest_later()
+        try:
+            if layout.form == "text":
+                rows = await asyncio.to_thread(record.spool.partition, number)
+            else:
+                rows = await self._from_engine(record, number)
+            return await self._zoned(record, rows, timezone)
+        finally:
+            # A long reading outlasts the rest that was planned when it began.
+            self._rest_later()
+
+    @staticmethod
+    async def _zoned(record: Record, rows: bytes, timezone: str) -> bytes:
+        outcome = record.outcome
+        if outcome is not None and _moved(record, timezone):
+            return await asyncio.to_thread(in_zone, rows, outcome.zoned, timezone)
+        return rows
+
+    async def _from_engine(self, record: Record, number: int) -> bytes:
+        layout = record.spool.layout
+        if not layout.rows:
+            return b""
+        first, last = stretch(layout, number)
+        key = (record.statement_id, first)
+        found = self._stretches.get(key)
+        if found is None:
+            found = self._stretches[key] = asyncio.ensure_future(self._read(record, first, last))
+        self._stretches.move_to_end(key)
+        try:
+            partitions = await asyncio.shield(found)
+        except Exception:
+            self._stretches.pop(key, None)
+            raise
+        return partitions[number - first]
+
+    async def _read(self, record: Record, first: int, last: int) -> list[bytes]:
+        organization = await asyncio.to_thread(self._organizations.get, record.organization)
+        path = record.spool.path
+        assert path is not None
+        counts = record.spool.layout.counts
+        start = sum(counts[:first])
+        partitions: list[bytes] = await organization.workers.reader(
+            organization.engine.read, path, start, counts[first:last]
+        )
+        self._sizes[record.statement_id, first] = sum(map(len, partitions))
+        while sum(self._sizes.values()) > KEPT_BYTES and len(self._sizes) > 1:
+            oldest = next((key for key in self._stretches if key in self._sizes), None)
+            if oldest is None:
+                break
+            del self._stretches[oldest]
+            del self._sizes[oldest]
+        return partitions
+
+    def _rest_later(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
+
+    def _rest(self) -> None:
+        """Let go what was held for readers."""
+        self._resting = None
+        for key in list(self._sizes):
+            self._stretches.pop(key, None)
+            del self._sizes[key]
+        engines = [organization.engine for organization in self._organizations.opened()]
+
+        def rest() -> None:
+            for engine in engines:
+                engine.rest()
+            give_back()
+
+        asyncio.get_running_loop().run_in_executor(None, rest)
+
+
+def _moved(record: Record, timezone: str) -> bool:
+    """Whether a result holds instants that have to be written in another zone than they are kept in."""
+    return record.outcome is not None and bool(record.outcome.zoned) and timezone != "UTC"
+
+
+def stretch(layout: Layout, number: int) -> tuple[int, int]:
+    """The partitions that are read together with one: the first, and the one behind the last."""
+    ends = layout.ends
+    if len(ends) <= number:
+        # Kept by a version that did not measure.
+        return number, number + 1
+    window = (ends[number - 1] if number else 0) // STRETCH_BYTES
+    first = bisect_left(ends, window * STRETCH_BYTES) + 1 if window else 0
+    return first, min(len(ends), bisect_left(ends, (window + 1) * STRETCH_BYTES) + 1)

@@ -1,0 +1,144 @@
+"""Schema registries: they are recorded, and asked whether they are there when somebody tests them."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.objects.catalog import Catalog
+from sqlshell.service.secrets import outgoing, secrets
+from sqlshell.service.secrets.vault import Vault
+
+KIND: Final = "schema_registry"
+MOST: Final = 8
+"""URLs of one registry."""
+
+_USERS: Final = ("confluent.username", "confluent_cloud.key")
+_PASSWORDS: Final = ("confluent.password", "confluent_cloud.secret")
+_OTHER_NAMES: Final = {"url": "uris", "username": _USERS[0], "password": _PASSWORDS[0]}
+_KNOWN: Final = frozenset({"type", "auth.type", "uris", "access_region", "secret", *_USERS, *_PASSWORDS})
+_TYPES: Final = ("CONFLUENT", "CONFLUENT_CLOUD")
+
+
+def read_options(
+    options: Mapping[str, str], organization: str, name: str, catalog: Catalog, vault: Vault
+) -> dict[str, Any]:
+    """What a schema registry keeps of its WITH options: `type`, `uris`, `secret` (the name of one, or ""), and its
+    user and password as `sealed` where it has them. Raises Failure."""
+    options = {_OTHER_NAMES.get(item, item): value for item, value in options.items()}
+    kind = options.get("type", _TYPES[0]).upper()
+    if kind not in _TYPES:
+        said = f"a schema registry of type {kind[:40]!r} is not supported: it is {' or '.join(_TYPES)}"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    if unknown := set(options) - _KNOWN:
+        said = f"{min(unknown)[:80]!r} is not an option of a schema registry: {', '.join(sorted(_KNOWN))}"
+        raise Failure(sqlstate.INVALID_PARAMETER, said)
+    targets = _targets(options.get("uris", ""), kind)
+    if len(targets) > MOST:
+        raise Failure("22023", f"'uris' has {len(targets)} URLs, and the limit is {MOST}")
+    user = next((options[item] for item in _USERS if options.get(item)), "")
+    password = next((options[item] for item in _PASSWORDS if options.get(item)), "")
+    named = options.get("secret", "")
+    if named:
+        catalog.get(organization, secrets.KIND, named)
+        if password:
+            raise Failure("22023", "a schema registry has a password or the 'secret' that holds it, not both")
+    detail: dict[str, Any] = {"type": kind, "uris": ",".join(item.url for item in targets), "secret": named}
+    if user or password:
+        detail["sealed"] = vault.seal(organization, KIND, name, {"user": user, "password": password})
+    return detail
+
+
+def change(options: Mapping[str, str], organization: str, name: str, catalog: Catalog, vault: Vault) -> dict[str, Any]:
+    """What a schema registry keeps once it is updated: what the options leave out stays as it is. With other `uris`
+    that does not hold for user, password and secret, which were meant for the places before. Raises Failure."""
+    before = catalog.get(organization, KIND, name).detail
+    given = {_OTHER_NAMES.get(item, item): value for item, value in options.items()}
+    merged = {"type": str(before["type"]), "uris": str(before["uris"]), **given}
+    if [item.url for item in _targets(merged["uris"], str(before["type"]))] == str(before["uris"]).split(","):
+        sealed = before.get("sealed")
+        kept = vault.opened(organization, KIND, name, sealed) if sealed else {}
+        if not given.keys() & set(_USERS):
+            merged[_USERS[0]] = kept.get("user", "")
+        if not given.keys() & {"secret", *_PASSWORDS}:
+            merged |= {"secret": str(before["secret"]), _PASSWORDS[0]: kept.get("password", "")}
+    return read_options(merged, organization, name, catalog, vault)
+
+
+def test(name: str, organization: str, catalog: Catalog, vault: Vault, hosts: Collection[str] | None) -> str:
+    """Ask a schema registry for its subjects; what came of it, in words. `hosts` is as outgoing.get() has it.
+
+    Raises Failure, whose message says nothing of what the answer said.
+    """
+    detail = catalog.get(organization, KIND, name).detail
+    headers = _authorization(name, organization, detail, catalog, vault)
+    until = time.monotonic() + outgoing.SECONDS
+    for text in str(detail["uris"]).split(","):
+        target = outgoing.read_target(text)
+        asked = replace(target, path=f"{target.path}/subjects")
+        status, body = outgoing.get(asked, headers, hosts, until)
+        if status in {401, 403}:
+            raise _not_ready(name, f"{target.place} refused its user and password (status {status})")
+        if status != 200:
+            raise _not_ready(name, f"{target.place} answered with status {status}")
+        if not _lists_subjects(body):
+            raise _not_ready(name, f"{target.place} did not answer with a list of subjects")
+    return f"schema registry {name!r} answers"
+
+
+def check_unused(secret: str, organization: str, catalog: Catalog) -> None:
+    """Raises Failure for a secret that a schema registry names."""
+    for item in catalog.objects(organization, KIND):
+        if item.detail.get("secret") == secret:
+            raise Failure(sqlstate.DEPENDENTS, f"secret {secret!r} is in use by schema registry {item.name!r}")
+
+
+def _authorization(
+    name: str, organization: str, detail: Mapping[str, Any], catalog: Catalog, vault: Vault
+) -> dict[str, str]:
+    sealed = detail.get("sealed")
+    given = vault.opened(organization, KIND, name, sealed) if sealed else {}
+    user, password = given.get("user", ""), given.get("password", "")
+    if detail.get("secret"):
+        password = secrets.value(str(detail["secret"]), organization, catalog, vault)
+        if not user:
+            return {"Authorization": _header(f"Bearer {password}")}
+    if not user and not password:
+        return {}
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def _targets(text: str, kind: str) -> list[outgoing.Target]:
+    """URLs, of which HOST:PORT is one too, with the scheme that registries of this type have."""
+    scheme = "http" if kind == _TYPES[0] else "https"
+    given = (item.strip() for item in text.split(","))
+    return [outgoing.read_target(item if "://" in item else f"{scheme}://{item}") for item in given]
+
+
+def _header(text: str) -> str:
+    if not text.isascii() or not text.isprintable():
+        raise Failure(
+            "22023", "the secret cannot be sent as a bearer token: it has characters that are not printable ASCII"
+        )
+    return text
+
+
+def _lists_subjects(body: bytes) -> bool:
+    if len(body) >= outgoing.MOST:
+        return body.lstrip().startswith(b"[")
+    try:
+        msgspec.json.decode(body, type=list[str])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _not_ready(name: str, why: str) -> Failure:
+    return Failure(sqlstate.SCHEMA_REGISTRY_NOT_READY, f"schema registry {name!r}: {why}")

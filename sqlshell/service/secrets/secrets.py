@@ -1,0 +1,55 @@
+"""Secrets: named values that are kept encrypted and shown to nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Failure
+from sqlshell.service.objects.catalog import Catalog
+from sqlshell.service.secrets.vault import Vault
+
+KIND: Final = "secret"
+TYPE: Final = "generic_string"
+_SHOWN: Final = frozenset({"type", "description", "access_region"})
+"""Options that are no values. All others are: nobody knows what a name means to who chose it."""
+
+
+def read_options(options: Mapping[str, str], organization: str, name: str, vault: Vault) -> dict[str, Any]:
+    """What a secret keeps of its WITH options: `type`, `description`, and all else as `sealed`. Raises Failure."""
+    kind = options.get("type", "").lower()
+    if kind != TYPE:
+        said = f"the type of a secret must be {TYPE} ('type' = {TYPE})"
+        raise Failure(sqlstate.UNSUPPORTED, said)
+    values = {key: value for key, value in options.items() if key not in _SHOWN}
+    if not values:
+        raise Failure("22023", "a secret needs its value: 'secret_string' = '…'")
+    sealed = vault.seal(organization, KIND, name, values)
+    return {"type": kind, "description": options.get("description", ""), "sealed": sealed}
+
+
+def change(options: Mapping[str, str], organization: str, name: str, catalog: Catalog, vault: Vault) -> dict[str, Any]:
+    """What a secret keeps once it is updated: values are replaced all together, or not at all. Raises Failure."""
+    before = catalog.get(organization, KIND, name).detail
+    merged = {"type": str(before["type"]), "description": str(before["description"]), **options}
+    if options.keys() - _SHOWN:
+        return read_options(merged, organization, name, vault)
+    if merged["type"].lower() != TYPE:
+        raise Failure(sqlstate.UNSUPPORTED, f"the type of a secret must be {TYPE}")
+    return {**before, "description": merged["description"]}
+
+
+def value(name: str, organization: str, catalog: Catalog, vault: Vault) -> str:
+    """The value of a secret, for whoever connects with it. Raises Failure."""
+    found = vault.opened(organization, KIND, name, catalog.get(organization, KIND, name).detail["sealed"])
+    if "secret_string" not in found:
+        raise Failure("22023", f"secret {name!r} has no 'secret_string'")
+    return found["secret_string"]
+
+
+def status(detail: Mapping[str, Any], vault: Vault) -> str:
+    """The state of an object with a sealed value: `ready`, or `broken: REASON`."""
+    sealed = detail.get("sealed")
+    reason = vault.broken(sealed) if sealed else ""
+    return f"broken: {reason}" if reason else "ready"

@@ -1,0 +1,64 @@
+"""The row that tells clients what a statement made: type, name, command, summary and path."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from sqlshell.interface.models import MADE, ColumnInfo
+from sqlshell.service.dialect.names import BLANK, Names
+from sqlshell.service.dialect.relations import selecting
+from sqlshell.service.engines.engine import Outcome, Relation
+from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.results.results import Layout
+from sqlshell.service.statements.ledger import Record
+
+_MAY_MAKE = re.compile(r"(?:insert|create)\b", re.I)
+
+
+def told(session: Session, record: Record, outcome: Outcome, sql: str = "") -> Outcome:
+    """The outcome of a statement of the engine's with its row, where it is one that has one.
+
+    A CREATE TABLE … AS SELECT and an INSERT INTO … SELECT have one; a query is named by its id.
+    """
+    if outcome.columns is not None:
+        return outcome
+    sql = sql or record.sql
+    blank = BLANK.match(sql)
+    if not _MAY_MAKE.match(sql, blank.end() if blank else 0) or (found := selecting(sql)) is None:
+        return outcome
+    relation = place(session, found.names)
+    if found.kind == "insert":
+        return _with_row(record, outcome, ("query", record.statement_id, "INSERT", outcome.message), relation)
+    return made(record, outcome, found.kind, relation)
+
+
+def made(record: Record, outcome: Outcome, kind: str, relation: Relation) -> Outcome:
+    """The outcome of a CREATE of a relation, with its row."""
+    return _with_row(record, outcome, (kind, relation[2], "CREATE", outcome.message), relation)
+
+
+def is_row(outcome: Outcome) -> bool:
+    """Whether an outcome's row tells what was made: a SELECT that gives such columns has no message."""
+    return bool(outcome.message) and [item.name for item in outcome.columns or ()] == list(MADE)
+
+
+def place(session: Session, names: Names) -> Relation:
+    """A relation's whole name. It asks nothing of an engine that may be at work."""
+    organization, connection = session.organization, session.connection
+    if len(names) == 2 and organization.locked:
+        known = {item.name for item in organization.catalog.objects(organization.id, "database")}
+        return (names[0], "main", names[1]) if names[0] in known else (connection.database, names[0], names[1])
+    return connection.resolve(names)
+
+
+def _with_row(record: Record, outcome: Outcome, values: Sequence[str], relation: Relation) -> Outcome:
+    row = json.dumps([*values, json.dumps(relation, ensure_ascii=False)], ensure_ascii=False)
+    body = row.encode("utf-8", "surrogatepass")
+    layout = Layout(partition_rows=record.spool.layout.partition_rows)
+    layout.add(1, len(body))
+    record.spool.adopt(layout, body, len(body))
+    return replace(outcome, columns=[ColumnInfo(name, "VARCHAR", False) for name in MADE])

@@ -1,0 +1,157 @@
+"""DESCRIBE of a CREATE or INSERT: what it would make, as JSON. Nothing is made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.dialect import Create, CreateAs, CreateFunction, InsertEntity, read
+from sqlshell.service.dialect.names import Names
+from sqlshell.service.dialect.relations import Written, writing
+from sqlshell.service.dialect.tokens import WORD, Tokens
+from sqlshell.service.engines.duckdb.looks import FILLERS
+from sqlshell.service.engines.duckdb.translation.errors import placed
+from sqlshell.service.engines.engine import Failure, Options, Outcome, Plan, Relation, Rights, Sink
+from sqlshell.service.objects import flows
+from sqlshell.service.objects.catalog import duplicate
+from sqlshell.service.objects.objects import only_operator, quoted, require
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.results.made_rows import table
+from sqlshell.service.statements.artifacts import place
+from sqlshell.service.stores import stores
+from sqlshell.sql.analysis.secrets import shown_options
+
+COLUMNS = ("type", "description")
+
+
+def describe(sql: str, session: Session, options: Options, sink: Sink, organizations: Organizations) -> Outcome:
+    """Two columns: the kind of a statement, such as CREATE_TABLE, and what it would make. Raises Failure as the
+    statement would for what the role may not do, and for names that are not there or taken."""
+    kind, description = _described(sql, session, options, organizations)
+    return table(sink, COLUMNS, [(kind, json.dumps(description, ensure_ascii=False))])
+
+
+def _described(
+    sql: str, session: Session, options: Options, organizations: Organizations
+) -> tuple[str, Mapping[str, Any]]:
+    match asked := read(sql):
+        case Create(kind="stream" | "changelog"):
+            require(session, Rights.OBJECTS, f"CREATE {asked.kind.upper()}")
+            columns, key = flows.columns_of(asked)
+            relation = _free(session, asked.kind, asked)
+            with (
+                placed(sql, "", asked.columns),
+                flows.told(columns, before := f"CREATE TABLE {flows.written(relation)} "),
+            ):
+                plan = session.connection.plan(before + columns, options)
+            made = _relation(session, relation, asked.kind, asked.options, plan.columns) | {"primary_key": key}
+            return _kind("CREATE", asked.kind), {"ddl": made}
+        case CreateAs():
+            before, part = flows.engines(asked)
+            relation = _free(session, asked.kind, asked)
+            with placed(sql, before, part):
+                plan = session.connection.plan(before + part, options)
+            made = _relation(session, relation, asked.kind, asked.options, plan.columns)
+            return _kind("CREATE", asked.kind), {"ddl": made, "sink": made, **_plan(session, plan)}
+        case Create() | CreateFunction():
+            what = asked.kind if isinstance(asked, Create) else "function"
+            name = asked.names[-1] if isinstance(asked, Create) else asked.name
+            require(session, Rights.OBJECTS, f"CREATE {what.upper()}")
+            organization = session.organization
+            if what == "organization":
+                only_operator(session)
+            elif isinstance(asked, Create) and what == "store" and {"uri", "uris"} & asked.options.keys():
+                stores.read_options(asked.options, organizations)
+            if not asked.if_not_exists and organization.catalog.find(organization.id, what, name) is not None:
+                raise duplicate(what, name)
+            return _kind("CREATE", what), {"ddl": {"type": what, "name": name}}
+        case InsertEntity():
+            require(session, Rights.DATA, "INSERT INTO ENTITY")
+            made = {"type": "entity", "name": ".".join(asked.names), "store_name": asked.store or session.store}
+            return "INSERT_INTO_ENTITY", {"sink": made}
+        case None:
+            return _engines(sql, session, options)
+    raise Failure(sqlstate.UNSUPPORTED, "DESCRIBE of a statement is there for CREATE and INSERT")
+
+
+def _engines(sql: str, session: Session, options: Options) -> tuple[str, Mapping[str, Any]]:
+    """The description of a statement that the engine runs."""
+    plan = session.connection.plan(sql, options)
+    found = writing(sql)
+    if found is None:
+        what, names = _object(sql)
+        made = {"type": what, "name": names[-1] if names else ""}
+        return _kind("CREATE", what), {"ddl": made, **_plan(session, plan)}
+    if found.kind == "insert":
+        relation = place(session, found.names)
+        sink = _relation(session, relation, _type(session, relation), {}, plan.columns)
+        return "INSERT_INTO", {"sink": sink, **_plan(session, plan)}
+    made = _relation(session, _free(session, found.kind, found), found.kind, {}, plan.columns)
+    return _kind("CREATE", found.kind), {
+        "ddl": made,
+        **({"sink": made} if found.selects else {}),
+        **_plan(session, plan),
+    }
+
+
+def _free(session: Session, kind: str, asked: Create | CreateAs | Written) -> Relation:
+    """The whole name of a relation that may be made. Raises Failure where there is one of that name."""
+    relation = place(session, asked.names)
+    if not (asked.replace or asked.if_not_exists) and session.organization.engine.exists(relation):
+        raise duplicate(kind, asked.names[-1])
+    return relation
+
+
+def _plan(session: Session, plan: Plan) -> Mapping[str, Any]:
+    sources = [_relation(session, item, _type(session, item), {}, None) for item in plan.reads]
+    return {"sources": sources, "plan": json.loads(plan.tree) if plan.tree else None}
+
+
+def _relation(
+    session: Session,
+    relation: Relation,
+    kind: str,
+    options: Mapping[str, str],
+    columns: Sequence[ColumnInfo] | None,
+) -> dict[str, Any]:
+    organization = session.organization
+    in_store = relation[0] if relation[0] in organization.store_names else ""
+    told: dict[str, Any] = {
+        # Terraform's provider compares it with its organization and the fqn of deltastream.sys.
+        "fqn": f'"{organization.id}".{quoted(relation)}',
+        "type": kind,
+        "db_name": relation[0],
+        "schema_name": relation[1],
+        "name": relation[2],
+        "store_name": in_store or options.get("store", session.store),
+    }
+    if options:
+        told["properties"] = shown_options(options)
+    if columns is not None:
+        told["columns"] = [{"name": item.name, "type": item.type, "nullable": item.nullable} for item in columns]
+    return told
+
+
+def _type(session: Session, relation: Relation) -> str:
+    if relation[0] in session.organization.store_names:
+        return "entity"
+    return flows.kind_of(session.organization, relation) or "table"
+
+
+def _kind(verb: str, what: str) -> str:
+    return f"{verb}_{what}".upper()
+
+
+def _object(sql: str) -> tuple[str, Names]:
+    """The kind and name of what a CREATE of the engine's makes."""
+    tokens, at = Tokens(sql), 1
+    while tokens[at].kind == WORD and tokens[at].value.lower() in FILLERS:
+        at += 1
+    what, at = tokens[at].value.lower(), at + 1
+    if (tokens[at].upper, tokens[at + 1].upper, tokens[at + 2].upper) == ("IF", "NOT", "EXISTS"):
+        at += 3
+    return what, tokens.dotted(at, 3)[0]

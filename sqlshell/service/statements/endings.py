@@ -1,0 +1,289 @@
+"""How statements end: done, failed, interrupted, timed out; and the statements that ask for it or about it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, field
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
+from sqlshell.service.engines.engine import ENDED_EARLY, Connection, Failure, Outcome, Rights
+from sqlshell.service.objects.objects import require
+from sqlshell.service.options import Options
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.results.made_rows import keep
+from sqlshell.service.statements import queries
+from sqlshell.service.statements.handover import Handover
+from sqlshell.service.statements.ledger import Ledger, Record, settle
+
+TERMINATE_SECONDS = 120.0
+"""How long TERMINATE QUERY waits for what it ends: an interrupt may take seconds to land."""
+
+ABANDON_SECONDS = 8.0
+"""How long a statement may ignore that it is interrupted, until the process of its engine is ended."""
+
+AGAIN_SECONDS = 0.05
+SESSION_ENDED = "the session was terminated"
+QUERY_ENDED = "the query was terminated"
+SWEEP_SIZE = 8 << 20
+UNREAD_SECONDS = 300.0
+"""How long an endless SELECT goes on while nobody reads it."""
+
+SECRETLESS = 2_000
+"""Characters that are kept of a message about a statement with secrets."""
+
+TOKEN_DROPPED = "the token that sent the statement was dropped, or its organization"
+
+Aside = Terminate | TerminateSession | DescribeQuery | List
+"""Statements about statements and sessions: alone in their submission they pass by the queues of session and pool."""
+
+
+def is_aside(asked: object) -> bool:
+    if isinstance(asked, List):
+        # A condition is the engine's to judge, and SHOW may ask it for a relation.
+        return asked.what in {"queries", "sessions"} and not asked.where and not asked.show
+    return isinstance(asked, Terminate | TerminateSession | DescribeQuery)
+
+
+class _Reader(Struct, eq=False):
+    """One that reads an endless SELECT with a token."""
+
+    record: Record
+    token_id: str
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Endings:
+    """Ends statements. Used from the event loop, but for hold() and release()."""
+
+    def __init__(self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options) -> None:
+        self._organizations = organizations
+        self._sessions = sessions
+        self._ledger = ledger
+        self._options = options
+        self._interrupting = threading.Lock()
+        self.handover = Handover()
+        self._readers: set[_Reader] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def hold(self, record: Record, connection: Connection) -> None:
+        """The record's statement runs on this connection from now on."""
+        with self._interrupting:
+            record.began = time.monotonic()
+            record.connection = connection
+
+    def take(self, records: Sequence[Record], connection: Connection) -> int:
+        """Hand statements to this connection, to be run one after another; how many it gets: those before the first
+        that was ended before it began."""
+        with self._interrupting:
+            for number, record in enumerate(records):
+                if record.ending or not record.running:
+                    return number
+                record.connection, record.number, record.began = connection, number, time.monotonic()
+                record.started = not number
+            return len(records)
+
+    def release(self, record: Record, then: Record | None = None) -> None:
+        """It runs no more: after this no interrupt hits the connection's next statement. `then` begins now."""
+        with self._interrupting:
+            record.connection, record.number = None, 0
+            if then is not None:
+                then.started, then.began = True, time.monotonic()
+
+    def hand_back(self, records: Sequence[Record]) -> None:
+        """These were handed over with others, and did not begin."""
+        with self._interrupting:
+            for record in records:
+                record.connection, record.number, record.started = None, 0, False
+
+    @contextlib.contextmanager
+    def reading(self, record: Record, token_id: str) -> Iterator[asyncio.Event]:
+        """While a token reads an endless SELECT: an event that says that the token, or the organization, is gone."""
+        reader = _Reader(record, token_id)
+        self._readers.add(reader)
+        try:
+            yield reader.gone
+        finally:
+            self._readers.discard(reader)
+
+    async def end_dropped(self) -> None:
+        """End what dropped tokens began and still read, and what is left of dropped organizations."""
+        catalog = self._organizations.catalog
+        tokens, organizations = catalog.dropped, {key for key, _ in catalog.organizations()}
+
+        def is_gone(record: Record) -> bool:
+            return record.owner in tokens or bool(record.organization and record.organization not in organizations)
+
+        for session in self._sessions.held_by(tokens):
+            session.ended = True
+            self._sessions.forget(session)
+        for token_id in tokens:
+            self.handover.forget(token_id)
+        for reader in list(self._readers):
+            if reader.token_id in tokens or is_gone(reader.record):
+                reader.gone.set()
+        for record in self._ledger.running():
+            if not is_gone(record):
+                continue
+            with self._interrupting:
+                known, record.ending = record.ending, True
+            if record.feed is not None:
+                await self.end_feed(record, sqlstate.CANCELLED, TOKEN_DROPPED)
+            elif not record.started and record.connection is None:
+                self.finish(record, sqlstate.CANCELLED, TOKEN_DROPPED)
+            elif not known:
+                task = asyncio.ensure_future(self.until_ended(record))
+                self._ending.add(task)
+                task.add_done_callback(self._ending.discard)
+        self._ledger.keep_only(organizations)
+
+    async def about(self, session: Session, record: Record, asked: Aside) -> None:
+        """LIST QUERIES and SESSIONS, DESCRIBE QUERY, TERMINATE QUERY and SESSION, which leave the context as it is."""
+        organization = session.organization.id
+        owners = session.organization.catalog.owners(organization)
+        if isinstance(asked, TerminateSession):
+            await self._terminate_session(session, record, asked)
+            return
+        if isinstance(asked, Terminate):
+            record.started = True
+            record.outcome = Outcome(message=await self._terminate(session, asked.statement_id))
+        elif isinstance(asked, DescribeQuery):
+            target = self.readable(session, asked.statement_id, "DESCRIBE QUERY")
+            record.outcome = queries.describe(target, asked.part, record.spool)
+        elif asked.what == "sessions":
+            running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
+            record.outcome = queries.list_sessions(self._sessions.of(organization), running, owners, record.spool)
+        else:
+            found = self._ledger.latest(organization, 1001)
+            if not session.caller.organization:
+                found = sorted(found + self._ledger.latest("", 1001), key=lambda item: item.created, reverse=True)
+            # It asks what runs beside itself.
+            found = [item for item in found if item is not record]
+            record.outcome = keep(queries.SHOWN, queries.listed(found, session), record.spool)
+        record.spool.finish()
+        self.finish(record, sqlstate.DONE, record.outcome.message)
+
+    def _target(self, session: Session, statement_id: str) -> Record:
+        target = self._ledger.find(statement_id.lower())
+        if target is None or not session.caller.may_see(target.organization):
+            raise Failure(sqlstate.NO_QUERY, f"there is no query {statement_id!r}")
+        return target
+
+    def readable(self, session: Session, statement_id: str, what: str) -> Record:
+        """A statement that the session's role lets it see. Raises Failure."""
+        target = self._target(session, statement_id)
+        if not queries.may_read(session, target):
+            require(session, Rights.OBJECTS, f"{what} of another token's statement")
+        return target
+
+    async def _terminate(self, session: Session, statement_id: str) -> str:
+        """End a statement; what it came to, in words."""
+        target = self._target(session, statement_id)
+        if target.owner != session.caller.token_id:
+            require(session, Rights.DATA, "TERMINATE QUERY of another's statement")
+        if target.running:
+            with self._interrupting:
+                target.ending = True
+            if target.feed is not None:
+                await self.end_feed(target, sqlstate.CANCELLED, QUERY_ENDED)
+            elif not target.started and target.connection is None:
+                self.finish(target, sqlstate.CANCELLED, ENDED_EARLY)
+            else:
+                await self.until_ended(target)
+        meaning = "is still running" if target.running else f"is at {target.state}"
+        return f"query {statement_id} {meaning} ({sqlstate.meaning(target.state)})"
+
+    async def _terminate_session(self, session: Session, record: Record, asked: TerminateSession) -> None:
+        """End a session: at once, with what runs in it, or once its statements have ended."""
+        target = self._sessions.named(asked.name, session)
+        if target.caller.token_id != session.caller.token_id:
+            require(session, Rights.OBJECTS, "TERMINATE SESSION of another's")
+        record.started = True
+        if not asked.when_idle:
+            target.ended = True
+            for item in self._ledger.running():
+                if item.connection is target.connection and item is not record:
+                    await self.until_ended(item)
+        record.outcome = Outcome(message="TERMINATE SESSION")
+        record.spool.finish()
+        self.finish(record, sqlstate.DONE, record.outcome.message)
+        self._sessions.forget(target)
+
+    async def until_ended(self, target: Record) -> None:
+        """Interrupt until it has landed: one may come between two steps of a statement and be lost."""
+        began = time.monotonic()
+        abandoned = False
+        while target.running and time.monotonic() < began + TERMINATE_SECONDS:
+            if target.feed is not None:
+                # It began while it was being ended, and has its answer already: there is nothing to interrupt.
+                await self.end_feed(target, sqlstate.CANCELLED, QUERY_ENDED)
+                return
+            if time.monotonic() > began + ABANDON_SECONDS and not abandoned:
+                connection = target.connection
+                abandoned = connection is not None and connection.abandon()
+            self.interrupt(target)
+            await settle(target, AGAIN_SECONDS)
+
+    async def end_feed(self, record: Record, state: str, message: str) -> None:
+        self.finish(record, state, message)
+        for organization in self._organizations.opened():
+            await organization.streams.end(record.statement_id, state, message)
+
+    async def fail_feed(self, query_id: str, failure: Failure) -> None:
+        """An endless SELECT cannot be read any more."""
+        record = self._ledger.find(query_id)
+        if record is not None and record.running:
+            await self.end_feed(record, failure.sql_state, failure.message)
+
+    def interrupt(self, *records: Record) -> None:
+        """End what these records run. Under the lock, so that the next statement of a session is never hit."""
+        with self._interrupting:
+            for record in records:
+                if record.connection is not None:
+                    record.connection.interrupt(record.number)
+                if (helper := record.helper) is not None:
+                    helper()
+
+    def finish(self, record: Record, state: str, message: str, session: Session | None = None) -> None:
+        if not record.running:
+            return
+        if session is not None:
+            record.context = session.echo()
+        self.finish_all([(record, state, message)])
+
+    def finish_all(self, endings: Sequence[tuple[Record, str, str]]) -> None:
+        """End records that run: sqlState and message of each."""
+        self._ledger.finish(*((record, state, _told(record, message)) for record, state, message in endings))
+        if any(record.spool.size > SWEEP_SIZE for record, _, _ in endings):
+            self.sweep()
+
+    def sweep(self) -> bool:
+        """Remove some of what is old or too much; whether there is more."""
+        return self._ledger.sweep(self._options.retention, self._options.quota, self._options.records)
+
+    async def sweep_feeds(self) -> None:
+        """End the endless SELECTs that nobody reads."""
+        oldest = asyncio.get_running_loop().time() - UNREAD_SECONDS
+        for organization in self._organizations.opened():
+            for query in organization.streams.queries():
+                record = self._ledger.find(query.query_id)
+                if record is not None and not query.readers and query.idle_since < oldest:
+                    await self.end_feed(record, sqlstate.CANCELLED, "nobody read it")
+
+
+def _told(record: Record, message: str) -> str:
+    """A message without the secrets of its statement."""
+    if record.secretless is None or not message:
+        return message
+    from sqlshell.sql.analysis.secrets import UNTOLD, without_values
+
+    if record.secretless.cut:
+        return UNTOLD
+
+    return without_values(message[:SECRETLESS], record.secretless.values)

@@ -1,0 +1,324 @@
+"""What a statement does, in the thread that runs it."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import Parameters
+from sqlshell.service.dialect import (
+    Alter,
+    Application,
+    CanI,
+    Create,
+    CreateAs,
+    CreateFunction,
+    Describe,
+    DescribeStatement,
+    Drop,
+    DropFunction,
+    InsertEntity,
+    List,
+    Own,
+    Print,
+    StartPool,
+    Test,
+    Truncate,
+    Update,
+    Use,
+    bare,
+    read,
+)
+from sqlshell.service.engines.duckdb.translation.errors import placed
+from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome
+from sqlshell.service.http.body import Form
+from sqlshell.service.objects import flows, functions, inventory, listings, privileges, system
+from sqlshell.service.objects.changes import Changes
+from sqlshell.service.objects.names import check_named
+from sqlshell.service.objects.needs import needed
+from sqlshell.service.objects.objects import Objects, blamed, quoted
+from sqlshell.service.options import Options as ServiceOptions
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.results.results import PARTITION_BYTES, Discard
+from sqlshell.service.statements import artifacts, describe
+from sqlshell.service.statements.ledger import Ledger, Record
+from sqlshell.service.stores import stores
+
+MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?!\w)"
+DROPS = re.compile(r"\s*+drop\s", re.I)
+PLAIN = re.compile(
+    r"\s*+(?:select|insert|update|delete|values|with|from|create|drop|begin|commit|rollback)(?!\w)", re.I
+)
+SCHEMA = "schema"
+"""Stands in what makes or drops one."""
+
+CHANGES = re.compile(r"\s*+(?:--|/\*|create|drop|alter|execute|call|import)", re.I)
+"""How a statement begins that may make or drop a schema."""
+
+NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
+"""What the engine says of a relation that is not there; one whose name looks like a file's is taken for a file."""
+
+CREATES = re.compile(r"\s?(?:explain analyze )?create(?!\w)", re.I)
+
+UNCHANGED = NOT_FOUND | {"42000", sqlstate.SYNTAX, "42704"}
+"""What the engine may say of a change of a store, whose entities are views where the service is embedded."""
+
+UNBOUND = NOT_FOUND - {"58030"}
+"""The same before anything of the statement has run."""
+
+
+Begun = tuple[Feed, int]
+"""An endless SELECT, and the position in its stream from which it goes on."""
+
+
+class Execution:
+    """Runs statements. Every method raises Failure."""
+
+    def __init__(
+        self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: ServiceOptions
+    ) -> None:
+        self._ledger = ledger
+        self._sessions = sessions
+        self._organizations = organizations
+        self._options = options
+        self._objects = Objects(organizations, sessions, options.bounds, options.quota)
+        self._changes = Changes(organizations, self._objects)
+
+    def run(
+        self, session: Session, asked: Own | None, record: Record, form: Form, parameters: Parameters | None
+    ) -> Outcome | Begun:
+        """Run a statement with its session's connection; `asked` is what it says where it is the interface's own."""
+        options = self.options(session, parameters)
+        for part in needed(asked, record.sql) if session.lost else ():
+            # SQL names stores itself, and a client without a session has no way to leave one that is gone.
+            if part in session.lost and (part != "store" or asked is not None or session.name):
+                raise session.lost[part]
+        if not session.placed and _needs_database(asked):
+            # Nothing is read or written in another database than the one that was meant.
+            session.organization.check_first()
+        before = session.parts()
+        try:
+            if asked is None:
+                result = self._run_engine(session, record, options, record.sql)
+            else:
+                result = self._run_own(session, asked, record, form, options)
+        except Failure as failure:
+            if (told := blamed(session.organization, record.sql, failure)) is not failure:
+                raise told from failure
+            raise
+        finally:
+            self._look_at_schemas(session, asked, record.sql)
+        if session.parts() != before and (isinstance(asked, Drop) or DROPS.match(record.sql)):
+            after = session.parts()
+            session.dropped |= {part: name for part, name in before.items() if after[part] != name}
+        return result
+
+    def _look_at_schemas(self, session: Session, asked: Own | None, sql: str) -> None:
+        """Once it is certain that a schema may be gone, sessions leave it."""
+        changed = isinstance(asked, Application) or (SCHEMA in sql[:4000].lower() and CHANGES.match(sql) is not None)
+        session.changes_schemas = session.changes_schemas or changed
+        if session.changes_schemas and not session.connection.in_transaction:
+            session.changes_schemas = False
+            self._sessions.lose_schemas(session.organization)
+
+    def options(self, session: Session, parameters: Parameters | None) -> Options:
+        limit = parameters.row_limit if parameters and self._options.row_limits else None
+        zone = (parameters.timezone if parameters else None) or "UTC"
+        organization = session.organization
+        return Options(
+            zone,
+            self._options.partition_rows,
+            PARTITION_BYTES,
+            limit,
+            self._options.bounds.columns,
+            session.rights,
+            tuple(organization.streams.known),
+            tuple(organization.store_names),
+        )
+
+    @staticmethod
+    def explained(session: Session, sql: str, error: Exception) -> Exception:
+        """What a plain statement failed with, or the reason for that."""
+        try:
+            if isinstance(error, Failure) and error.sql_state in NOT_FOUND:
+                check_named(session.organization, sql)
+            if isinstance(error, Failure):
+                functions.check_called(session.organization, sql, error)
+                return blamed(session.organization, sql, error)
+        except Failure as reason:
+            return reason
+        return error
+
+    @staticmethod
+    def is_plain(session: Session, sql: str) -> bool:
+        """Whether the engine alone runs a statement, and what follows it is judged as before it."""
+        organization, low = session.organization, sql.lower()
+        return (
+            PLAIN.match(low) is not None
+            and not session.elsewhere
+            and not session.lost
+            and system.NAME not in low
+            and session.connection.database not in organization.store_names
+            and not any(name.lower() in low for name in organization.store_names)
+            and not organization.streams.known
+            and SCHEMA not in low
+            and not session.changes_schemas
+        )
+
+    def _run_own(self, session: Session, asked: Own, record: Record, form: Form, options: Options) -> Outcome | Begun:
+        match asked:
+            case Use():
+                return self._objects.use(asked, session)
+            case Create(kind="stream" | "changelog"):
+                with placed(record.sql, "", asked.columns):
+                    outcome = self._objects.create(asked, session, form.attachments, record)
+                return artifacts.made(record, outcome, asked.kind, session.connection.resolve(asked.names))
+            case CreateAs():
+                return self._create_as(session, asked, record, options)
+            case DescribeStatement():
+                with placed(record.sql, "", asked.sql):
+                    return describe.describe(asked.sql, session, options, record.spool, self._organizations)
+            case Create(kind="schema") | Drop(kind="schema"):
+                listings.check_database(asked.names[0], session)
+                return self._run_engine(session, record, options, flows.schema(asked))
+            case Create():
+                return self._objects.create(asked, session, form.attachments, record)
+            case Drop():
+                return self._objects.drop(asked, session)
+            case StartPool():
+                return self._objects.start_pool(asked, session)
+            case DropFunction(types=None) if not functions.named(session.organization, asked.name):
+                return self._run_engine(session, record, options, record.sql)
+            case Update() | Test() | InsertEntity() | Truncate() | Alter() | CreateFunction() | DropFunction():
+                return self._changes.run(asked, session, record, options)
+            case CanI():
+                return privileges.can(session, asked)
+            case List() if asked.show and not asked.place and self._is_engines(session, asked.what):
+                return self._run_engine(session, record, options, record.sql)
+            case List():
+                return listings.list_all(
+                    asked,
+                    session,
+                    options,
+                    record.spool,
+                    self._organizations,
+                    lambda: self._latest(session, record),
+                    record.sql,
+                )
+            case Describe():
+                return listings.describe(asked, session, options, record)
+            case Print():
+                return self._print(session, asked, record, options)
+            case Application():
+                return self._application(session, asked, options)
+        raise Failure(sqlstate.UNSUPPORTED, f"{record.sql.split(maxsplit=1)[0].upper()} is not supported in this form")
+
+    def _create_as(self, session: Session, asked: CreateAs, record: Record, options: Options) -> Outcome | Begun:
+        before, part = flows.engines(asked)
+        with placed(record.sql, before, part):
+            outcome = self._run_engine(session, record, options, before + part)
+        if isinstance(outcome, tuple):
+            return outcome
+        outcome = replace(outcome, message=f"CREATE {asked.kind.replace('_', ' ').upper()}")
+        return artifacts.made(record, outcome, asked.kind, session.connection.resolve(asked.names))
+
+    @staticmethod
+    def _is_engines(session: Session, shown: str) -> bool:
+        """Whether SHOW of this word is the engine's: it shows all schemas, and what a relation is."""
+        there = session.organization.engine.exists(session.connection.resolve((shown,)))
+        return shown == "schemas" or there
+
+    def _latest(self, session: Session, record: Record) -> list[Record]:
+        """The latest statements of the session's organization but for the one that asks."""
+        return [item for item in self._ledger.latest(session.organization.id, 1001) if item is not record]
+
+    def _run_engine(self, session: Session, record: Record, options: Options, sql: str) -> Outcome | Begun:
+        organization = session.organization
+        low = sql.lower()
+        if system.NAME in low:
+            system.publish(session, sql, lambda: self._ledger.latest(organization.id, 1000))
+        in_store = session.connection.database in organization.store_names
+        reads_store = in_store or any(name.lower() in low for name in organization.store_names)
+        broken: dict[tuple[str, str], str] = {}
+        if reads_store:
+            broken = stores.mount_named(organization, sql, record, session.connection.database)
+        if named := [item for item in organization.streams.known if item[2].lower() in low]:
+            feed = session.connection.feed(sql, named, options)
+            if feed is not None:
+                return feed, 0 if feed.from_earliest else organization.engine.head(feed.stream)
+        if reads_store and not organization.locked and session.connection.transaction != "failed":
+            # DuckDB shows no plan of what reads files, and so not where it would be made or what else it reads.
+            if CREATES.match(bare(sql[:4000])):
+                stores.check_read_only(organization, session.connection, sql)
+            if named and (in_store or stores.named_stores(organization, sql)):
+                stores.check_streams(organization, session.connection, sql)
+        try:
+            try:
+                outcome = session.connection.run(sql, options, record.spool)
+            except Failure as failure:
+                if failure.sql_state not in UNBOUND or not self._mounted_behind(session, record, sql, failure.message):
+                    raise
+                outcome = session.connection.run(sql, options, record.spool)
+        except Failure as failure:
+            if reads_store and failure.sql_state in UNCHANGED:
+                stores.check_read_only(organization, session.connection, sql)
+            if reads_store and failure.sql_state in NOT_FOUND:
+                stores.check_entities(organization, session.connection, sql, broken)
+            if failure.sql_state in NOT_FOUND:
+                check_named(organization, sql)
+            functions.check_called(organization, sql, failure)
+            raise
+        inventory.note(session, sql)
+        if organization.streams.known and re.match(MAY_DROP, bare(sql[:4000]), re.I):
+            organization.check_streams()
+        return artifacts.told(session, record, outcome, sql)
+
+    @staticmethod
+    def _mounted_behind(session: Session, record: Record, sql: str, message: str) -> bool:
+        """Whether a store is readable now whose name a statement does not have, and the engine's message does: a view
+        reads it, and no statement has named it since the service began."""
+        organization = session.organization
+        behind = set(stores.named_stores(organization, message)) - set(stores.named_stores(organization, sql))
+        if not behind or session.connection.transaction == "failed":
+            return False
+        stores.mount_named(organization, message, record, "")
+        return True
+
+    def _print(self, session: Session, asked: Print, record: Record, options: Options) -> Outcome | Begun:
+        organization = session.organization
+        relation = session.connection.resolve(asked.names)
+        if not asked.store and relation in organization.streams.known:
+            feed = session.connection.feed(f"SELECT * FROM {quoted(relation)}", [relation], options)
+            assert feed is not None
+            return feed, 0 if asked.from_beginning else organization.engine.head(relation)
+        store, entity = stores.split_name(asked.names, asked.store or session.store, organization.store_names)
+        stores.mount(organization, store, [entity], record)
+        return session.connection.run(f"SELECT * FROM {quoted((store, 'main', entity))}", options, record.spool)
+
+    def _application(self, session: Session, asked: Application, options: Options) -> Outcome:
+        for number, sql in enumerate(asked.statements, 1):
+            own = read(sql)
+            if own is not None:
+                said = (
+                    f"statement {number} is about an object of the service, and cannot be part of an atomic application"
+                )
+                raise Failure(sqlstate.UNSUPPORTED, said)
+            low = sql.lower()
+            if named := [item for item in session.organization.streams.known if item[2].lower() in low]:
+                session.connection.feed(sql, named, options)
+        # Nobody sees the rows of an application's SELECTs, so that one row of each is enough.
+        session.connection.run_all(asked.statements, replace(options, row_limit=0), Discard())
+        return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
+
+
+def _needs_database(asked: Own | None) -> bool:
+    """Whether a statement works in the session's database."""
+    if isinstance(asked, Create | Drop):
+        return asked.kind in {"stream", "changelog", "materialized_view", "relation"}
+    if isinstance(asked, Use):
+        return asked.kind == "schema" and len(asked.names) == 1
+    evaluated = isinstance(asked, Print | Application | CreateAs | DescribeStatement)
+    return asked is None or evaluated or isinstance(asked, Truncate | Alter)

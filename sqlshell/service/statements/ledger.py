@@ -1,0 +1,445 @@
+"""One statement from its submission on, and the ledger in which it stays findable."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo, ContextEcho
+from sqlshell.service.engines.engine import Connection, Feed, Outcome
+from sqlshell.service.results.results import Layout, Spool
+from sqlshell.service.storage import Storage
+
+RECENT = 1000
+RECENT_SIZE = 8 << 20
+"""Finished records that are held, and the characters and bytes of all of them; the others come from the ledger when
+they are asked for."""
+
+SWEPT = 500
+"""Records that are removed at once: the event loop waits for it."""
+
+LISTED = 1000
+"""Characters of a statement in lists of them."""
+
+LATE = 1000
+"""Records whose ends are remembered while the disk is full."""
+
+MESSAGE = 10_000
+"""Characters of a message that are kept: a statement can make an error of any length."""
+
+STOPPED = "the service stopped while it ran; it may have taken effect"
+
+
+def _new_id() -> str:
+    """A random UUID (version 4): the uuid module takes several times as long to make the text of one."""
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+class Secretless(Struct, frozen=True):
+    """A statement without its secrets, and their values. `cut` says that it is its beginning alone, and that nobody
+    knows the values."""
+
+    text: str
+    values: Sequence[str]
+    cut: bool = False
+
+    def __repr__(self) -> str:
+        return f"Secretless({self.text!r})"
+
+
+class Record(Struct, eq=False, weakref=True):
+    """One statement. `state` is its sqlState: 03000 until it is done.
+
+    `feed` is set while an endless SELECT goes on: to its sender it is done, for it has all that it will get by the
+    interface; its state of 03000 ends with the query. `organization` is where it ran, "" before that is known and for
+    what belongs to none. `timezone` is what its request asked for, "" where that is not
+    known any more; the context has the zone in which it ran. `closing` is the `;` that was sent behind the statement.
+    """
+
+    sql: str
+    organization: str
+    owner: str
+    spool: Spool
+    context: ContextEcho
+    statement_id: str = field(default_factory=_new_id)
+    created: float = field(default_factory=time.time)
+    state: str = sqlstate.RUNNING
+    message: str = ""
+    outcome: Outcome | None = None
+    connection: Connection | None = None
+    number: int = 0
+    """Which of the statements it is that its connection was handed together."""
+    helper: Callable[[], None] | None = None
+    """Ends what is done for it beside its connection, when it is to end; for any thread."""
+    feed: Feed | None = None
+    ending: bool = False
+    timed_out: str = ""
+    """Why it is ended for its time, "" where it is not."""
+    started: bool = False
+    began: float = 0.0
+    """When its engine began with it, by the monotonic clock; 0 before that."""
+    finished: float = 0.0
+    seconds: float = 0.0
+    """How long it ran; known of the statements of a batch."""
+    timezone: str = ""
+    closing: str = ""
+    secretless: Secretless | None = None
+    """Set where the statement holds secrets, until it has ended."""
+    weight: int = 0
+    """What it takes in memory once it has ended, in characters and bytes."""
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there is an answer: at the end, or when an endless SELECT has begun."""
+
+    @property
+    def text(self) -> str:
+        """The statement as it was sent, without its secrets: what is kept and shown of it."""
+        return self._bare + self.closing
+
+    @property
+    def length(self) -> int:
+        """Characters of its text."""
+        return len(self._bare) + len(self.closing)
+
+    @property
+    def head(self) -> str:
+        """The first LISTED characters of its text, without a copy of the rest."""
+        return (self._bare[:LISTED] + self.closing)[:LISTED]
+
+    @property
+    def _bare(self) -> str:
+        return self.secretless.text if self.secretless is not None else self.sql
+
+    @property
+    def running(self) -> bool:
+        return self.state == sqlstate.RUNNING
+
+    def zone(self, asked: str) -> str:
+        """The zone in which to render instants for who asks for `asked`, "" being no wish.
+
+        Who asks for the zone of the statement's request gets the one that SET TimeZone had put in its place.
+        """
+        ran_in = self.context.timezone or ""
+        return ran_in if ran_in and asked in {"", self.timezone} else asked or "UTC"
+
+    @property
+    def status(self) -> str:
+        """Its state in a word, as LIST QUERIES has it."""
+        if self.running:
+            return "running" if self.started else "queued"
+        if self.state == sqlstate.CANCELLED:
+            return "terminated"
+        return "failed" if sqlstate.failed(self.state) else "completed"
+
+
+class Load:
+    """What has not ended of a token, or of an organization: statements, and the characters of their texts."""
+
+    __slots__ = ("number", "size")
+
+    def __init__(self) -> None:
+        self.number = self.size = 0
+
+    def add(self, number: int, size: int) -> None:
+        self.number += number
+        self.size += size
+
+
+class _Kept(msgspec.Struct, omit_defaults=True):
+    """What the ledger keeps of an outcome."""
+
+    columns: list[ColumnInfo] | None = None
+    zoned: list[Any] = []
+    layout: Layout = msgspec.field(default_factory=Layout)
+
+
+_decode_kept = msgspec.json.Decoder(_Kept).decode
+_decode_context = msgspec.json.Decoder(ContextEcho).decode
+
+
+class Ledger:
+    """All records. `place` makes the empty spool of a statement of an organization. Used from one thread."""
+
+    def __init__(self, storage: Storage, place: Callable[[str, str], Spool]) -> None:
+        self._storage = storage
+        self._place = place
+        self._running: dict[str, Record] = {}
+        self._recent: OrderedDict[str, Record] = OrderedDict()
+        self._recent_size = 0
+        self._loads: dict[str, Load] = {}
+        self._late: deque[tuple[str, Sequence[Any]]] = deque(maxlen=LATE)
+        """What is to be written, and where."""
+        self._fresh: dict[str, Record] = {}
+        """What runs and is not written yet."""
+        storage.write(
+            "UPDATE statements SET state = ?, message = ?, finished = ? WHERE state = ?",
+            (sqlstate.INTERNAL, STOPPED, time.time(), sqlstate.RUNNING),
+        )
+        self._kept: dict[str, Load] = {}
+        for organization, number, size in storage.read(
+            "SELECT organization, count(*), sum(bytes + length(sql)) FROM statements GROUP BY organization"
+        ):
+            self._kept_of(organization).add(int(number), int(size))
+
+    def begin(self, records: Sequence[Record]) -> None:
+        """Write records before they run, where that outlives the process; else they are written when they are done.
+
+        On a full disk they run all the same, and are written once there is room.
+        """
+        for record in records:
+            self._kept_of(record.organization).add(1, record.length)
+            self._running[record.statement_id] = self._fresh[record.statement_id] = record
+            self._weigh(record, 1)
+        if self._storage.durable:
+            with contextlib.suppress(sqlite3.OperationalError):
+                self._write_fresh()
+
+    def finish(self, *endings: tuple[Record, str, str]) -> None:
+        """Write how records ended (sqlState, message), all in one transaction; only then is it so for those who ask."""
+        finished = time.time()
+        updates, inserts = [], []
+        endings = tuple((record, state, _cut(message)) for record, state, message in endings)
+        for record, state, message in endings:
+            outcome = record.outcome
+            kept = None
+            if outcome is not None and not sqlstate.failed(state):
+                kept = msgspec.json.encode(_Kept(outcome.columns, list(outcome.zoned), record.spool.layout))
+            else:
+                record.spool.drop()
+            context = msgspec.json.encode(record.context)
+            rest = (context, kept, record.spool.body, record.spool.size)
+            if self._fresh.pop(record.statement_id, None) is None:
+                updates.append((record.organization, state, message, finished, *rest, record.statement_id))
+            else:
+                inserts.append((*_first(record), finished, state, message, *rest))
+        self._late.extend((_ENDED, row) for row in updates)
+        self._late.extend((_INSERT, row) for row in inserts)
+        self._write_late()
+        for record, state, message in endings:
+            self._kept_of(record.organization).add(0, record.spool.size)
+            record.state, record.message, record.finished = state, message, finished
+            record.done.set()
+            record.ready.set()
+            if self._running.pop(record.statement_id, None) is not None:
+                self._weigh(record, -1)
+                self._keep(record)
+        while len(self._recent) > RECENT or (self._recent_size > RECENT_SIZE and len(self._recent) > 1):
+            self._let_go(next(iter(self._recent)))
+
+    def move(self, record: Record, organization: str) -> None:
+        """A record that runs belongs to this organization from now on."""
+        self._weigh(record, -1)
+        self._kept_of(record.organization).add(-1, -record.length)
+        record.organization = organization
+        self._kept_of(organization).add(1, record.length)
+        self._weigh(record, 1)
+
+    def drop(self, records: Sequence[Record]) -> None:
+        """Forget records that did not run and that nobody was told of."""
+        written = [(item.statement_id,) for item in records if self._fresh.pop(item.statement_id, None) is None]
+        if written:
+            with contextlib.suppress(sqlite3.Error):
+                self._storage.write_all(_DELETED, written)
+        for record in records:
+            self._kept_of(record.organization).add(-1, -record.length)
+            if self._running.pop(record.statement_id, None) is not None:
+                self._weigh(record, -1)
+
+    def load(self, key: str) -> Load:
+        """What has not ended of the token or organization with this id."""
+        return self._loads.get(key) or Load()
+
+    @contextlib.contextmanager
+    def reserved(self, keys: Sequence[str], number: int, size: int) -> Iterator[None]:
+        """Count statements that have not begun yet as a load of these tokens and organizations."""
+        for key in keys:
+            self._count(key, number, size)
+        try:
+            yield
+        finally:
+            for key in keys:
+                self._count(key, -number, -size)
+
+    def _count(self, key: str, number: int, size: int) -> None:
+        load = self._loads.setdefault(key, Load())
+        load.add(number, size)
+        if not load.number:
+            del self._loads[key]
+
+    def _write_fresh(self) -> None:
+        """Write the records that run and are not written yet."""
+        rows = [
+            (*_first(item), 0.0, item.state, "", msgspec.json.encode(item.context), None, None, 0)
+            for item in self._fresh.values()
+        ]
+        if rows:
+            self._storage.write_all(_INSERT, rows)
+        self._fresh.clear()
+
+    def _write_late(self) -> None:
+        """Write what ended; on a full disk what cannot be written waits until there is room."""
+        rows = list(self._late)
+        try:
+            for sql in (_DELETED, _ENDED, _INSERT):
+                if some := [row for which, row in rows if which is sql]:
+                    self._storage.write_all(sql, some)
+                    self._late = deque((item for item in self._late if item[0] is not sql), LATE)
+        except sqlite3.OperationalError:
+            return
+
+    def find(self, statement_id: str) -> Record | None:
+        found = self._at_hand(statement_id)
+        if found is not None:
+            return found
+        rows = self._storage.read(f"SELECT {_COLUMNS} FROM statements WHERE id = ?", (statement_id,))
+        return self._restored(rows[0]) if rows else None
+
+    def running(self) -> list[Record]:
+        return list(self._running.values())
+
+    def latest(self, organization: str, number: int) -> list[Record]:
+        """The latest records of an organization, "" being those of none, the newest first, but for what shells say when
+        they leave. Those that are not held have the first LISTED characters of their text."""
+        # What runs may be written with the organization in which it was submitted, or not yet.
+        running = [item for item in self.running() if item.organization == organization and not _leaves(item.sql)]
+        rows = self._storage.read(
+            f"SELECT {_LISTED} FROM statements WHERE organization = ? AND finished > 0 "
+            "AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' ORDER BY created DESC LIMIT ?",
+            (organization, number),
+        )
+        found = {item.statement_id: item for item in running}
+        for row in rows:
+            found.setdefault(row[0], self._at_hand(row[0]) or self._restored(row))
+        return sorted(found.values(), key=lambda item: item.created, reverse=True)[:number]
+
+    def sweep(self, retention: float, quota: int, records: int) -> bool:
+        """Forget finished records that are older than `retention`, and the oldest of each organization until it is
+        within `quota` bytes and so many `records`: some at a time, True where there are more."""
+        oldest = time.time() - retention
+        rows = self._storage.read(f"{_SWEPT} finished < ? ORDER BY finished LIMIT ?", (oldest, SWEPT))
+        gone = [self._forgotten(row) for row in rows]
+        more = len(rows) == SWEPT
+        for organization, kept in list(self._kept.items()):
+            if kept.size <= quota and kept.number <= records:
+                continue
+            known = set(gone)
+            rows = self._storage.read(
+                f"{_SWEPT} organization = ? ORDER BY finished LIMIT ?", (organization, SWEPT + len(known))
+            )
+            for row in rows:
+                if kept.size <= quota and kept.number <= records:
+                    break
+                if (row[0],) not in known:
+                    gone.append(self._forgotten(row))
+            more = more or (len(rows) >= SWEPT and (kept.size > quota or kept.number > records))
+        self._late.extend((_DELETED, row) for row in gone)
+        self._write_late()
+        return more
+
+    def _forgotten(self, row: Sequence[Any]) -> tuple[str]:
+        """Let go what is kept of a finished record; its id."""
+        statement_id, organization, size = row
+        record = self._recent.get(statement_id)
+        self._let_go(statement_id)
+        if record is not None:
+            record.spool.drop()
+        else:
+            self._place(organization, statement_id).remove()
+        self._kept_of(organization).add(-1, -size)
+        return (statement_id,)
+
+    def _kept_of(self, organization: str) -> Load:
+        return self._kept.setdefault(organization, Load())
+
+    def known(self, organization: str) -> set[str]:
+        """The ids of an organization's statements."""
+        self._write_fresh()
+        return {
+            row[0] for row in self._storage.read("SELECT id FROM statements WHERE organization = ?", (organization,))
+        }
+
+    def keep_only(self, organizations: Collection[str]) -> None:
+        """Forget the finished records of organizations that are gone, whose rows went with them."""
+        gone = self._kept.keys() - organizations - {""}
+        for organization in gone:
+            del self._kept[organization]
+        if gone:
+            for statement_id in [key for key, record in self._recent.items() if record.organization in gone]:
+                self._let_go(statement_id)
+
+    def _at_hand(self, statement_id: str) -> Record | None:
+        return self._running.get(statement_id) or self._recent.get(statement_id)
+
+    def _weigh(self, record: Record, number: int) -> None:
+        for key in (record.owner, record.organization):
+            self._count(key, number, number * len(record.sql))
+
+    def _keep(self, record: Record) -> None:
+        if record.secretless is not None:
+            record.sql, record.secretless = record.secretless.text, None
+        record.weight = record.length + len(record.message) + len(record.spool.body)
+        self._recent[record.statement_id] = record
+        self._recent_size += record.weight
+
+    def _let_go(self, statement_id: str) -> None:
+        record = self._recent.pop(statement_id, None)
+        if record is not None:
+            self._recent_size -= record.weight
+
+    def _restored(self, row: Sequence[Any]) -> Record:
+        statement_id, organization, owner, sql, created, finished, state, message, context, outcome, body, size = row
+        spool = self._place(organization, statement_id)
+        record = Record(
+            sql, organization, owner, spool, _decode_context(context), statement_id, created, state, message,
+            finished=finished,
+        )  # fmt: skip
+        if outcome is not None:
+            kept = _decode_kept(outcome)
+            spool.restore(kept.layout, body or b"", size)
+            record.outcome = Outcome(kept.columns, tuple(kept.zoned))
+        record.done.set()
+        return record
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= MESSAGE else f"{message[:MESSAGE]}… ({len(message):,} characters)"
+
+
+def _leaves(sql: str) -> bool:
+    return sql.startswith("TERMINATE SESSION ") and sql.endswith(" WHEN IDLE")
+
+
+def _first(record: Record) -> tuple[str, str, str, str, float]:
+    """What is known of a record before it runs."""
+    return record.statement_id, record.organization, record.owner, record.text, record.created
+
+
+_COLUMNS = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes"
+_LISTED = _COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
+_SWEPT = "SELECT id, organization, bytes + length(sql) FROM statements WHERE finished > 0 AND"
+_DELETED = "DELETE FROM statements WHERE id = ?"
+_ENDED = (
+    "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "
+    "bytes = ? WHERE id = ?"
+)
+_INSERT = f"INSERT INTO statements ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+async def settle(record: Record, seconds: float) -> None:
+    """Wait for a record's answer, for so long at most."""
+    if not record.ready.is_set():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await record.ready.wait()

@@ -1,0 +1,99 @@
+"""LIST QUERIES and DESCRIBE QUERY: statements as rows. A query's id is its statementID."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Outcome, Rights, Sink
+from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.results.made_rows import NUMBER, Facts, columns, stamp, table
+from sqlshell.service.statements.ledger import Record
+
+HIDDEN = "<insufficient privilege>"
+"""In the place of a statement that is not for who asks."""
+
+
+SHOWN = columns(
+    *("ID=id", "Name", "Version", "IntendedState=intended", "ActualState=state", "Query=statement", "Owner"),
+    *("CreatedAt=created", "UpdatedAt=updated", "SqlState=sql_state"),
+    version=NUMBER,
+)
+
+
+def listed(records: Sequence[Record], session: Session) -> list[Facts]:
+    """The statements of an organization that a session sees, with the SQL of those that are for it."""
+    owners = session.organization.catalog.owners(session.organization.id)
+    return [facts(record, owners, record.head if may_read(session, record) else HIDDEN) for record in records]
+
+
+def facts(record: Record, owners: Mapping[str, str], sql: str) -> Facts:
+    """What is known of a statement; `owners` are the names of tokens by their ids."""
+    return {
+        "id": record.statement_id,
+        "name": record.statement_id,
+        "version": 1,
+        "intended": record.status,
+        "state": record.status,
+        "sql_state": record.state,
+        "statement": sql,
+        "owner": owners.get(record.owner, record.owner),
+        "created": record.created,
+        "updated": record.finished or record.created,
+    }
+
+
+def may_read(session: Session, record: Record) -> bool:
+    """Whether a session's role lets it see what a statement is: its own token's, or all as owner."""
+    return record.owner == session.caller.token_id or session.rights >= Rights.OBJECTS
+
+
+def list_sessions(
+    sessions: Sequence[Session], running: Collection[int], owners: Mapping[str, str], sink: Sink
+) -> Outcome:
+    """The sessions of an organization; `running` are the identities of the connections that run something."""
+    rows = []
+    for item in sessions:
+        owner = owners.get(item.caller.token_id, item.caller.token_id)
+        state = "running" if id(item.connection) in running else "waiting" if item.waiting else "idle"
+        transaction = str(item.connection.in_transaction).lower()
+        idle = 0 if item.waiting else int(time.monotonic() - item.used)
+        place = (item.role, item.connection.database, item.connection.schema)
+        rows.append((item.name, state, owner, *place, transaction, stamp(item.created), str(idle)))
+    columns = ("id", "state", "owner", "role", "database", "schema", "transaction", "created", "idle_seconds")
+    return table(sink, columns, rows)
+
+
+def describe(record: Record, part: str, sink: Sink) -> Outcome:
+    """One statement: as it is, its HISTORY or EVENTS (what it went through), its STATE, or its METRICS."""
+    match part:
+        case "history" | "events":
+            rows = [("submitted", "", stamp(record.created))]
+            if not record.running:
+                rows.append((record.status, record.message, stamp(record.finished)))
+            elif record.started:
+                rows.append(("running", "", stamp(record.created)))
+            return table(sink, ("state", "messages", "time"), rows)
+        case "state":
+            return table(sink, ("id", "state", "sqlState"), [(record.statement_id, record.status, record.state)])
+        case "metrics":
+            ended = record.finished or record.created
+            took = f"{ended - record.created:.3f}"
+            values = (record.statement_id, str(record.spool.layout.rows), str(record.spool.size), took)
+            return table(sink, ("id", "rows", "bytes", "seconds"), [values])
+    context = record.context
+    told = {
+        "id": record.statement_id,
+        "state": record.status,
+        "error": record.message if sqlstate.failed(record.state) else "",
+        "sqlState": record.state,
+        "message": record.message,
+        "query": record.head,
+        "created": stamp(record.created),
+        "finished": stamp(record.finished) if record.finished else "",
+        "rows": str(record.spool.layout.rows),
+        "database": context.database_name or "",
+        "schema": context.schema_name or "",
+    }
+    return table(sink, ("Property", "Value"), list(told.items()))

@@ -1,0 +1,627 @@
+"""Statements from submission to result: sessions run theirs in order, and every statement stays findable by its id."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
+from sqlshell.service.bounds import TOGETHER, met
+from sqlshell.service.dialect import (
+    Application,
+    CreateAs,
+    DescribeStatement,
+    Drop,
+    List,
+    Own,
+    Print,
+    Restart,
+    is_about_organizations,
+    read,
+    takes_long,
+)
+from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome
+from sqlshell.service.http.body import BadRequest, Form
+from sqlshell.service.http.submissions import MAY_HOLD_SECRETS, Texts
+from sqlshell.service.objects.catalog import Caller
+from sqlshell.service.options import Options as ServiceOptions
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.results.made_rows import table
+from sqlshell.service.results.results import Spool
+from sqlshell.service.statements.batches import Batch, Batches
+from sqlshell.service.statements.endings import SESSION_ENDED, Aside, Endings, is_aside
+from sqlshell.service.statements.execution import Begun, Execution
+from sqlshell.service.statements.handover import Secret
+from sqlshell.service.statements.ledger import Ledger, Record, Secretless, settle
+from sqlshell.service.statements.stretches import Stretches, fault
+from sqlshell.sql.script.items import Command, Statement
+from sqlshell.sql.script.lexical_rules import BLANKS
+
+OPENERS = 16
+"""Threads in which organizations are opened; each has its own for all else."""
+
+CLOSING_SECONDS = 5.0
+TICK_SECONDS = 0.5
+SWEEP_SECONDS = 5.0
+POOL_TIME = "the compute pool's time for a statement ran out"
+
+ASIDE = 4 << 10
+"""Bytes of a request that may be about statements, which is taken when others are not."""
+
+AT_ONCE = 100
+"""Records that are made before it is somebody else's turn."""
+
+REASON = 1000
+"""Characters of a message that tells of another statement's failure."""
+
+NOT_RUN = "not run: a statement before it in the same submission failed"
+
+
+class Sent(Struct, frozen=True):
+    """A statement as it was sent: `closing` is the `;` behind it."""
+
+    sql: str
+    closing: str
+    secretless: Secretless | None
+
+
+class Statements:
+    """All statements of the service. Used from one event loop; the engines work in threads."""
+
+    def __init__(self, organizations: Organizations, ledger: Ledger, options: ServiceOptions) -> None:
+        self.organizations = organizations
+        self.ledger = ledger
+        self.draining = False
+        self._options = options
+        self._sessions = Sessions(organizations, options.bounds)
+        self._execution = Execution(organizations, self._sessions, self.ledger, options)
+        self._pool = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ticking: asyncio.Task[None] | None = None
+        self.endings = Endings(organizations, self._sessions, ledger, options)
+        self.batches = Batches()
+        self.texts = Texts(options.bounds.statements)
+        self._stretches = Stretches(self.endings, self._execution, self._work, self._begun, self._start)
+
+    def start(self) -> None:
+        """Look after what grows old, from now on. Does nothing the second time."""
+        if self._ticking is None:
+            self._ticking = asyncio.ensure_future(self._tick())
+
+    async def submit(
+        self,
+        request: StatementRequest,
+        caller: Caller,
+        form: Form | None = None,
+        left: Callable[[], bool] = bool,
+    ) -> list[Record]:
+        """Begin to run the statements of a request; their records, in order. `form` is closed when they have run, and
+        `left` says whether the client is gone.
+
+        Raises BadRequest when there is none. They have failed where the caller's organization cannot be opened.
+        """
+        form = form or Form()
+        handed = False
+        try:
+            if self.draining:
+                raise BadRequest("the service is stopping", 503)
+            items = await self.texts.split(request.statement, caller.token_id, left)
+            given = [(item.text, item.ending) for item in items if isinstance(item, Statement)]
+            if not items:
+                raise BadRequest("request.statement: there is no statement")
+            # A backslash command is not SQL: the statement fails, and the request is a good one.
+            given = given or [(request.statement, "")]
+            texts = [text for text, _ in given]
+            commands = [item.name for item in items if isinstance(item, Command)]
+            aside = self._aside(texts[0]) if len(texts) == 1 and not commands else None
+            # What is about statements has a measure of its own: with it the others are ended.
+            try:
+                session, own, records = await self._admitted(request, caller, given, 1 if aside is None else 2)
+            except Failure as failure:
+                return self._refused(request, await self._sent(given, caller), caller, failure)
+            if commands:
+                said = f"{commands[0][:100]!r} is a command of a shell, not SQL: the service runs statements only"
+                self.endings.finish(records[0], sqlstate.SYNTAX, said)
+                self._cancel(records[1:])
+                if own:
+                    self._sessions.end(session)
+                return records
+            if aside is not None:
+                self._start(self._run_aside(session, own, request, records[0], aside))
+            else:
+                session.waiting += 1
+                self._start(self._run(session, request, records, form))
+                handed = True
+            return records
+        finally:
+            if not handed:
+                form.close()
+
+    async def submit_batch(self, request: StatementRequest, caller: Caller, form: Form) -> Batch:
+        """Begin to run the statements of a batch. Raises as submit()."""
+        attached = bool(form.attachments)
+        form.close()
+        if attached:
+            raise BadRequest("a batch has no attachments: submit the statement that needs them alone")
+        if self.draining:
+            raise BadRequest("the service is stopping", 503)
+        texts = request.statements or []
+        self._check_load(caller, len(texts), sum(map(len, texts)), 1)
+        given = [_apart(text) for text in texts]
+        try:
+            session, _, records = await self._admitted(request, caller, given, 1)
+        except Failure as failure:
+            batch = Batch(self._refused(request, await self._sent(given[:1], caller), caller, failure), True)
+            batch.over.set()
+            self.batches.keep(batch)
+            return batch
+        batch = Batch(records, request.on_error != "continue", text=sum(map(len, texts)))
+        self.batches.keep(batch)
+        session.waiting += 1
+        self._start(self._run_batch(session, request, batch))
+        return batch
+
+    def find(self, statement_id: str, caller: Caller) -> Record | None:
+        """The record of a statement that the caller may see."""
+        record = self.ledger.find(statement_id)
+        return record if record is not None and caller.may_read(record.organization, record.owner) else None
+
+    def find_batch(self, statement_id: str, caller: Caller) -> Batch | None:
+        """The batch that a statement is the first of, where the caller may see all of it."""
+        batch = self.batches.find(statement_id)
+        if batch is None:
+            return None
+        # A client that waits for a long batch asks often.
+        if not all(caller.may_read(*pair) for pair in {(item.organization, item.owner) for item in batch.records}):
+            return None
+        return batch
+
+    async def drain(self, grace: float) -> None:
+        """Take no more statements, and give those that run `grace` seconds to end."""
+        self.draining = True
+        until = time.monotonic() + grace
+        for record in self.ledger.running():
+            if record.feed is None:
+                await settle(record, until - time.monotonic())
+
+    async def close(self) -> None:
+        """End what runs, close all sessions and engines."""
+        self.draining = True
+        if self._ticking is not None:
+            self._ticking.cancel()
+        until = time.monotonic() + CLOSING_SECONDS
+        for record in self.ledger.running():
+            record.ending = True
+            if record.feed is not None:
+                await self.endings.end_feed(record, sqlstate.CANCELLED, "the service stopped")
+        while any(record.connection for record in self.ledger.running()) and time.monotonic() < until:
+            self.endings.interrupt(*(record for record in self.ledger.running() if record.connection))
+            await asyncio.sleep(0.01)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.texts.close()
+        self._sessions.close()
+        self.organizations.close()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _sent(self, given: Sequence[tuple[str, str]], caller: Caller) -> list[Sent]:
+        secretless = await self.texts.secretless([sql for sql, _ in given], caller.token_id)
+        return [Sent(*item, found) for item, found in zip(given, secretless, strict=True)]
+
+    def _refused(
+        self, request: StatementRequest, sent: Sequence[Sent], caller: Caller, failure: Failure
+    ) -> list[Record]:
+        """The records of statements for which there is no session, such as those of an organization that is broken."""
+        records = []
+        for item in sent:
+            context = _named(request, ContextEcho(caller.organization or None, caller.roles[0]))
+            spool = Spool(lambda: self.organizations.result_file("", "refused"), self._options.partition_rows)
+            record = Record(item.sql, caller.organization, caller.token_id, spool, context)
+            record.closing, record.secretless = item.closing, item.secretless
+            records.append(record)
+        self.ledger.begin(records)
+        self.endings.finish(records[0], failure.sql_state, failure.message)
+        self._cancel(records[1:])
+        return records
+
+    def _record(self, sent: Sent, caller: Caller, session: Session, request: StatementRequest) -> Record:
+        # Where the statement of a caller who may go to another organization runs is known when its turn has come.
+        organization = session.organization.id if self.organizations.alone else caller.organization
+
+        # A spool that held its record would keep both, and a text of any size, until cycles are collected.
+        made: weakref.ref[Record]
+
+        def place() -> Path:
+            record = made()
+            assert record is not None
+            return self.organizations.result_file(record.organization, record.statement_id)
+
+        spool = Spool(place, self._options.partition_rows)
+        # The zone is told when the statement has run in it.
+        context = _named(request, replace(session.echo(), timezone=None))
+        timezone = (request.parameters.timezone if request.parameters else None) or ""
+        record = Record(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
+        record.closing, record.secretless = sent.closing, sent.secretless
+        made = weakref.ref(record)
+        return record
+
+    async def _session(self, request: StatementRequest, caller: Caller) -> tuple[Session, bool]:
+        """The session of a request, and whether it is for this request alone."""
+        name = (request.parameters.session_id if request.parameters else None) or ""
+        found = self._sessions.find(caller, name)
+        if found is None:
+            self._sessions.admit(caller, name)
+            try:
+                wanted = self.organizations.at_hand(caller.organization or self.organizations.default())
+                if wanted is not None:
+                    made = await wanted.workers.other(self._sessions.connect, caller)
+                else:
+                    made = await asyncio.get_running_loop().run_in_executor(self._pool, self._sessions.connect, caller)
+            except BaseException:
+                self._sessions.closed(caller.token_id)
+                raise
+            found = self._sessions.keep(name, made) if name else made
+        return found, not name
+
+    async def _admitted(
+        self, request: StatementRequest, caller: Caller, given: Sequence[tuple[str, str]], times: int
+    ) -> tuple[Session, bool, list[Record]]:
+        """The session of a request, whether it is for this request alone, and the records of its statements, begun.
+
+        Raises BadRequest, and Failure where there is no session.
+        """
+        size = sum(len(text) for text, _ in given)
+        self._check_load(caller, len(given), size, times)
+        with self.ledger.reserved((caller.token_id, caller.organization), len(given), size):
+            sent = await self._sent(given, caller)
+            session, own = await self._session(request, caller)
+            self.start()
+            records: list[Record] = []
+            for item in sent:
+                records.append(self._record(item, caller, session, request))
+                if not len(records) % AT_ONCE:
+                    await asyncio.sleep(0)
+        self._check_token(caller, session if own else None)
+        self.ledger.begin(records)
+        return session, own, records
+
+    def check_room(self, caller: Caller, size: int) -> None:
+        """Raises BadRequest where a request with a body of so many bytes would be refused, whatever it asks for."""
+        self._check_load(caller, 1, 0, 2 if size <= ASIDE else 1)
+
+    def _check_load(self, caller: Caller, number: int, size: int, times: int) -> None:
+        """Raises BadRequest where more of a token's or organization's statements have not ended than may be."""
+        bounds = self._options.bounds
+        both = (caller.token_id, times, "token"), (caller.organization, times * TOGETHER, "organization")
+        for key, factor, who in both:
+            load = self.ledger.load(key)
+            said = ""
+            if load.number + number > bounds.waiting * factor:
+                said = f"{load.number} statements of this {who} have not ended {met('waiting')}"
+            elif load.number and load.size + size > bounds.waiting_size * factor:
+                said = f"statements of this {who} with {load.size} characters have not ended {met('waiting_size')}"
+            if said:
+                raise BadRequest(f"{said}: send more when they have", 429)
+
+    def _check_token(self, caller: Caller, own: Session | None) -> None:
+        """Raises BadRequest where a token was dropped since the request began, and closes its `own` session."""
+        if caller.token_id in self.organizations.catalog.dropped:
+            if own is not None:
+                self._sessions.end(own)
+            raise BadRequest("unknown token", 401)
+
+    def _settle_in(self, record: Record, session: Session, asked: Own | None) -> None:
+        """A record belongs to the organization in which it runs, from now on.
+
+        What tells of organizations, or of statements that belong to none, belongs to none.
+        """
+        here = session.organization.id
+        if record.organization != here and not is_aside(asked) and not is_about_organizations(asked):
+            self.ledger.move(record, here)
+            record.context = replace(session.echo(), timezone=None)
+
+    @staticmethod
+    def _aside(sql: str) -> Any:
+        """What a statement about statements asks for, None for others."""
+        if takes_long(sql):
+            return None
+        with contextlib.suppress(Failure):
+            asked = read(sql)
+            return asked if is_aside(asked) else None
+        return None
+
+    async def _run(self, session: Session, request: StatementRequest, records: Sequence[Record], form: Form) -> None:
+        try:
+            async with session.turn:
+                failed, adopted = "", False
+                for record in records:
+                    if (failed or session.ended) and record.running:
+                        self.endings.finish(
+                            record, sqlstate.CANCELLED, failed or SESSION_ENDED, session if adopted else None
+                        )
+                    elif record.running:
+                        adopted = adopted or await self._adopted(session, request, record)
+                        if adopted:
+                            await self._guarded(record, session, self._one(session, request, record, form))
+                        if sqlstate.failed(record.state):
+                            # Who follows the last statement alone is told why it came to nothing.
+                            failed = f"{NOT_RUN}: {record.state}: {record.message}"[:REASON]
+        finally:
+            form.close()
+            self._sessions.release(session)
+
+    async def _run_batch(self, session: Session, request: StatementRequest, batch: Batch) -> None:
+        records, at = batch.records, 0
+        loop = asyncio.get_running_loop()
+        try:
+            async with session.turn:
+                if not await self._adopted(session, request, records[0]):
+                    return
+                while at < len(records) and not (
+                    at
+                    and (
+                        session.lacks(records[at - 1].state) or batch.ends_with(records[at - 1], records[at - 1].state)
+                    )
+                ):
+                    record = records[at]
+                    if session.ended:
+                        self.endings.finish(record, sqlstate.CANCELLED, SESSION_ENDED)
+                        at += 1
+                        continue
+                    pool = None
+                    if record.running and not record.ending and await self.texts.is_engines(record.sql, record.owner):
+                        pool = session.organization.pool(session.compute_pool)
+                    if pool is not None and not pool.size.timeout:
+                        for item in records[at:] if record.organization != session.organization.id else ():
+                            if not await self.texts.is_engines(item.sql, item.owner):
+                                break
+                            self._settle_in(item, session, None)
+                        workers = session.organization.workers
+                        async with pool.admit(record.owner), workers.places.admit(record.owner):
+                            pools = pool, workers.places
+                            at = await workers.statement(self._stretches.run, loop, session, request, batch, at, pools)
+                        self._stretches.take(batch, session)
+                    else:
+                        if record.running:
+                            await self._guarded(record, session, self._one(session, request, record, Form()))
+                        at += 1
+        except Failure as failure:
+            # The pool is full.
+            self.endings.finish(records[at], failure.sql_state, failure.message, session)
+        finally:
+            self._stretches.take(batch, session)
+            while at < len(records) and (records[at].started or not records[at].running):
+                self.endings.finish(records[at], sqlstate.CANCELLED, "the service stopped", session)
+                at += 1
+            self.ledger.drop(records[at:])
+            del records[at:]
+            batch.over.set()
+            self._sessions.release(session)
+
+    async def _run_aside(
+        self, session: Session, own: bool, request: StatementRequest, record: Record, asked: Aside
+    ) -> None:
+        try:
+            if not own or await self._adopted(session, request, record):
+                await self._guarded(record, session if own else None, self._about(session, own, request, record, asked))
+        finally:
+            if own:
+                self._sessions.end(session)
+
+    async def _about(
+        self, session: Session, own: bool, request: StatementRequest, record: Record, asked: Aside
+    ) -> None:
+        if own:
+            record.context = session.echo()
+        elif request.role and request.role != session.role:
+            # Beside what runs in the session, whose role stays until its turn has come.
+            session = replace(session)
+            session.use("role", request.role)
+        await self.endings.about(session, record, asked)
+
+    async def _guarded(self, record: Record, session: Session | None, work: Coroutine[Any, Any, None]) -> None:
+        """Whatever happens, the record ends, but for an endless SELECT that began."""
+        try:
+            await work
+        except asyncio.CancelledError:
+            self.endings.finish(record, sqlstate.CANCELLED, "the service stopped", session)
+            raise
+        except Exception as error:
+            state, message = fault(error, record)
+            self.endings.finish(record, state, message, session)
+
+    async def _one(self, session: Session, request: StatementRequest, record: Record, form: Form) -> None:
+        asked = await self.texts.read(record.sql, record.owner)
+        if is_aside(asked):
+            record.context = session.echo()
+            await self.endings.about(session, record, asked)  # type: ignore[arg-type]
+            return
+        self._settle_in(record, session, asked)
+        if isinstance(asked, Restart):
+            await self._restart(session, record, asked)
+            return
+        async with contextlib.AsyncExitStack() as stack:
+            watch: asyncio.TimerHandle | None = None
+            workers = session.organization.workers
+            thread = workers.other
+            if _takes_place(asked):
+                pool = session.organization.pool(session.compute_pool)
+                await stack.enter_async_context(pool.admit(record.owner))
+                await stack.enter_async_context(workers.places.admit(record.owner))
+                thread = workers.statement
+                if pool.size.timeout:
+                    loop = asyncio.get_running_loop()
+                    watch = loop.call_later(pool.size.timeout, self._time_out, record, POOL_TIME)
+            if not record.running:
+                return
+            if record.ending:
+                raise Failure(sqlstate.CANCELLED, ENDED_EARLY)
+            record.started = True
+            self.endings.hold(record, session.connection)
+            try:
+                outcome = await thread(self._work, session, asked, request, record, form)
+            finally:
+                if watch is not None:
+                    watch.cancel()
+        if isinstance(outcome, tuple):
+            self._begun(session, record, outcome)
+            return
+        if outcome.secret:
+            secret = Secret(outcome.secret_name, outcome.secret)
+            self.endings.handover.keep(record.owner, record.statement_id, secret)
+            outcome = replace(outcome, secret="", secret_name="")
+        record.outcome = outcome
+        self.endings.finish(record, outcome.sql_state, outcome.message, session)
+        if isinstance(asked, Drop):
+            await self.endings.end_dropped()
+        if not session.connection.in_transaction:
+            await session.organization.streams.changed()
+
+    async def _restart(self, session: Session, record: Record, asked: Restart) -> None:
+        """Run a statement again, as a new one of this caller: where it ran, in a session of its own, with the role that
+        this session has. Raises Failure."""
+        target = self.endings.readable(session, asked.statement_id, "RESTART QUERY")
+        if target.running:
+            raise Failure("55006", f"query {asked.statement_id} is still running: TERMINATE QUERY it first")
+        if MAY_HOLD_SECRETS.match(target.sql) and "***" in target.sql:
+            said = f"query {asked.statement_id} held a secret, which is not kept: send the statement itself"
+            raise Failure(sqlstate.UNSUPPORTED, said)
+        place = target.context
+        request = StatementRequest(
+            target.sql,
+            organization=target.organization or session.organization.id,
+            role=session.role,
+            database=place.database_name,
+            schema=place.schema_name,
+            store=place.store_name,
+            compute_pool=place.compute_pool_name,
+            parameters=Parameters(timezone=target.timezone or None),
+        )
+        try:
+            begun = (await self.submit(request, session.caller))[0]
+        except BadRequest as refused:
+            raise Failure(sqlstate.LIMIT, str(refused)) from None
+        said = f"query {target.statement_id} runs again as {begun.statement_id}"
+        record.outcome = replace(table(record.spool, ("id",), [(begun.statement_id,)]), message=said)
+        record.spool.finish()
+        self.endings.finish(record, sqlstate.DONE, said, session)
+
+    def _begun(self, session: Session, record: Record, begun: Begun) -> None:
+        """An endless SELECT goes on from here."""
+        record.feed, start = begun
+        record.context = session.echo()
+        session.organization.streams.begin(record.statement_id, record.feed, start)
+        record.ready.set()
+
+    async def _adopted(self, session: Session, request: StatementRequest, record: Record) -> bool:
+        """Whether the session is where a request asks it to be; where not, the record has failed."""
+        await self._guarded(record, None, self._adopt(session, request))
+        return record.running
+
+    async def _adopt(self, session: Session, request: StatementRequest) -> None:
+        session.lost = {}
+        if session.differs(request):
+            await session.organization.workers.other(session.adopt, request, self.organizations)
+
+    def _work(
+        self, session: Session, asked: Own | None, request: StatementRequest, record: Record, form: Form
+    ) -> Outcome | Begun:
+        """In a thread: run the statement. Raises Failure."""
+        filed: Sequence[tuple[int, int]] | None = None
+        try:
+            result = self._execution.run(session, asked, record, form, request.parameters)
+            if isinstance(result, Outcome):
+                filed = result.filed
+            return result
+        finally:
+            self.endings.release(record)
+            record.spool.finish(filed)
+
+    def _time_out(self, record: Record, why: str) -> None:
+        record.timed_out = record.timed_out or why
+        self._start(self.endings.until_ended(record))
+
+    def _cancel(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self.endings.finish(record, sqlstate.CANCELLED, NOT_RUN)
+
+    async def _tick(self) -> None:
+        sweep = time.monotonic() + SWEEP_SECONDS
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self._end_long()
+            if time.monotonic() < sweep:
+                continue
+            sweep = time.monotonic() + SWEEP_SECONDS
+            await self.texts.rest()
+            self._sessions.expire()
+            await self.endings.end_dropped()
+            for _ in iter(self.endings.sweep, False):
+                await asyncio.sleep(0)
+            await self.endings.sweep_feeds()
+
+    def _end_long(self) -> None:
+        """End what runs for longer than the service lets a statement run."""
+        most = self._options.bounds.seconds
+        if not most:
+            return
+        oldest = time.monotonic() - most
+        for record in self.ledger.running():
+            if record.connection is not None and record.began < oldest and not record.timed_out:
+                self._time_out(record, f"the statement ran for {most:g} seconds {met('seconds')}")
+
+
+def _named(request: StatementRequest, echo: ContextEcho) -> ContextEcho:
+    """The context that a request asks for. A statement that is refused before its session went there is answered with
+    it: clients go on with what is echoed, and never elsewhere than they asked for."""
+    moves = bool(request.database) and request.database != echo.database_name
+    return replace(
+        echo,
+        # A name is no ID, and what is left out stays as it is in a client's context.
+        organization_id=_id(request.organization) if request.organization else echo.organization_id,
+        role_name=request.role or echo.role_name,
+        database_name=request.database or echo.database_name,
+        schema_name=request.schema or (None if moves else echo.schema_name),
+        store_name=request.store or echo.store_name,
+        compute_pool_name=request.compute_pool or echo.compute_pool_name,
+    )
+
+
+def _id(organization: str) -> str | None:
+    with contextlib.suppress(ValueError):
+        return str(uuid.UUID(organization))
+    return None
+
+
+def _apart(text: str) -> tuple[str, str]:
+    """A statement of a batch, and the `;` behind it."""
+    bare = text.rstrip(BLANKS)
+    if not bare.endswith(";"):
+        return text, ""
+    bare = bare[:-1].rstrip(BLANKS)
+    return bare, text[len(bare) :]
+
+
+def _takes_place(asked: Own | None) -> bool:
+    """Whether a statement needs a place in its compute pool: the engine works for it."""
+    if isinstance(asked, List):
+        return bool(asked.where)
+    return asked is None or isinstance(asked, Print | Application | CreateAs | DescribeStatement)

@@ -1,0 +1,199 @@
+"""Statements of a batch that the engine runs, one after another in one thread."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import sqlite3
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import StatementRequest
+from sqlshell.service.dialect import Own, read
+from sqlshell.service.engines.engine import Failure, Outcome
+from sqlshell.service.http.body import Form
+from sqlshell.service.objects import inventory
+from sqlshell.service.organizations.pools import Pool
+from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.statements import artifacts
+from sqlshell.service.statements.batches import Batch, Ended
+from sqlshell.service.statements.endings import Endings
+from sqlshell.service.statements.execution import Begun, Execution
+from sqlshell.service.statements.ledger import Record
+
+TOLD_SECONDS = 0.05
+"""How long the endings of a batch's statements are collected, to be written down together."""
+
+TOGETHER = 100
+"""Statements that are handed to the engine together, at most."""
+
+Work = Callable[[Session, Own | None, StatementRequest, Record, Form], Outcome | Begun]
+
+
+class Stretches:
+    """Runs stretches of batches. `work` runs one statement, `begun` is told of an endless SELECT in the event loop, and
+    `start` starts a task there."""
+
+    def __init__(
+        self,
+        endings: Endings,
+        execution: Execution,
+        work: Work,
+        begun: Callable[[Session, Record, Begun], None],
+        start: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._endings = endings
+        self._execution = execution
+        self._work = work
+        self._begun = begun
+        self._start = start
+
+    def run(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        session: Session,
+        request: StatementRequest,
+        batch: Batch,
+        at: int,
+        pools: Sequence[Pool],
+    ) -> int:
+        """In a thread: run statements of a batch from number `at` on, as long as they are the engine's and nobody else
+        waits for the place; the number of the next one."""
+        most = TOGETHER
+        while at < len(batch.records) and is_engines(batch.records[at].sql) and not session.ended:
+            before, at = at, self._together(loop, session, request, batch, at, most)
+            if at == before:
+                break
+            # What does not come to run is handed over again.
+            most = min(TOGETHER, 2 * (at - before))
+            waited = any(pool.waiting for pool in pools)
+            over = session.lacks(batch.state) or batch.ends_with(batch.records[at - 1], batch.state)
+            if batch.state == sqlstate.RUNNING or waited or over:
+                break
+        return at
+
+    def _together(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        session: Session,
+        request: StatementRequest,
+        batch: Batch,
+        at: int,
+        most: int,
+    ) -> int:
+        """Run some statements in one go, `most` of them at most: the number of the next one."""
+        records = batch.records[at : at + self._plain(session, batch, at, most)]
+        records = records[: self._endings.take(records, session.connection)]
+        if len(records) < 2:
+            return at + sum(self._alone(loop, session, request, batch, record) for record in records)
+        told = 0
+
+        def ended(number: int, result: Outcome | Exception, seconds: float) -> None:
+            nonlocal told
+            told += 1
+            if isinstance(result, Exception):
+                result = self._execution.explained(session, records[number].sql, result)
+            else:
+                try:
+                    inventory.note(session, records[number].sql)
+                    result = artifacts.told(session, records[number], result)
+                except Exception as error:
+                    # It is this statement's, and not that of the one behind it.
+                    result = error
+            self._endings.release(records[number], records[told] if told < len(records) else None)
+            self._tell(loop, session, batch, records[number], result, seconds)
+
+        runs = [(record.sql, record.spool) for record in records]
+        try:
+            session.connection.several(runs, self._execution.options(session, request.parameters), ended)
+        except Exception as error:
+            # It could not begin.
+            ended(told, error, 0.0)
+        finally:
+            self._endings.hand_back(records[told:])
+        return at + told
+
+    def _plain(self, session: Session, batch: Batch, at: int, most: int) -> int:
+        """How many statements from number `at` on the engine can run without the service; at least one."""
+        number = 0
+        for record in batch.records[at : at + most]:
+            if not (self._execution.is_plain(session, record.sql) and is_engines(record.sql)):
+                break
+            number += 1
+        return max(1, number)
+
+    def _alone(
+        self, loop: asyncio.AbstractEventLoop, session: Session, request: StatementRequest, batch: Batch, record: Record
+    ) -> int:
+        began = time.perf_counter()
+        try:
+            result: Outcome | Begun | Exception = self._work(session, None, request, record, Form())
+        except Exception as error:
+            result = error
+        if isinstance(result, tuple):
+            batch.state = sqlstate.RUNNING
+            loop.call_soon_threadsafe(self._begun, session, record, result)
+        else:
+            self._tell(loop, session, batch, record, result, time.perf_counter() - began)
+        return 1
+
+    def _tell(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        session: Session,
+        batch: Batch,
+        record: Record,
+        result: Outcome | Exception,
+        seconds: float,
+    ) -> None:
+        """Let the event loop know, soon, what a statement came to."""
+        outcome = None if isinstance(result, Exception) else result
+        state, message = fault(result, record) if isinstance(result, Exception) else (result.sql_state, result.message)
+        record.seconds = seconds
+        batch.size += record.spool.size
+        batch.state = state
+        batch.ended.append(
+            Ended(record, state, message, outcome, session.echo(), not session.connection.in_transaction)
+        )
+        if not batch.told:
+            batch.told = True
+            loop.call_soon_threadsafe(loop.call_later, TOLD_SECONDS, self.take, batch, session)
+
+    def take(self, batch: Batch, session: Session) -> None:
+        """Write down what the thread of a batch has told."""
+        batch.told = False
+        endings, committed = [], False
+        while batch.ended:
+            item = batch.ended.popleft()
+            item.record.outcome, item.record.context = item.outcome, item.context
+            endings.append((item.record, item.state, item.message))
+            committed = committed or item.committed
+        if endings:
+            self._endings.finish_all(endings)
+        if committed:
+            self._start(session.organization.streams.changed())
+
+
+def is_engines(sql: str) -> bool:
+    """Whether a statement is the engine's to run, and not one about the service's own objects."""
+    try:
+        return read(sql) is None
+    except Failure:
+        return False
+
+
+def fault(error: Exception, record: Record) -> tuple[str, str]:
+    """sqlState and message of what ended a statement."""
+    if isinstance(error, Failure):
+        if record.timed_out and error.sql_state == sqlstate.CANCELLED:
+            return sqlstate.TIMEOUT, record.timed_out
+        return error.sql_state, error.message
+    if isinstance(error, OSError):
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+        state = sqlstate.DISK_FULL if full else sqlstate.LIMIT
+        return state, f"the result cannot be kept: {error.strerror or error}"
+    if isinstance(error, sqlite3.OperationalError):
+        return sqlstate.DISK_FULL, f"the service cannot write down what changed: {error}"
+    return sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}"

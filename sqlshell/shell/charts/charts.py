@@ -1,0 +1,268 @@
+"""Which chart a result makes: the columns for its axes, its kind, and the points.
+
+Without words: a text against a number is bars, a time or an ordered number against numbers is lines, one number alone
+is a histogram, two texts and a number are a heat map.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Final
+
+from msgspec import Struct, field
+
+from sqlshell.errors import UsageError
+from sqlshell.interface.types import Kind
+from sqlshell.output.text.cells import printable
+from sqlshell.result import Column, Rows
+from sqlshell.shell.results.crosstab import place
+
+KINDS: Final = ("bar", "line", "scatter", "hist", "heat")
+MOST_BARS = 50
+MOST_SERIES = 6
+MOST_POINTS = 2_000
+"""Points of a line; more lie upon each other."""
+MOST_BINS = 30
+MOST_CELLS = 60
+"""Values along one side of a heat map."""
+LONGEST_LABEL = 30
+LARGEST = 1e300
+"""Numbers beyond it have sums and distances that no float holds."""
+TIMES = frozenset({Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
+
+
+class Series(Struct, frozen=True):
+    """The points of one column; a histogram has its bins in `xs`."""
+
+    name: str
+    xs: Sequence[float]
+    ys: Sequence[float]
+
+
+class Chart(Struct):
+    """`labels` name the places 0, 1, … of an axis of texts, `moments` says that x is seconds since 1970.
+
+    `rows` are the labels down the side of a heat map, whose series are its lines. `said` is what was left out.
+    """
+
+    kind: str
+    x: str
+    series: list[Series]
+    labels: list[str] = field(default_factory=list)
+    moments: bool = False
+    rows: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def y(self) -> str:
+        return ", ".join(item.name for item in self.series)
+
+
+def chart(columns: Sequence[Column], rows: Rows, words: Sequence[str]) -> Chart:
+    """The chart of a result; `words` are a kind, the column for x, and those for y, each may be left out.
+
+    Raises UsageError for columns that are not there, and where there is nothing to draw.
+    """
+    kind = words[0] if words and words[0] in KINDS else ""
+    places = [place(columns, word) for word in (words[1:] if kind else words)]
+    if not rows:
+        raise UsageError("the result has no rows to draw")
+    numbers = [at for at, column in enumerate(columns) if column.kind.numeric]
+    kind = kind or _kind(columns, numbers, places)
+    if kind == "hist":
+        return _histogram(columns, rows, places or numbers[:1])
+    if kind == "heat":
+        return _heat(columns, rows, places)
+    x, ys = _axes(columns, numbers, places)
+    if kind == "bar":
+        return _bars(columns, rows, x, ys)
+    return _points(kind, columns, rows, x, ys)
+
+
+def _kind(columns: Sequence[Column], numbers: Sequence[int], places: Sequence[int]) -> str:
+    chosen = places or range(len(columns))
+    texts = [at for at in chosen if not columns[at].kind.numeric and columns[at].kind not in TIMES]
+    if len(chosen) == 1 and chosen[0] in numbers:
+        return "hist"
+    if not places and len(texts) == 2 and len(columns) == 3 and len(numbers) == 1:
+        return "heat"
+    first = places[0] if places else next((at for at in chosen if at not in numbers), chosen[0])
+    return "line" if columns[first].kind in TIMES or first in numbers else "bar"
+
+
+def _axes(columns: Sequence[Column], numbers: Sequence[int], places: Sequence[int]) -> tuple[int, list[int]]:
+    """The column for x, and those for y."""
+    if places:
+        x = places[0]
+    else:
+        times = [at for at, column in enumerate(columns) if column.kind in TIMES]
+        texts = [at for at in range(len(columns)) if at not in numbers]
+        x = (times or texts or list(numbers) or [0])[0]
+    ys = list(places[1:]) or [at for at in numbers if at != x][:MOST_SERIES]
+    if not ys:
+        raise UsageError("there is no column of numbers to draw", "\\chart hist COLUMN counts the values of one")
+    return x, ys
+
+
+def _bars(columns: Sequence[Column], rows: Rows, x: int, ys: Sequence[int]) -> Chart:
+    labels = [_label(row[x]) for row in rows[:MOST_BARS]]
+    series = [
+        Series(_label(columns[y].name), list(range(len(labels))), [_number(row[y]) or 0.0 for row in rows[:MOST_BARS]])
+        for y in ys
+    ]
+    left = len(rows) - len(labels)
+    said = [f"{left:,} more rows are not drawn: order and limit choose which are"] if left > 0 else []
+    return Chart("bar", _label(columns[x].name), series, labels, said=said)
+
+
+def _points(kind: str, columns: Sequence[Column], rows: Rows, x: int, ys: Sequence[int]) -> Chart:
+    read, labels = _reader(columns[x], rows, x)
+    series, dropped = [], 0
+    for y in ys[:MOST_SERIES]:
+        found = [
+            (where, value)
+            for where, value in ((read(row[x]), _number(row[y])) for row in rows)
+            if where is not None and value is not None
+        ]
+        dropped += len(rows) - len(found)
+        if kind == "line":
+            found.sort(key=lambda point: point[0])
+        found = _thinned(found, MOST_POINTS)
+        series.append(Series(_label(columns[y].name), [point[0] for point in found], [point[1] for point in found]))
+    if not any(item.xs for item in series):
+        raise UsageError(f"{columns[x].name} and {', '.join(columns[y].name for y in ys)} have no points to draw")
+    said = [f"{dropped:,} values are NULL, no numbers or too large, and not drawn"] if dropped else []
+    return Chart(kind, _label(columns[x].name), series, labels, columns[x].kind in TIMES, said=said)
+
+
+def _histogram(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart:
+    if not places:
+        raise UsageError("there is no column of numbers to count", "\\chart bar X Y draws counted values")
+    at = places[0]
+    values = [value for value in (_number(row[at]) for row in rows) if value is not None]
+    if not values:
+        raise UsageError(f"{columns[at].name} has no numbers to count")
+    edges, counts = bins(values)
+    middles = [(low + high) / 2 for low, high in pairwise(edges)]
+    name = _label(columns[at].name)
+    labels = [bin_label(low, high) for low, high in pairwise(edges)]
+    dropped = len(rows) - len(values)
+    said = [f"{dropped:,} values are NULL, no numbers or too large, and not counted"] if dropped else []
+    return Chart("hist", name, [Series("rows", middles, [float(count) for count in counts])], labels, said=said)
+
+
+def bins(values: Sequence[float]) -> tuple[list[float], list[int]]:
+    """The edges of bins of one width, and how many values are in each: as many as Sturges says.
+
+    Whole numbers that are few have a bin each, around them.
+    """
+    low, high = min(values), max(values)
+    if high - low < MOST_BINS and all(value == int(value) for value in values):
+        low, many, width = low - 0.5, int(high - low) + 1, 1.0
+    else:
+        many = min(MOST_BINS, math.ceil(math.log2(len(values)) + 1)) if low < high else 1
+        width = (high - low) / many or 1.0
+    counts = [0] * many
+    for value in values:
+        counts[min(many - 1, int((value - low) / width))] += 1
+    return [low + width * number for number in range(many + 1)], counts
+
+
+def bin_label(low: float, high: float) -> str:
+    """A bin in words; the number itself where it is around one."""
+    middle = (low + high) / 2
+    return f"{middle:.0f}" if high - low == 1.0 and middle == int(middle) else f"{low:.6g} – {high:.6g}"
+
+
+def _heat(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart:
+    free = [at for at in range(len(columns)) if at not in places]
+    numbers = [at for at in free if columns[at].kind.numeric]
+    # Texts make the sides where they can: numbers are wanted for the cells.
+    free = [at for at in free if at not in numbers] + numbers
+    chosen = [*places, *free[: max(0, 2 - len(places))]]
+    if len(chosen) < 3:
+        numbers = [at for at in numbers if at not in chosen]
+        if len(chosen) < 2 or not numbers:
+            raise UsageError(
+                "a heat map needs two columns for its sides and one of numbers", "\\chart heat X Y VALUE names them"
+            )
+        chosen.append(numbers[0])
+    x, y, value = chosen[:3]
+    across, down = _distinct(rows, x), _distinct(rows, y)
+    sums: dict[tuple[str, str], float] = {}
+    for row in rows:
+        number = _number(row[value])
+        if number is not None:
+            spot = (_label(row[y]), _label(row[x]))
+            sums[spot] = sums.get(spot, 0.0) + number
+    said = (
+        [] if max(len(across), len(down)) <= MOST_CELLS else [f"the first {MOST_CELLS} values of each side are drawn"]
+    )
+    across, down = across[:MOST_CELLS], down[:MOST_CELLS]
+    series = [
+        Series(name, list(range(len(across))), [sums.get((name, head), math.nan) for head in across]) for name in down
+    ]
+    return Chart("heat", _label(columns[x].name), series, across, rows=down, said=said)
+
+
+def _distinct(rows: Rows, at: int) -> list[str]:
+    return list(dict.fromkeys(_label(row[at]) for row in rows))
+
+
+def _reader(column: Column, rows: Rows, at: int) -> tuple[Callable[[str | None], float | None], list[str]]:
+    """What makes places on an axis of a column's values, and the names of those places where they are texts."""
+    if column.kind.numeric:
+        return _number, []
+    if column.kind in TIMES:
+        return _moment, []
+    labels = _distinct(rows, at)
+    known = {label: float(number) for number, label in enumerate(labels)}
+    return (lambda value: known.get(_label(value))), labels
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value) if value is not None else math.nan
+    except ValueError:
+        return None
+    return number if abs(number) <= LARGEST else None
+
+
+def _moment(value: str | None) -> float | None:
+    """Seconds since 1970; a time of day is of that day."""
+    if value is None:
+        return None
+    text = value.strip().replace("Z", "+00:00")
+    if len(text) > 2 and text[2] == ":":
+        text = f"1970-01-01T{text}"
+    try:
+        moment = datetime.fromisoformat(text[:26] if "." in text and "+" not in text[19:] else text)
+    except ValueError:
+        return None
+    from datetime import UTC
+
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _thinned(points: list[tuple[float, float]], most: int) -> list[tuple[float, float]]:
+    """Not more than so many points: of each stretch its lowest and its highest."""
+    if len(points) <= most:
+        return points
+    step = len(points) * 2 / most
+    kept = []
+    for number in range(most // 2):
+        part = points[int(number * step) : int((number + 1) * step)] or points[-1:]
+        ends = {min(part, key=lambda point: point[1]), max(part, key=lambda point: point[1])}
+        kept += sorted(ends)
+    return kept
+
+
+def _label(value: str | None) -> str:
+    text = "NULL" if value is None else printable(value)
+    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"

@@ -1,0 +1,317 @@
+"""What may stand as an argument of a command: by the word that stands for it in the command's usage."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from sqlshell.client.resources import TYPES
+from sqlshell.errors import ShellError
+from sqlshell.output.writers.formats import FORMATS
+from sqlshell.shell.commands.command import OPTIONS, Command
+from sqlshell.shell.port import Port
+from sqlshell.shell.records.saved_queries import Queries
+from sqlshell.shell.session import Options
+from sqlshell.sql.completion.known_names import Names
+from sqlshell.sql.completion.suggestions import Suggestion
+from sqlshell.sql.identifiers import quoted
+
+SHOWN: Final = 200
+"""Suggestions of one list: nobody reads more."""
+
+Known = Callable[[Port, Sequence[str]], Iterable[tuple[str, str]]]
+"""Words with what stands beside them, by the arguments before."""
+
+_PLAIN: Final = re.compile(r'(?:[^\s\'"`:;\\]+|"(?:[^"]|"")*")')
+_NAME: Final = re.compile(r'((?:(?:"(?:[^"]++|"")*+"|[^".]++)*+\.)*+)(.*)\Z', re.S)
+
+
+def arguments(port: Port, name: str, typed: str, before: Sequence[str] = ()) -> list[Suggestion]:
+    """Suggestions for the argument behind `before`, the best first. What is `typed` may begin with a quote."""
+    command = port.commands.get(name)
+    word = "" if command is None else _word(command, before)
+    if command is None or not word:
+        return []
+    kind = RELATIONS.get(f"{command.name}.{word}")
+    if kind is not None:
+        return _relations(port, typed, kind)
+    if word in {"FILE", "FOLDER", "TARGET"}:
+        targets = _matched(_profiles(port, before), typed, name) if word == "TARGET" else []
+        return [*targets, *paths(typed, folders=word == "FOLDER")]
+    if word == "COMMAND":
+        return commands_named(port.commands, typed.lstrip("\\"))
+    known = KNOWN.get(f"{command.name}.{word}") or KNOWN.get(word)
+    if known is not None:
+        found = _matched(known(port, before), typed, name)
+        if word != "STATEMENT":
+            return [Suggestion(_as_word(item.text), item.kind, item.detail) for item in found]
+        lower = f"{' '.join(before)} {typed}".islower()
+        return [Suggestion(item.text.lower(), item.kind) for item in found] if lower else found
+    choices = word.split("|") if "|" in word else [word] if word.startswith("--") else []
+    return _matched([(choice, "") for choice in choices], typed, name)
+
+
+def commands_named(commands: Mapping[str, Command], typed: str) -> list[Suggestion]:
+    """The commands that begin so; those of other shells where their `.` or `!` is typed."""
+    foreign = typed[:1] in {".", "!"} and len(typed) > 0
+    names = {name: item for name, item in commands.items() if (name[0] in ".!" and len(name) > 1) == foreign}
+    own = {item.name for item in commands.values()}
+    # An alias only for those who type its beginning, and the + of a list for nobody.
+    shown = [name for name in names if foreign or name in own] + [
+        name
+        for name in names
+        if not (foreign or name in own or name.endswith("+")) and len(typed) > 1 and name.startswith(typed)
+    ]
+    return [Suggestion(name, "command", names[name].summary) for _, name in Names(shown).matching(typed)]
+
+
+def _word(command: Command, before: Sequence[str]) -> str:
+    """The word of the usage that the argument behind `before` is; "" where none may follow."""
+    words = [word for word in command.usage.split() if word != OPTIONS]
+    if len(before) < len(words):
+        return words[len(before)].strip("[]").removesuffix("...")
+    last = words[-1].strip("[]") if words else ""
+    return last.removesuffix("...") if last.endswith("...") and last != "FILE..." else ""
+
+
+def _as_word(text: str) -> str:
+    """A word as a command reads it again: a service may give names with backticks, blanks and colons."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _matched(known: Iterable[tuple[str, str]], typed: str, kind: str) -> list[Suggestion]:
+    details = dict(known)
+    return [Suggestion(word, kind, details[word]) for _, word in Names(details).matching(typed)]
+
+
+def _relations(port: Port, typed: str, kind: str) -> list[Suggestion]:
+    """Relations of a kind, written as a pattern takes them: those of this schema by their names, others in full."""
+    catalog, context = port.hooks.catalog, port.session.context
+    found = _NAME.match(typed)
+    lead, last = (found[1], found[2].lstrip('"')) if found else ("", typed)
+    if lead:
+        parts = [part.strip('"').replace('""', '"') for part in re.findall(r'"(?:[^"]|"")*"|[^".]+', lead)]
+        inside = dict(catalog.inside(parts))
+        names = [name for name, what in inside.items() if what == "schema" or kind in what or kind == "relation"]
+        return [
+            Suggestion(f"{lead}{quoted(name)}", "schema" if inside[name] == "schema" else "relation", inside[name])
+            for _, name in Names(names).matching(last)
+        ]
+    near, far = [], []
+    for _, name in catalog.of("relation" if kind == "relation" else f"relation:{kind}").matching(last):
+        relation = catalog.relation((name,), context.database, context.schema)
+        if relation is None or (relation.schema == context.schema and relation.database in {context.database, ""}):
+            near.append(Suggestion(quoted(name), "relation", relation.kind if relation is not None else ""))
+        else:
+            here = relation.database in {context.database, ""}
+            parts = [relation.schema, name] if here else [relation.database, relation.schema, name]
+            far.append(Suggestion(".".join(map(quoted, parts)), "relation", relation.kind))
+    schemas = [Suggestion(f"{quoted(name)}.", "schema") for _, name in catalog.of("schema").matching(last)]
+    return [*near, *far, *schemas][:SHOWN]
+
+
+def _of(kind: str) -> Known:
+    """The names that the catalog has of a kind."""
+
+    def known(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+        details = port.hooks.catalog.signatures() if kind == "function" else {}
+        return [(quoted(name) if kind != "query" else name, details.get(name, "")) for name in _names(port, kind)]
+
+    return known
+
+
+def _names(port: Port, kind: str) -> Sequence[str]:
+    return port.hooks.catalog.of(kind).all
+
+
+def _statements(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return [(entry.id, f"{entry.state} {entry.sql[:40]}") for entry in port.journal.recent(50)]
+
+
+def _profiles(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return [(name, "profile") for name in port.hooks.profiles()]
+
+
+def _options(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    from sqlshell.shell.commands.display import NAMES
+
+    return [(name, str(getattr(port.session.options, name))) for name in NAMES]
+
+
+def _values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    """The words that an option may be."""
+    from sqlshell.shell.commands.display import WORDS
+
+    name = before[0].replace("-", "_") if before else ""
+    if name in WORDS:
+        return [(word, "") for word in WORDS[name]]
+    match name:
+        case "format":
+            return _formats(port, before)
+        case "theme":
+            return _themes(port, before)
+        case "table_style":
+            from sqlshell.output.writers.styles import style_names
+
+            return [(style, "") for style in style_names()]
+    switch = isinstance(getattr(Options(), name, None), bool) or name == "tuples_only"
+    return [("on", ""), ("off", "")] if switch else []
+
+
+def _formats(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return [(item.name, item.summary) for item in FORMATS]
+
+
+def _themes(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    try:
+        return [(theme, "") for theme in port.hooks.themes()]
+    except ShellError:
+        return []
+
+
+OWN_VARIABLES: Final = {
+    "ON_ERROR_STOP": ("on", "off"),
+    "ECHO": ("none", "queries", "all"),
+    "QUIET": ("on", "off"),
+}
+"""Variables that are options of the shell, with what they may be."""
+
+
+def _variables(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return [*_set(port, before), *((name, "") for name in OWN_VARIABLES if name not in port.variables)]
+
+
+def _set(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return [(name, value.text) for name, value in sorted(port.variables.items())]
+
+
+def _variable_values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return [(word, "") for word in OWN_VARIABLES.get(before[0], ()) if len(before) == 1]
+
+
+def _parts(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return port.session.context.parts()
+
+
+CONTEXT_KINDS: Final = {
+    "organization": "organization",
+    "role": "role",
+    "database": "database",
+    "schema": "schema",
+    "store": "store",
+    "compute_pool": "pool",
+}
+
+
+def _part_values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    if tuple(before[:1]) != ("set",):
+        return []
+    if before[1] == "timezone":
+        import zoneinfo
+
+        return [(name, "") for name in sorted(zoneinfo.available_timezones())]
+    kind = CONTEXT_KINDS.get(before[1], "")
+    return [(name, "") for name in _names(port, kind)] if kind else []
+
+
+def _queries(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    if port.hooks.queries is None:
+        return []
+    try:
+        return [(query, text[:60]) for query, text in Queries(port.hooks.queries).all().items()]
+    except ShellError:
+        return []
+
+
+def _syntax(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    """What is left of the names of statements behind the words that are there."""
+    from sqlshell.sql.syntax import SYNTAX
+
+    lead = "".join(f"{word} " for word in before)
+    return [(name[len(lead) :], "") for name in SYNTAX if name.startswith(lead.upper())]
+
+
+CHARTS: Final = ("bar", "line", "scatter", "hist", "heat")
+KNOWN: Final[Mapping[str, Known]] = {
+    "ID": _statements,
+    "FORMAT": _formats,
+    "STATEMENT": _syntax,
+    "PART": _parts,
+    "TYPE": lambda port, before: [(kind, "") for kind in TYPES],
+    "format.NAME": _formats,
+    "theme.NAME": _themes,
+    "pset.NAME": _options,
+    "pset.VALUE": _values,
+    "set.NAME": _variables,
+    "set.VALUE": _variable_values,
+    "unset.NAME": _set,
+    "own.NAME": _set,
+    "getenv.VARIABLE": lambda port, before: [(name, "") for name in sorted(os.environ)],
+    "context.VALUE": _part_values,
+    "n.NAME": _queries,
+    "n-.NAME": _queries,
+    "chart.WORD": lambda port, before: [] if before else [(kind, "") for kind in CHARTS],
+    "sf.PATTERN": _of("macro"),
+    "dseq.PATTERN": _of("sequence"),
+    "di.PATTERN": _of("index"),
+    "dT.PATTERN": _of("own type"),
+    "df.PATTERN": _of("function"),
+    "l.PATTERN": _of("database"),
+    "dn.PATTERN": _of("schema"),
+    "ds.PATTERN": _of("store"),
+    "de.PATTERN": _of("entity"),
+    "dp.PATTERN": _of("pool"),
+    "dr.PATTERN": _of("role"),
+    "dq.PATTERN": _of("query"),
+}
+"""What is known for the words of usages: by the word, or by the command's name and the word."""
+
+RELATIONS: Final = {
+    "d.PATTERN": "relation",
+    "schema.PATTERN": "relation",
+    "dt.PATTERN": "table",
+    "dv.PATTERN": "view",
+    "dm.PATTERN": "stream",
+}
+
+
+def paths(typed: str, *, folders: bool = False) -> list[Suggestion]:
+    """Files and folders that begin so, or folders alone; quoted where a command would not read them as one word."""
+    if typed.startswith("|"):
+        return []
+    quote, typed = (typed[:1], typed[1:]) if typed[:1] == "'" else ("", typed)
+    found = []
+    for name, inside in files(typed.replace("''", "'") if quote else typed):
+        if folders and not inside:
+            continue
+        kind = "folder" if inside else "file"
+        if quote or re.search(r"[\s'\"\\`:]", name):
+            # A folder's quote stays open: its files come next.
+            name = "'" + name.replace("'", "''") + ("" if inside else "'")
+        found.append(Suggestion(name, kind))
+    return found
+
+
+def files(typed: str) -> list[tuple[str, bool]]:
+    """Paths that begin so, in order, and whether each is a folder."""
+    folder, _, begun = typed.rpartition("/")
+    base = Path(f"{folder}/" if folder or typed.startswith("/") else ".").expanduser()
+    found = []
+    try:
+        with os.scandir(base) as entries:
+            for entry in entries:
+                if entry.name.startswith(begun) and (begun.startswith(".") or not entry.name.startswith(".")):
+                    inside = entry.is_dir()
+                    name = f"{entry.name}/" if inside else entry.name
+                    lead = f"{folder}/" if folder or typed.startswith("/") else ""
+                    found.append((f"{lead}{name}", inside))
+                if len(found) >= SHOWN:
+                    break
+    except (OSError, RuntimeError, ValueError):
+        return []
+    return sorted(found)

@@ -1,0 +1,26 @@
+"""A result shown in the explorer."""
+
+from __future__ import annotations
+
+from prompt_toolkit.styles import BaseStyle
+
+from sqlshell.errors import UsageError
+from sqlshell.output.writers.formats import Summary
+from sqlshell.result import Result
+from sqlshell.shell.explorer.explorer import Explorer
+from sqlshell.shell.explorer.keys import bindings
+from sqlshell.shell.explorer.pages import Pages
+
+
+async def browse(result: Result, style: BaseStyle | None) -> Summary:
+    """Until the person leaves; the summary is complete. Raises UsageError, and what reading the first rows raises."""
+    if not result.columns:
+        raise UsageError("the statement has no rows to look at")
+    if result.endless is not None:
+        await result.batches.aclose()
+        raise UsageError("an endless result cannot be browsed", "\\g shows it, --max-rows ends it")
+    pages = Pages(result)
+    await pages.open()
+    explorer = Explorer(pages, style)
+    await explorer.run(bindings(explorer))
+    return Summary(pages.total, True)

@@ -1,0 +1,234 @@
+"""The explorer's screen: the table, a line that says where this is, a line that asks, and texts over all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VSplit, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, UIContent, UIControl
+from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
+from prompt_toolkit.styles import BaseStyle
+from prompt_toolkit.widgets import TextArea
+
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding.key_bindings import NotImplementedOrNone
+
+from sqlshell.errors import ShellError
+from sqlshell.output.text.cells import printable
+from sqlshell.shell.explorer.grid import Grid
+from sqlshell.shell.explorer.pages import Pages
+from sqlshell.shell.interactive.look.paint import screen_depth
+
+SCROLLED = 3
+"""Lines of a turn of the mouse wheel."""
+
+
+class Explorer:
+    """`grid` is what is seen; keys.py gives the keys their meaning. run() ends when the person leaves."""
+
+    def __init__(self, pages: Pages, style: BaseStyle | None) -> None:
+        self.pages = pages
+        self.grid = Grid(pages)
+        self.message = ""
+        self.sorted = ""
+        """How the rows were filtered and sorted, in words."""
+        self._loading: set[int] = set()
+        self._work: asyncio.Task[None] | None = None
+        self._label = ""
+        self._asking = False
+        self._answered: Callable[[str], None] = lambda text: None
+        self._typing: Callable[[str], None] | None = None
+        self._line = Buffer(multiline=False, on_text_changed=self._typed)
+        self._text = TextArea(read_only=True, scrollbar=True, style="class:text")
+        self._reading = False
+        self._table = Window(_Table(self), dont_extend_height=False)
+        self.browsing = Condition(lambda: not self._asking and not self._reading)
+        self.app: Application[None] = Application(
+            Layout(self._containers(), self._table),
+            key_bindings=self._bindings(),
+            style=style,
+            full_screen=True,
+            mouse_support=True,
+            color_depth=screen_depth(),
+        )
+
+    async def run(self, keys: KeyBindings) -> None:
+        """Show it until the person leaves; `keys` are those of the table."""
+        from prompt_toolkit.key_binding import merge_key_bindings
+
+        self.app.key_bindings = merge_key_bindings([keys, self._bindings()])
+        try:
+            await self.app.run_async(handle_sigint=False)
+        finally:
+            self.stop()
+
+    def ask(self, label: str, answered: Callable[[str], None], typing: Callable[[str], None] | None = None) -> None:
+        """Ask for a line; `typing` is told of it while it is typed."""
+        self._label, self._answered, self._typing = label, answered, typing
+        self._asking = True
+        self._line.reset()
+        self.app.layout.focus(self._line)
+
+    def read(self, text: str) -> None:
+        """Show a text over the table, until q."""
+        self._text.text = text
+        self._reading = True
+        self.app.layout.focus(self._text)
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do something that takes its time, in the place of what was being done; Esc stops it."""
+        self.stop()
+        self._work = asyncio.ensure_future(self._watched(work))
+
+    def stop(self) -> None:
+        if self._work is not None:
+            self._work.cancel()
+        self._work = None
+
+    @property
+    def working(self) -> bool:
+        return self._work is not None and not self._work.done()
+
+    def want(self, number: int) -> None:
+        """Have a partition fetched, for its rows are looked at."""
+        if number in self._loading:
+            return
+        self._loading.add(number)
+
+        async def fetch() -> None:
+            try:
+                await self.pages.load(number)
+            except ShellError as error:
+                # Not again by itself: the next key asks once more.
+                self.message = printable(error.message)
+            self._loading.discard(number)
+            self.app.invalidate()
+
+        self.app.create_background_task(fetch())
+
+    async def _watched(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await work()
+        except ShellError as error:
+            self.message = printable(error.message)
+        except asyncio.CancelledError:
+            self.message = "stopped"
+        finally:
+            self.app.invalidate()
+
+    def _containers(self) -> HSplit:
+        status = Window(FormattedTextControl(self._status), height=1, style="class:bottom-toolbar")
+        asking = ConditionalContainer(
+            VSplit(
+                [
+                    Window(FormattedTextControl(lambda: self._label), dont_extend_width=True, height=1),
+                    Window(BufferControl(self._line), height=1),
+                ]
+            ),
+            Condition(lambda: self._asking),
+        )
+        reading = Condition(lambda: self._reading)
+        return HSplit(
+            [ConditionalContainer(self._table, ~reading), ConditionalContainer(self._text, reading), asking, status]
+        )
+
+    def _bindings(self) -> KeyBindings:
+        keys = KeyBindings()
+        asking, reading = Condition(lambda: self._asking), Condition(lambda: self._reading)
+
+        @keys.add("enter", filter=asking)
+        def answer(event: KeyPressEvent) -> None:
+            text = self._line.text
+            self._leave_line()
+            self._answered(text)
+
+        @keys.add("escape", filter=asking, eager=True)
+        @keys.add("c-c", filter=asking)
+        def no_answer(event: KeyPressEvent) -> None:
+            self._leave_line()
+
+        @keys.add("q", filter=reading)
+        @keys.add("escape", filter=reading, eager=True)
+        @keys.add("enter", filter=reading)
+        @keys.add("c-c", filter=reading)
+        def leave(event: KeyPressEvent) -> None:
+            self._reading = False
+            self.app.layout.focus(self._table)
+
+        return keys
+
+    def _leave_line(self) -> None:
+        self._asking = False
+        self.app.layout.focus(self._table)
+
+    def _typed(self, buffer: Buffer) -> None:
+        if self._asking and self._typing is not None:
+            self._typing(buffer.text)
+
+    def _status(self) -> StyleAndTextTuples:
+        if self._reading:
+            return [("", " q leaves this")]
+        grid, pages = self.grid, self.pages
+        shown = grid.current
+        hidden = len(grid.columns) - len(grid.visible)
+        parts = [
+            f"row {grid.row + 1 if grid.count else 0:,} of {grid.count:,}",
+            f"{printable(shown.column.name)} {printable(shown.column.type)}",
+            self.sorted,
+            f"{hidden} hidden" if hidden else "",
+            f"only the first {pages.total:,} rows" if pages.cut else "",
+            self.message or "? lists the keys, q leaves",
+        ]
+        return [("", " " + " │ ".join(part for part in parts if part))]
+
+
+class _Table(UIControl):
+    """The table as prompt_toolkit draws it."""
+
+    def __init__(self, explorer: Explorer) -> None:
+        self._explorer = explorer
+        self._width = 80
+
+    def is_focusable(self) -> bool:
+        return True
+
+    def create_content(self, width: int, height: int) -> UIContent:
+        explorer, self._width = self._explorer, width
+        lines: list[Any] = list(explorer.grid.lines(width, height))
+        grid = explorer.grid
+        for line in range(grid.top, min(grid.count, grid.top + grid.height)):
+            if grid.line(line) is None:
+                explorer.want(explorer.pages.number(grid.number(line)))
+        return UIContent(lambda number: lines[number], line_count=len(lines), show_cursor=False)
+
+    def mouse_handler(self, mouse_event: MouseEvent) -> NotImplementedOrNone:
+        grid = self._explorer.grid
+        match mouse_event.event_type:
+            case MouseEventType.SCROLL_DOWN:
+                grid.go(row=grid.row + SCROLLED)
+            case MouseEventType.SCROLL_UP:
+                grid.go(row=grid.row - SCROLLED)
+            case MouseEventType.MOUSE_DOWN:
+                spot = grid.spot(mouse_event.position.x, mouse_event.position.y, self._width)
+                if spot is not None:
+                    grid.go(*spot)
+            case _:
+                return NotImplemented
+        return None
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """What is searched for: a regular expression, or the text itself where it is none; small letters match both."""
+    flags = re.NOFLAG if any(char.isupper() for char in text) else re.IGNORECASE
+    try:
+        return re.compile(text, flags)
+    except re.error:
+        return re.compile(re.escape(text), flags)

@@ -1,0 +1,89 @@
+"""What leaves the explorer: to the clipboard, and to files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from sqlshell.errors import OutputError
+from sqlshell.origin import Own
+from sqlshell.output.sinks.sink import FileSink
+from sqlshell.output.writers.formats import ENDINGS, Summary, WriterOptions, format_for_path, format_named
+from sqlshell.result import Batch
+from sqlshell.shell.explorer.grid import Grid
+from sqlshell.shell.explorer.pages import Row
+from sqlshell.shell.interactive.clipboard import copy_text
+
+if TYPE_CHECKING:
+    from sqlshell.shell.explorer.explorer import Explorer
+
+
+def copied(grid: Grid, what: str) -> str:
+    """Copy a cell (or the selection), a row or a column that is here; what was done, in words."""
+    lines, columns = grid.selection()
+    if what == "row":
+        lines, columns = range(grid.row, grid.row + 1), grid.visible
+    rows: list[Row]
+    if what == "column":
+        at = grid.current.at
+        rows = [[row[at]] for _, row in grid.pages.local()]
+        columns = [grid.current]
+    else:
+        here = [row for row in map(grid.line, lines) if row is not None]
+        rows = [[row[shown.at] for shown in columns] for row in here]
+    if len(rows) == 1 and len(columns) == 1:
+        data = (rows[0][0] or "").encode()
+    else:
+        writer = format_named("tsv").factory(WriterOptions(header=len(columns) > 1))
+        chunks = [*writer.begin([shown.column for shown in columns]), *writer.write(Batch(len(columns), rows=rows))]
+        data = b"".join([*chunks, *writer.end(Summary(len(rows), True))])
+    try:
+        copy_text(data)
+    except OutputError as error:
+        return error.message
+    missing = "" if grid.pages.whole or what != "column" else " that are here"
+    return f"{len(rows):,} × {len(columns)} copied{missing}"
+
+
+async def exported(explorer: Explorer, path: Own) -> None:
+    """Write what is shown to a file: visible columns in their order, rows as they are filtered and sorted.
+
+    Raises OutputError and what fetching partitions raises.
+    """
+    grid = explorer.grid
+    form = format_for_path(path)
+    if form is None:
+        raise OutputError(f"{path}: its ending is not that of a format", f"endings are {' '.join(ENDINGS)}")
+    writer = form.factory(WriterOptions())
+    columns = grid.visible
+    sink = FileSink(path)
+    written = 0
+    try:
+        sink.write(b"".join(writer.begin([shown.column for shown in columns])))
+        async for rows in _batches(grid):
+            part = [[row[shown.at] for shown in columns] for row in rows]
+            sink.write(b"".join(writer.write(Batch(len(columns), rows=part))))
+            written += len(part)
+            explorer.message = f"{written:,} rows written; Esc stops"
+            explorer.app.invalidate()
+        sink.write(b"".join(writer.end(Summary(written, True))))
+    except BaseException:
+        sink.abort()
+        raise
+    sink.close()
+    explorer.message = f"{path}: {written:,} rows"
+
+
+async def _batches(grid: Grid) -> AsyncIterator[list[Row]]:
+    """The rows that can be walked to, some at a time."""
+    pages = grid.pages
+    if grid.order is not None:
+        for number in grid.order:
+            await pages.load_row(number)
+            row = pages.original(number)
+            if row is not None:
+                yield [row]
+        return
+    for number in pages.partitions():
+        await pages.load(number)
+        yield [row for row in map(pages.original, pages.span(number)) if row is not None]

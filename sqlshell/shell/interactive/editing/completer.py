@@ -1,0 +1,92 @@
+"""prompt_toolkit's side of completion: asks sql/suggest.py, shows kind and type beside each name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from sqlshell.output.text.cells import hostile, printable
+from sqlshell.shell.commands.arguments import SHOWN, files
+from sqlshell.shell.interactive.history import Entry, matching
+from sqlshell.shell.results.humanize import one_line
+from sqlshell.shell.session import Session
+from sqlshell.sql.completion.expected import Expected
+from sqlshell.sql.completion.known_names import Catalog
+from sqlshell.sql.completion.suggestions import Place, Suggestion, suggestions
+
+LONGEST_DETAIL = 60
+
+Arguments = Callable[[str, str, Sequence[str]], Iterable[Suggestion]]
+"""The suggestions for an argument of a command: its name, what is typed of the argument, and the arguments before."""
+
+
+class ShellCompleter(Completer):
+    """`commands` gives the commands that begin with what is typed."""
+
+    def __init__(
+        self,
+        session: Session,
+        catalog: Catalog,
+        commands: Callable[[str], Iterable[Suggestion]],
+        arguments: Arguments,
+        history: Callable[[], list[Entry]],
+    ) -> None:
+        self._session = session
+        self._catalog = catalog
+        self._commands = commands
+        self._arguments = arguments
+        self._history = history
+        self.searching = False
+        """Whether the history is looked through, and what is typed are letters of an entry."""
+        self.began_with = ""
+        """What had been typed when the search began."""
+
+    def stop_searching(self) -> None:
+        self.searching = False
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        if self.searching:
+            yield from self._entries(document)
+            return
+        if not self._session.options.completion and not complete_event.completion_requested:
+            return
+        if not complete_event.completion_requested and not _worth_it(document):
+            return
+        context = self._session.context
+        place = Place(self._catalog, context.database, context.schema, self._other)
+        start, found = suggestions(document.text, document.cursor_position, place)
+        typed = document.text[start : document.cursor_position]
+        for item in found[:SHOWN]:
+            # A name with a line's end in it would begin a line of its own, and a command may stand there.
+            if item.text == typed or hostile(item.text):
+                continue
+            detail = printable(f"{item.kind} {item.detail}".strip())[:LONGEST_DETAIL]
+            yield Completion(
+                item.text, start - document.cursor_position, display=printable(item.text), display_meta=detail
+            )
+
+    def _entries(self, document: Document) -> Iterator[Completion]:
+        for entry in matching(self._history(), document.text)[:SHOWN]:
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.time))
+            shown = printable(one_line(entry.text, 100))
+            yield Completion(entry.text, -document.cursor_position, display=shown, display_meta=when)
+
+    def _other(self, wanted: Expected) -> Iterable[Suggestion]:
+        if "path" in wanted.kinds:
+            # Inside a string: a quote of the name's own is doubled.
+            found = files(wanted.prefix.replace("''", "'"))
+            return [Suggestion(name.replace("'", "''"), "folder" if inside else "file") for name, inside in found]
+        if "variable" in wanted.kinds:
+            return self._arguments("unset", wanted.prefix, ())
+        if "command" in wanted.kinds:
+            return self._commands(wanted.prefix)
+        return self._arguments(wanted.within, wanted.prefix, wanted.qualifier)
+
+
+def _worth_it(document: Document) -> bool:
+    """Whether a menu is wanted while typing: in a word, behind a dot or a backslash."""
+    before = document.char_before_cursor
+    return bool(before) and (before.isalnum() or before in '_.\\"@$/:')

@@ -1,0 +1,61 @@
+"""A script laid out anew, where nothing of it is lost by that."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+
+from sqlshell.sql.analysis.tokens import tokens
+from sqlshell.sql.script.items import Statement
+from sqlshell.sql.script.splitting import split
+
+WAITING = frozenset(
+    {"AND", "AS", "BETWEEN", "BY", "CROSS", "DISTINCT", "EXCEPT", "FROM", "FULL", "GROUP", "HAVING", "ILIKE", "IN"}
+    | {"INNER", "INTERSECT", "INTO", "IS", "JOIN", "LEFT", "LIKE", "LIMIT", "NATURAL", "NOT", "ON", "OR", "ORDER"}
+    | {"OVER", "PARTITION", "RIGHT", "SELECT", "SET", "UNION", "USING", "VALUES", "WHEN", "WHERE", "WITH"}
+)
+"""Words that no statement ends with."""
+NOISE = frozenset({"TRANSACTION", "WORK"})
+"""Words that say nothing, and are left out."""
+
+
+def formatted(text: str) -> tuple[str, str]:
+    """A script laid out anew, or why it was left as it is."""
+    try:
+        import sqlglot
+        from sqlglot.errors import SqlglotError
+    except ImportError:
+        return text, "sqlglot is not installed: pip install sqlglot lays statements out"
+    # What it cannot lay out it would say on stderr, over the prompt.
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    try:
+        if any(unfinished(item.text) for item in split(text, commands=False) if isinstance(item, Statement)):
+            return text, "left as it is, for a statement is not finished"
+        parts = sqlglot.transpile(text, read="duckdb", write="duckdb", pretty=True)
+    except (SqlglotError, ValueError, RecursionError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return text, f"left as it is, for it cannot be parsed: {first[:120]}"
+    end = ";" if text.rstrip().endswith(";") else ""
+    return ";\n".join(part for part in parts if part) + end, ""
+
+
+def unfinished(sql: str) -> bool:
+    """Whether more is to come behind a statement, so that laying it out would lose its last words.
+
+    The parser passes over some words that wait for others: without them it reads the same. Raises what it raises.
+    """
+    import sqlglot
+
+    given = list(tokens(sql))
+    if not given:
+        return False
+    if given[-1].word in WAITING or given[-1].text in {",", "."}:
+        return True
+    whole = sqlglot.transpile(sql, read="duckdb", write="duckdb")
+    for last in given[-2:]:
+        # What stands before it may not be a statement at all.
+        with contextlib.suppress(sqlglot.errors.SqlglotError):
+            before = sql[: last.start].strip()
+            if before and last.word not in NOISE and sqlglot.transpile(before, read="duckdb", write="duckdb") == whole:
+                return True
+    return False

@@ -1,0 +1,190 @@
+"""Keys: Enter ends a complete text and otherwise breaks the line; F2 to F4 switch; the editor; the formatter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+
+from sqlshell.shell.interactive.editing.formatter import formatted
+from sqlshell.shell.session import Options
+from sqlshell.sql.script.splitting import complete
+
+INDENT = "  "
+
+ALT_ENTER = Keys.F24
+"""A key that no keyboard has, in the place of the two that Alt-Enter arrives as: see with_alt_enter()."""
+
+_ALT_ENTER_TYPED = frozenset({"\x1b\r", "\x1b\n"})
+_ALT_ENTER_KEY = "\x1b[24;2~"
+
+
+class Search(Protocol):
+    """What looks through the history while `searching`; `began_with` is the text that stood there before."""
+
+    searching: bool
+    began_with: str
+
+
+class Sending:
+    """Whether the person `chose` to send the text as it is, without a `;`."""
+
+    chosen = False
+
+
+def bindings(
+    options: Options,
+    search: Search,
+    sending: Sending,
+    say: Callable[[str], None],
+    whole: Callable[[str], bool] = complete,
+) -> KeyBindings:
+    """The shell's own keys beside prompt_toolkit's. `say` tells of what cannot be done; `whole` text Enter ends."""
+    keys = KeyBindings()
+    searching = Condition(lambda: search.searching)
+
+    @keys.add("c-r")
+    def look(event: KeyPressEvent) -> None:
+        if search.searching:
+            event.current_buffer.complete_next()
+            return
+        search.searching, search.began_with = True, event.current_buffer.text
+        event.current_buffer.cursor_position = len(event.current_buffer.text)
+        event.current_buffer.start_completion(select_first=False)
+
+    def put_back(buffer: Buffer) -> None:
+        search.searching = False
+        buffer.cancel_completion()
+        buffer.document = Document(search.began_with)
+
+    @keys.add("escape", filter=searching, eager=True)
+    @keys.add("c-g", filter=searching)
+    @keys.add("c-d", filter=searching)
+    def leave(event: KeyPressEvent) -> None:
+        put_back(event.current_buffer)
+
+    @keys.add("c-x", filter=searching, eager=True)
+    @keys.add("c-z", filter=searching)
+    def ignore(event: KeyPressEvent) -> None:
+        pass
+
+    @keys.add("<bracketed-paste>", filter=searching, eager=True)
+    def paste(event: KeyPressEvent) -> None:
+        # What is pasted is text, not letters of an entry.
+        put_back(event.current_buffer)
+        event.current_buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
+
+    @keys.add("enter", filter=searching)
+    def take(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        state = buffer.complete_state
+        if state is None or not state.completions:
+            put_back(buffer)
+            return
+        if state.current_completion is None:
+            buffer.go_to_completion(0)
+        search.searching = False
+        buffer.complete_state = None
+        buffer.cursor_position = len(buffer.text)
+
+    @Condition
+    def at_empty_line() -> bool:
+        from prompt_toolkit.application import get_app
+
+        document = get_app().current_buffer.document
+        return document.is_cursor_at_the_end and document.line_count > 1 and not document.current_line
+
+    @keys.add("c-d", filter=at_empty_line & ~searching)
+    def end_of_input(event: KeyPressEvent) -> None:
+        event.app.exit(exception=EOFError, style="class:exiting")
+
+    @keys.add("enter", filter=~searching)
+    def enter(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+            # A completion that was walked to is taken, not sent.
+            buffer.complete_state = None
+        elif not options.multiline or whole(buffer.text):
+            sending.chosen = not options.multiline
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n" + _indent(buffer.document.current_line_before_cursor))
+
+    @keys.add("escape", "enter", filter=Condition(lambda: not options.vi) & ~searching)
+    def enter_after_escape(event: KeyPressEvent) -> None:
+        # Two keys one after the other are not Alt-Enter, however soon.
+        enter(event)
+
+    @keys.add(ALT_ENTER)
+    def submit(event: KeyPressEvent) -> None:
+        sending.chosen = True
+        event.current_buffer.validate_and_handle()
+
+    @keys.add("f2")
+    def completion(event: KeyPressEvent) -> None:
+        options.completion = not options.completion
+
+    @keys.add("f3")
+    def multiline(event: KeyPressEvent) -> None:
+        options.multiline = not options.multiline
+
+    @keys.add("f4")
+    def mode(event: KeyPressEvent) -> None:
+        options.vi = not options.vi
+        event.app.editing_mode = EditingMode.VI if options.vi else EditingMode.EMACS
+
+    @keys.add("c-x", "c-e")
+    def editor(event: KeyPressEvent) -> None:
+        event.current_buffer.open_in_editor()
+
+    @keys.add("c-x", "c-f")
+    def tidy(event: KeyPressEvent) -> None:
+        text, why = formatted(event.current_buffer.text)
+        if why:
+            say(why)
+        elif text != event.current_buffer.text:
+            event.current_buffer.text = text
+            event.current_buffer.cursor_position = len(text)
+
+    @Condition
+    def suggested() -> bool:
+        from prompt_toolkit.application import get_app
+
+        buffer = get_app().current_buffer
+        return bool(buffer.suggestion and buffer.suggestion.text and buffer.document.is_cursor_at_the_end)
+
+    @keys.add("c-right", filter=suggested)
+    def word_of_suggestion(event: KeyPressEvent) -> None:
+        suggestion = event.current_buffer.suggestion
+        if suggestion is not None:
+            event.current_buffer.insert_text(_first_word(suggestion.text))
+
+    return keys
+
+
+def with_alt_enter(typed: str) -> str:
+    """What arrived from the terminal in one piece, with Alt-Enter as a key of its own.
+
+    A terminal sends it as Escape and Enter at once; a person who presses Escape and then Enter sends two pieces, and
+    with other keys in one piece it was typed ahead, where nobody can tell the two apart.
+    """
+    return _ALT_ENTER_KEY if typed in _ALT_ENTER_TYPED else typed
+
+
+def _indent(line: str) -> str:
+    """The blanks that the next line begins with: those of this one, and more behind an open bracket."""
+    blanks = line[: len(line) - len(line.lstrip(" "))]
+    return blanks + INDENT if line.rstrip().endswith(("(", "[", "{")) else blanks
+
+
+def _first_word(text: str) -> str:
+    stripped = text.lstrip(" \n")
+    lead = len(text) - len(stripped)
+    ends = [at for at in (stripped.find(" "), stripped.find("\n")) if at > 0]
+    return text[: lead + min(ends)] if ends else text

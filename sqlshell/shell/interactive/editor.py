@@ -1,0 +1,46 @@
+"""The person's editor: VISUAL, else EDITOR, else vi."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+from sqlshell.errors import UsageError, reason
+from sqlshell.origin import NOWHERE, Own
+from sqlshell.output.sinks.command import undisturbed
+from sqlshell.runtime.scratch import scratch
+
+
+def edit_file(path: Own) -> None:
+    """Open a file and wait until the editor ends. Raises UsageError."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        with undisturbed():
+            done = subprocess.run([*shlex.split(editor), str(Path(path).expanduser())], check=False)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the editor {editor!r} cannot be started: {reason(error)}", "EDITOR names one") from None
+    if done.returncode:
+        raise UsageError(f"the editor ended with code {done.returncode}", "what it left was not taken")
+
+
+def edited(text: str, path: Own = NOWHERE) -> Own:
+    """A text, or that of a file, as the person left it; nobody else may read it meanwhile. Raises UsageError."""
+    folder = scratch().folder("editor")
+    try:
+        place = Path(path).expanduser() if path else folder / "statement.sql"
+        if not path:
+            place.write_text(f"{text.rstrip()}\n" if text else "", encoding="utf-8")
+        edit_file(Own(str(place)))
+        try:
+            return Own(place.read_text(encoding="utf-8").rstrip())
+        except FileNotFoundError:
+            raise UsageError(f"nothing was saved in {path or 'the file of the statement'}") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"{path or 'what the editor saved'} is not UTF-8 text") from None
+        except OSError as error:
+            raise UsageError(f"{path or 'what the editor saved'} cannot be read: {reason(error)}") from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

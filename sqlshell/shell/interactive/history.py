@@ -1,0 +1,171 @@
+"""History in files of mode 0600: one a target, and a shared one; whole entries, safe to append to from several shells.
+
+Each entry is a line with its time and a line per line of text, begun by `+`. Strings that follow a secret's name are
+taken out before anything is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from msgspec import Struct
+from prompt_toolkit.history import History
+
+from sqlshell.sql.analysis.secrets import redacted
+
+LONGEST = 10_000
+"""Entries that are loaded; the file is cut down to them when it has twice as many."""
+
+
+class Entry(Struct, frozen=True):
+    """What was entered, and when: seconds since 1970."""
+
+    time: float
+    text: str
+
+
+class FileHistory(History):
+    """Keeps what is entered in `path`, and in `shared` too. Where a file cannot be used it is told once.
+
+    An entry that begins with a blank is kept out of the files.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        warn: Callable[[str], None],
+        shared: Path | None = None,
+        redact: Callable[[str], str] = redacted,
+    ) -> None:
+        super().__init__()
+        self._redact = redact
+        self._path = path
+        self._shared = shared
+        self._warn = warn
+        self._usable = True
+        self.before: Callable[[], str] = lambda: ""
+        """The unfinished statement that the next entry goes on with."""
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Entries, the latest first: those of this target, and before the first of them those of all targets."""
+        return reversed([entry.text for entry in self.entries()])
+
+    def entries(self) -> list[Entry]:
+        """The oldest first."""
+        own = self._read(self._path)
+        if self._shared is None or len(own) > LONGEST // 10:
+            return own
+        since = own[0].time if own else time.time()
+        return [entry for entry in self._read(self._shared) if entry.time < since] + own
+
+    def everything(self) -> list[Entry]:
+        """The entries of all targets, the oldest first."""
+        return self._read(self._shared or self._path)
+
+    def store_string(self, string: str) -> None:
+        if not self._usable or string[:1].isspace() or not string.strip():
+            return
+        kept = self._kept(string)
+        if not kept:
+            return
+        entry = _entry(Entry(time.time(), kept))
+        for path in (self._path, self._shared):
+            if path is not None:
+                self._append(path, entry)
+
+    def _kept(self, string: str) -> str:
+        """The entry without its secrets, "" where it cannot be told which they are: their names may stand in what was
+        entered before."""
+        before = self.before()
+        if not before:
+            return self._redact(string)
+        whole, head = self._redact(f"{before}\n{string}"), f"{self._redact(before)}\n"
+        return self._redact(whole[len(head) :]) if whole.startswith(head) else ""
+
+    def move(self, path: Path) -> None:
+        """Go on with another target's history."""
+        self._path = path
+        self._loaded_strings = list(self.load_history_strings())
+
+    def clear(self) -> None:
+        """Forget this target's entries: in its file, in the shared one, and here. Raises OSError."""
+        gone = {(entry.time, entry.text) for entry in self._read(self._path)}
+        self._path.unlink(missing_ok=True)
+        if self._shared is not None:
+            self._rewrite(self._shared, [e for e in self._read(self._shared) if (e.time, e.text) not in gone])
+        self._loaded_strings.clear()
+
+    def _append(self, path: Path, entry: bytes) -> None:
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # One write of an append-only file: entries of two shells never mix.
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with contextlib.closing(os.fdopen(handle, "wb", buffering=0)) as file:
+                if os.name == "posix":
+                    os.fchmod(file.fileno(), 0o600)
+                file.write(entry)
+        except OSError as error:
+            self._fail(path, error)
+
+    def _read(self, path: Path) -> list[Entry]:
+        try:
+            text = path.read_bytes().decode("utf-8", "replace")
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            self._fail(path, error)
+            return []
+        entries: list[Entry] = []
+        lines: list[str] = []
+        moment = 0.0
+        for line in [*text.split("\n"), ""]:
+            if line.startswith("+"):
+                lines.append(line[1:])
+                continue
+            if lines:
+                entries.append(Entry(moment, "\n".join(lines)))
+                lines = []
+            if line.startswith("# "):
+                with contextlib.suppress(ValueError):
+                    moment = float(line[2:])
+        if len(entries) > 2 * LONGEST:
+            self._rewrite(path, entries[-LONGEST:])
+        return entries[-LONGEST:]
+
+    def _rewrite(self, path: Path, entries: list[Entry]) -> None:
+        temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with contextlib.closing(os.fdopen(handle, "wb")) as file:
+                file.writelines(map(_entry, entries))
+            temporary.replace(path)
+
+    def _fail(self, path: Path, error: OSError) -> None:
+        if self._usable:
+            self._usable = False
+            self._warn(f"the history {path} cannot be used: {error.strerror or error}")
+
+
+def _entry(entry: Entry) -> bytes:
+    body = "".join(f"+{line}\n" for line in entry.text.split("\n"))
+    return f"\n# {entry.time:.6f}\n{body}".encode("utf-8", "replace")
+
+
+def matching(entries: Iterable[Entry], typed: str) -> list[Entry]:
+    """Entries with these letters in order, each text once, the latest first; those that hold them together lead."""
+    low = typed.lower()
+    together: dict[str, Entry] = {}
+    apart: dict[str, Entry] = {}
+    for entry in reversed(list(entries)):
+        text = entry.text.lower()
+        if low in text:
+            together.setdefault(entry.text, entry)
+            continue
+        rest = iter(text)
+        if all(char in rest for char in low):
+            apart.setdefault(entry.text, entry)
+    return [*together.values(), *(entry for text, entry in apart.items() if text not in together)]

@@ -1,0 +1,113 @@
+"""A theme's styles as escape sequences, for what is written outside of prompt_toolkit: tables and previews."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prompt_toolkit.output import ColorDepth
+
+from sqlshell.output.writers.formats import Role
+from sqlshell.shell.interactive.look.themes import TOKENS, Theme, load, names
+
+SAMPLE = "select name, count(*) as n from \"Orders\" where total > 12.5 and note = 'paid' -- each customer"
+RESET = "\x1b[0m"
+_ATTRIBUTES = {"bold": "1", "italic": "3", "underline": "4"}
+_LEVELS = (0, 95, 135, 175, 215, 255)
+
+
+def depth(environ: Mapping[str, str]) -> int:
+    """How many colours the terminal has: 0, 16, 256 or 1 << 24. NO_COLOR and a dumb terminal have none."""
+    term = environ.get("TERM", "dumb")
+    if environ.get("NO_COLOR") or term == "dumb":
+        return 0
+    if environ.get("COLORTERM", "").lower() in {"truecolor", "24bit"} or "direct" in term:
+        return 1 << 24
+    return 256 if "256" in term else 16
+
+
+def sgr(style: str, colours: int) -> str:
+    """The escape sequence of a style such as `#ffcc00 bg:#003355 bold`; "" where nothing is drawn in colour."""
+    codes = []
+    for part in style.split():
+        if part in _ATTRIBUTES:
+            codes.append(_ATTRIBUTES[part])
+        elif colours:
+            ground, colour = (48, part[3:]) if part.startswith("bg:") else (38, part)
+            codes.append(_colour(colour, ground, colours))
+    return f"\x1b[{';'.join(codes)}m" if codes and colours else ""
+
+
+def painter(theme: Theme, colours: int) -> Callable[[str, Role], str] | None:
+    """Paints the cells of tables; None where there are no colours."""
+    looks = {name: sgr(theme.ui.get(name, ""), colours) for name in ("header", "null")}
+    if not any(looks.values()):
+        return None
+    looks["changed"] = "\x1b[7m"
+
+    def paint(text: str, role: Role) -> str:
+        look = looks[role]
+        return f"{look}{text}{RESET}" if look else text
+
+    return paint
+
+
+def preview(theme: Theme, colours: int) -> str:
+    """A statement in the colours of a theme, on the background that it is made for."""
+    from sqlshell.sql.lexer import SqlshellLexer
+
+    canvas = sgr(f"bg:{theme.canvas}", colours)
+    by_kind = {kind: look for name, look in theme.tokens.items() for kind in TOKENS[name]}
+    drawn = []
+    for kind, text in SqlshellLexer().get_tokens(SAMPLE):
+        if text == "\n":
+            continue
+        name = str(kind).removeprefix("Token.")
+        while name and name not in by_kind:
+            name = name.rpartition(".")[0]
+        drawn.append(
+            f"{canvas}{sgr(by_kind.get(name, theme.tokens.get('name', '')), colours)}{text}{RESET if colours else ''}"
+        )
+    prompt = sgr(theme.ui.get("prompt", ""), colours)
+    return f"{canvas}{prompt}> {RESET if colours else ''}{''.join(drawn)}"
+
+
+def previews(own: Path | None, colours: int) -> Iterator[str]:
+    """A line for each theme. Raises UsageError for a broken one."""
+    for name in names(own):
+        theme = load(name, own)
+        yield f"{name.ljust(12)} {theme.background.ljust(6)} {preview(theme, colours)}"
+
+
+def here() -> int:
+    return depth(os.environ)
+
+
+def screen_depth() -> ColorDepth | None:
+    """What prompt_toolkit is told of the terminal's colours; None leaves it to what it finds out."""
+    from prompt_toolkit.output import ColorDepth
+
+    return ColorDepth.from_env() or (ColorDepth.TRUE_COLOR if here() > 256 else None)
+
+
+def _colour(text: str, ground: int, colours: int) -> str:
+    red, green, blue = (int(text[at : at + 2], 16) for at in (1, 3, 5))
+    if colours > 256:
+        return f"{ground};2;{red};{green};{blue}"
+    if colours == 256:
+        steps = [_nearest(part) for part in (red, green, blue)]
+        return f"{ground};5;{16 + 36 * steps[0] + 6 * steps[1] + steps[2]}"
+    bright = max(red, green, blue) > 160
+    bits = sum(
+        1 << at for at, part in enumerate((red, green, blue)) if part > max(red, green, blue) * 0.6 and part > 60
+    )
+    return str(bits + (ground - 8) + (60 if bright else 0))
+
+
+def _nearest(part: int) -> int:
+    """The step of the 6 × 6 × 6 colour cube that is nearest to a part of a colour."""
+    distances = [abs(level - part) for level in _LEVELS]
+    return distances.index(min(distances))

@@ -1,0 +1,139 @@
+"""Themes: TOML files in `themes/` of a checkout or a wheel, and in the person's config folder."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from sqlshell.errors import UsageError
+
+if TYPE_CHECKING:
+    from prompt_toolkit.styles import BaseStyle
+
+DEFAULT = "default"
+LIGHT = "paper"
+"""What a light terminal gets where no theme is chosen."""
+TOKENS = {
+    "keyword": ("Keyword", "Keyword.Constant", "Operator.Word"),
+    "type": ("Keyword.Type",),
+    "function": ("Name.Function", "Name.Builtin"),
+    "string": ("Literal.String", "Literal.String.Single", "Literal.String.Other"),
+    "quoted": ("Literal.String.Symbol", "Literal.String.Name", "Name.Variable"),
+    "number": ("Literal.Number", "Literal.Number.Integer", "Literal.Number.Float"),
+    "comment": ("Comment", "Comment.Single", "Comment.Multiline"),
+    "operator": ("Operator", "Punctuation"),
+    "name": ("Name",),
+    "command": ("Name.Decorator",),
+}
+UI = {
+    "prompt": "prompt",
+    "continuation": "continuation",
+    "toolbar": "bottom-toolbar",
+    "suggestion": "auto-suggestion",
+    "selection": "selected",
+    "search": "search",
+    "spinner": "spinner",
+    "null": "null",
+    "header": "header",
+    "error": "error",
+    "menu": "completion-menu.completion",
+    "menu_current": "completion-menu.completion.current",
+    "menu_meta": "completion-menu.meta.completion",
+    "match": "matching-bracket.cursor",
+}
+_LOOK = r"(?:(?:bg:)?#[0-9a-fA-F]{6}|bold|italic|underline)"
+_STYLE = re.compile(rf"{_LOOK}(?: {_LOOK})*")
+
+
+class Theme(Struct, frozen=True):
+    """One theme. `canvas` is the background that its colours are made for, `#rrggbb`."""
+
+    name: str
+    background: str
+    canvas: str
+    tokens: Mapping[str, str]
+    ui: Mapping[str, str]
+
+    def style(self) -> BaseStyle:
+        """The theme as prompt_toolkit takes it."""
+        from prompt_toolkit.styles import Style
+
+        rules = {f"pygments.{kind.lower()}": look for name, look in self.tokens.items() for kind in TOKENS[name]} | {
+            UI[name]: look for name, look in self.ui.items()
+        }
+        if "toolbar" in self.ui:
+            rules["bottom-toolbar"] = f"noreverse {self.ui['toolbar']}"
+        if "match" in self.ui:
+            rules["matching-bracket.other"] = self.ui["match"]
+        if "menu" in self.ui:
+            rules["completion-menu"] = self.ui["menu"]
+        if "menu_current" in self.ui:
+            rules["completion-menu.meta.completion.current"] = self.ui["menu_current"]
+        return Style.from_dict(rules)
+
+
+def folders(own: Path | None) -> Sequence[Path]:
+    """Where themes are looked for: the person's own first, then the wheel's, then the checkout's."""
+    package = Path(__file__).parents[3]
+    shipped = package / "themes"
+    checkout = package.parent / "themes"
+    return [folder for folder in (own, shipped, checkout) if folder is not None and folder.is_dir()]
+
+
+def names(own: Path | None = None) -> list[str]:
+    """The themes that can be loaded."""
+    return sorted({path.stem for folder in folders(own) for path in folder.glob("*.toml")})
+
+
+def load(name: str, own: Path | None = None) -> Theme:
+    """The theme of that name. Raises UsageError that names the nearest, or the file and key that are wrong."""
+    for folder in folders(own):
+        path = folder / f"{name}.toml"
+        if path.parent == folder and path.is_file():
+            return read(path)
+    import difflib
+
+    near = difflib.get_close_matches(name, names(own), 1)
+    raise UsageError(
+        f"there is no theme {name!r}", f"did you mean {near[0]}?" if near else f"themes: {', '.join(names(own))}"
+    )
+
+
+def read(path: Path) -> Theme:
+    """A theme's file. Raises UsageError that names the file and the line or key."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path}: {error}") from None
+    lines = path.read_text(encoding="utf-8").splitlines()
+
+    def at(key: str) -> str:
+        number = next(
+            (n for n, line in enumerate(lines, 1) if re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=", line)), 0
+        )
+        return f"{path}:{number}" if number else str(path)
+
+    background, canvas = table.pop("background", ""), table.pop("canvas", "")
+    tokens, ui = table.pop("tokens", {}), table.pop("ui", {})
+    if table:
+        raise UsageError(
+            f"{at(next(iter(table)))}: unexpected {', '.join(table)}",
+            "a theme has background, canvas, [tokens] and [ui]",
+        )
+    if background not in {"dark", "light"}:
+        raise UsageError(f"{at('background')}: background is dark or light, not {background!r}")
+    if not re.fullmatch("#[0-9a-fA-F]{6}", str(canvas)):
+        raise UsageError(f"{at('canvas')}: canvas is a colour such as #1c1f26, not {canvas!r}")
+    for title, given, known in (("tokens", tokens, TOKENS), ("ui", ui, UI)):
+        for key, look in given.items():
+            if key not in known:
+                raise UsageError(f"{at(key)}: [{title}] has an unknown key {key!r}", f"known are {', '.join(known)}")
+            if not isinstance(look, str) or not _STYLE.fullmatch(look):
+                hint = "write it like '#ffcc00', '#ffcc00 bold' or '#ffffff bg:#003355'"
+                raise UsageError(f"{at(key)}: [{title}] {key} = {look!r} is not a style", hint)
+    return Theme(path.stem, background, canvas, tokens, ui)

@@ -1,0 +1,276 @@
+"""The catalog of a context: kept on disk, loaded anew behind the prompt, never waited for.
+
+Loaded from what a service has: information_schema and the system tables, else LIST and DESCRIBE. What a service does
+not know is left out, so that the names seen in results remain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from sqlshell.client.statements.polling import fresh_session_id
+from sqlshell.client.statements.watch import Client
+from sqlshell.context import SessionContext
+from sqlshell.errors import ShellError
+from sqlshell.interface.models import ContextEcho
+from sqlshell.result import Rows
+from sqlshell.shell.metadata.queries import asked
+from sqlshell.sql.completion.known_names import Catalog, Column, Contents, ForeignKey, Function, Relation, key
+
+LOADING_SECONDS = 60.0
+LISTED = {
+    "database": "DATABASES",
+    "schema": "SCHEMAS",
+    "store": "STORES",
+    "pool": "COMPUTE_POOLS",
+    "role": "ROLES",
+    "organization": "ORGANIZATIONS",
+    "query": "QUERIES",
+    "entity": "ENTITIES",
+}
+"""The kinds of names, and what LIST calls them."""
+
+SYSTEM = "deltastream"
+"""The database of the system tables, which completion knows by itself."""
+
+DESCRIBED = 50
+"""Relations whose columns are asked for one by one, where no table lists them all."""
+
+_COLUMNS = (
+    "SELECT table_catalog, table_schema, table_name, column_name, data_type FROM information_schema.columns "
+    "ORDER BY table_catalog, table_schema, table_name, ordinal_position"
+)
+_FUNCTIONS = (
+    "SELECT DISTINCT function_name, "
+    "'(' || array_to_string(parameters, ', ') || ')' || coalesce(' -> ' || return_type, '') FROM duckdb_functions()"
+    " WHERE function_name SIMILAR TO '[a-z][a-z0-9_]*' ORDER BY 1"
+)
+_KEYS = (
+    "SELECT constraint_name, database_name, schema_name, table_name, referenced_table, "
+    "to_json(constraint_column_names)::VARCHAR, to_json(referenced_column_names)::VARCHAR "
+    "FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY'",
+    "SELECT r.constraint_name, k.table_catalog, k.table_schema, k.table_name, t.table_name, k.column_name, "
+    "t.column_name FROM information_schema.referential_constraints r "
+    "JOIN information_schema.key_column_usage k ON k.constraint_name = r.constraint_name "
+    "AND k.constraint_schema = r.constraint_schema "
+    "JOIN information_schema.key_column_usage t ON t.constraint_name = r.unique_constraint_name "
+    "AND t.constraint_schema = r.unique_constraint_schema AND t.ordinal_position = k.position_in_unique_constraint "
+    "ORDER BY r.constraint_name, k.ordinal_position",
+)
+"""Foreign keys: with lists of their columns, or with a row for each."""
+_MADE = (
+    "SELECT 'sequence', sequence_name FROM duckdb_sequences()"
+    " UNION ALL SELECT 'index', index_name FROM duckdb_indexes()"
+    " UNION ALL SELECT 'own type', type_name FROM duckdb_types() WHERE NOT internal"
+    " UNION ALL SELECT DISTINCT 'macro', function_name FROM duckdb_functions() WHERE NOT internal"
+)
+"""Kinds with the names of what people made."""
+_DECODE = msgspec.json.Decoder(list[str]).decode
+_RELATIONS = 'SELECT * FROM deltastream.sys."relations"'
+
+
+class Loader:
+    """Keeps `catalog` near to what the service has. `context` tells the context now; `folder` None keeps nothing."""
+
+    def __init__(self, client: Client, context: Callable[[], SessionContext], target: str, folder: Path | None) -> None:
+        self.catalog = Catalog()
+        self._client = client
+        self._context = context
+        self._target = target
+        self._folder = folder
+        self._task: asyncio.Task[None] | None = None
+        self._wanted = False
+        self._loaded_for: tuple[str, str] = ("", "")
+        self._heard = asyncio.Event()
+        self.changed: Callable[[], None] = lambda: None
+        """Called when the catalog has been loaded, or a context was first heard of."""
+        self.adopt: Callable[[ContextEcho | None], None] = lambda echo: None
+        """Told of the context that the service echoes."""
+
+    def begin(self) -> None:
+        """What the disk has, at once; what the service has, when it comes."""
+        path = self._path()
+        if path is not None:
+            with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self.catalog.replace(msgspec.json.decode(path.read_bytes(), type=Contents))
+        self.refresh()
+
+    def move(self, client: Client, target: str, folder: Path | None) -> None:
+        """Another service: its names, and no others."""
+        self._client, self._target, self._folder = client, target, folder
+        self._loaded_for = ("", "")
+        self.catalog.replace(Contents([], {}, [], {}))
+        self.catalog.seen.clear()
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        self.begin()
+
+    def refresh(self) -> None:
+        """Load anew; what is on its way may have missed what is new, so that it is followed by another."""
+        self._wanted = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._keep_up())
+
+    def moved(self) -> None:
+        """The context has changed: another organization or role sees other names."""
+        context = self._context()
+        if self._loaded_for[0] and self._loaded_for != (context.organization, context.role):
+            self.refresh()
+
+    async def heard(self, seconds: float) -> None:
+        """Wait until the service has echoed its context once, so long at most."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._heard.wait(), seconds)
+
+    async def aclose(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _keep_up(self) -> None:
+        while self._wanted:
+            self._wanted = False
+            await self._load()
+
+    async def _load(self) -> None:
+        try:
+            await self._loaded()
+        finally:
+            self._heard.set()
+
+    async def _loaded(self) -> None:
+        # In a session of its own, so that no statement of the person waits for these.
+        context = replace(self._context(), session_id=fresh_session_id())
+        with contextlib.suppress(TimeoutError, ShellError):
+            async with asyncio.timeout(LOADING_SECONDS), self._left(context.session_id):
+                contents = await self._contents(context)
+                if contents.relations or contents.names or contents.functions:
+                    self.catalog.replace(contents)
+                    self._keep(contents)
+                now = self._context()
+                self._loaded_for = (now.organization, now.role)
+                self.changed()
+
+    @contextlib.asynccontextmanager
+    async def _left(self, session_id: str) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await self._client.leave([session_id])
+
+    async def _contents(self, context: SessionContext) -> Contents:
+        contents = Contents([], {}, [], {})
+        found: dict[str, Relation] = {}
+        for row in await self._rows(_COLUMNS, context):
+            if len(row) < 5 or None in row[:4]:
+                continue
+            database, schema, name, column, kind = (value or "" for value in row[:5])
+            relation = Relation(database, schema, name, "table")
+            found.setdefault(key(relation), relation)
+            contents.columns.setdefault(key(relation), []).append(Column(column, kind))
+        for relation in await self._relations(context):
+            found[key(relation)] = relation
+        contents.relations = [item for item in found.values() if item.database != SYSTEM]
+        if contents.relations and not contents.columns:
+            await self._describe(contents, context)
+        contents.keys = await self._keys(context)
+        signatures: dict[str, str] = {}
+        for row in await self._rows(_FUNCTIONS, context):
+            if len(row) > 1 and row[0]:
+                signatures.setdefault(row[0], row[1] or "")
+        contents.functions = [Function(name, signature) for name, signature in signatures.items()]
+        for kind, plural in LISTED.items():
+            rows = await self._rows(f"LIST {plural}", context)
+            contents.names[kind] = [row[0] for row in rows if row and row[0]]
+        for row in await self._rows(_MADE, context):
+            if len(row) > 1 and row[0] and row[1]:
+                contents.names.setdefault(row[0], []).append(row[1])
+        return contents
+
+    async def _relations(self, context: SessionContext) -> list[Relation]:
+        columns, rows = await self._table(_RELATIONS, context)
+        if not columns:
+            columns, rows = await self._table("LIST RELATIONS", context)
+        low = [name.lower() for name in columns]
+
+        def at(*names: str) -> int | None:
+            return next((low.index(name) for name in names if name in low), None)
+
+        name, kind = at("name", "relation_name", "table_name"), at("type", "relation_type", "kind")
+        database, schema = at("database_name", "database"), at("schema_name", "schema")
+        if name is None:
+            return []
+
+        def value(row: list[str | None], place: int | None) -> str:
+            return (row[place] or "") if place is not None else ""
+
+        return [Relation(value(row, database), value(row, schema), value(row, name), value(row, kind)) for row in rows]
+
+    async def _keys(self, context: SessionContext) -> list[ForeignKey]:
+        found: dict[tuple[str, str], ForeignKey] = {}
+        for lists, sql in zip((True, False), _KEYS, strict=True):
+            columns, rows = await self._table(sql, context)
+            for row in rows:
+                if len(row) < 7 or None in row[:7]:
+                    continue
+                constraint, database, schema, name, target, mine, its = (value or "" for value in row[:7])
+                here, there = (key(Relation(database, schema, table)) for table in (name, target))
+                item = found.setdefault((constraint, here), ForeignKey(here, [], there, []))
+                with contextlib.suppress(msgspec.DecodeError):
+                    item.columns.extend(_DECODE(mine) if lists else [mine])
+                    item.target_columns.extend(_DECODE(its) if lists else [its])
+            if columns:
+                break
+        return list(found.values())
+
+    async def _describe(self, contents: Contents, context: SessionContext) -> None:
+        for relation in contents.relations[:DESCRIBED]:
+            parts = (part for part in (relation.database, relation.schema, relation.name) if part)
+            name = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+            rows = await self._rows(f"DESCRIBE RELATION COLUMNS {name}", context)
+            contents.columns[key(relation)] = [
+                Column(row[0] or "", (row[1] or "") if len(row) > 1 else "") for row in rows if row and row[0]
+            ]
+
+    def _told(self, echo: ContextEcho | None) -> None:
+        self.adopt(echo)
+        self._heard.set()
+
+    async def _rows(self, sql: str, context: SessionContext) -> Rows:
+        return (await self._table(sql, context))[1]
+
+    async def _table(self, sql: str, context: SessionContext) -> tuple[list[str], Rows]:
+        """A statement's columns and rows; none where the service does not know it."""
+        with contextlib.suppress(ShellError):
+            columns, rows = await asked(self._client, sql, context, self._told)
+            return [column.name for column in columns], rows
+        return [], []
+
+    def _path(self) -> Path | None:
+        if self._folder is None:
+            return None
+        context = self._context()
+        named = "\0".join((self._target, context.organization, context.role))
+        return self._folder / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.json"
+
+    def _keep(self, contents: Contents) -> None:
+        path = self._path()
+        if path is None:
+            return
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part = path.with_name(f"{path.name}.{os.getpid()}")
+            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(msgspec.json.encode(contents))
+            part.replace(path)

@@ -1,0 +1,317 @@
+"""What a service tells about a relation beyond its name: columns, keys, constraints, indexes, its definition.
+
+Asked in the first of three ways that the service knows: DuckDB's catalog functions; information_schema, and pg_indexes
+where there is one; DESCRIBE.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from sqlshell.errors import StatementError, Where
+from sqlshell.interface import sqlstate
+from sqlshell.result import Column, Rows
+from sqlshell.sql.completion.known_names import Relation
+from sqlshell.sql.identifiers import literal, quoted
+
+_NAMED = re.compile(r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)(?:\.(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+))*+')
+"""A name as it is written in a statement, and nothing else."""
+
+Ask = Callable[[str], Awaitable[tuple[list[Column], Rows]]]
+"""Runs a statement that reads, and gives its columns and rows. Raises StatementError."""
+
+Condition = Callable[[str, str, str], str]
+"""A condition on the columns that hold database, schema and name of a relation."""
+
+
+class ColumnDetails(Struct):
+    """`nullable` is "true", "false" or "" where nobody tells; `default` is None where there is none."""
+
+    name: str
+    type: str
+    nullable: str = ""
+    default: str | None = None
+    comment: str = ""
+
+
+class Constraint(Struct):
+    """`kind` is PRIMARY KEY, UNIQUE, FOREIGN KEY or CHECK; `definition` is it as SQL."""
+
+    kind: str
+    name: str
+    definition: str
+    columns: tuple[str, ...] = ()
+    target: str = ""
+    """What a foreign key references, as `table(columns)`."""
+
+
+class Details(Struct):
+    """`way` is how it was learnt; "described" tells of columns alone. `definition` is a view's, `ddl` makes it all."""
+
+    way: str
+    columns: list[ColumnDetails] = field(default_factory=list)
+    constraints: list[Constraint] = field(default_factory=list)
+    indexes: list[tuple[str, str]] = field(default_factory=list)
+    """Names with definitions."""
+    referenced: list[tuple[str, str]] = field(default_factory=list)
+    """Other tables, with their foreign keys to this one."""
+    definition: str = ""
+    ddl: str = ""
+    comment: str = ""
+    rows: str = ""
+    """About how many rows there are."""
+    age: int = 0
+    """What was made later has a greater one, within a kind."""
+    sequence: dict[str, str] = field(default_factory=dict)
+
+
+class Inspector:
+    """Asks one service about relations, and does not try again what it did not know."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._ways = [self._catalog_functions, self._information_schema]
+
+    async def details(self, relation: Relation) -> Details:
+        """Raises what DESCRIBE raises where nothing else tells anything."""
+        for way in list(self._ways):
+            try:
+                found = await way(relation)
+            except StatementError:
+                self._ways.remove(way)
+                continue
+            if found.columns or found.sequence:
+                return found
+        parts = (relation.database, relation.schema, relation.name)
+        return await self.described(".".join('"' + part.replace('"', '""') + '"' for part in parts if part))
+
+    async def described(self, name: str) -> Details:
+        """What DESCRIBE tells about a name, which is written as in a statement. Raises StatementError."""
+        if not _NAMED.fullmatch(name):
+            raise StatementError(f"{name} is not the name of a relation", where=Where(sqlstate.NO_RELATION))
+        _, rows = await self._ask(f"DESCRIBE RELATION COLUMNS {name}")
+        if not rows:
+            raise StatementError(f"relation {name} does not exist", where=Where(sqlstate.NO_RELATION))
+        padded = [[*(value or "" for value in row), "", "", ""] for row in rows]
+        return Details("described", [ColumnDetails(row[0], row[1], row[2].lower()) for row in padded])
+
+    async def _catalog_functions(self, relation: Relation) -> Details:
+        """DuckDB's, in one statement: each row as JSON, so that a field more or less in a version is no matter."""
+        here = _matches(relation)
+        around = _matches(Relation(relation.database, relation.schema, ""))
+        parts = [
+            ("column", "columns", here("database_name", "schema_name", "table_name")),
+            ("constraint", "constraints", here("database_name", "schema_name", "table_name")),
+            (
+                "referenced",
+                "constraints",
+                f"constraint_type = 'FOREIGN KEY' AND referenced_table = {literal(relation.name)} AND "
+                + around("database_name", "schema_name", ""),
+            ),
+            ("index", "indexes", here("database_name", "schema_name", "table_name")),
+            ("made", "tables", here("database_name", "schema_name", "table_name")),
+            ("made", "views", here("database_name", "schema_name", "view_name")),
+            ("sequence", "sequences", here("database_name", "schema_name", "sequence_name")),
+        ]
+        sql = " UNION ALL ".join(
+            f"SELECT '{what}' AS what, to_json(c)::VARCHAR AS told FROM duckdb_{function}() c WHERE {condition}"
+            for what, function, condition in parts
+        )
+        _, rows = await self._ask(sql)
+        told: dict[str, list[dict[str, Any]]] = {}
+        for what, text in rows:
+            told.setdefault(what or "", []).append(json.loads(text or "{}"))
+        made = (told.get("made") or [{}])[0]
+        columns = sorted(told.get("column", ()), key=lambda row: int(row["column_index"]))
+        return Details(
+            "catalog",
+            [_column(row) for row in columns],
+            [_constraint(row) for row in told.get("constraint", ()) if row["constraint_type"] != "NOT NULL"],
+            [(row["index_name"], row["sql"]) for row in told.get("index", ())],
+            [(row["table_name"], row["constraint_text"]) for row in told.get("referenced", ())],
+            made["sql"] if "view_name" in made else "",
+            _made(made, relation) or (told.get("sequence") or [{}])[0].get("sql", ""),
+            made.get("comment") or "",
+            "" if made.get("estimated_size") is None else str(made["estimated_size"]),
+            int(made.get("table_oid") or made.get("view_oid") or 0),
+            {
+                title: str(row[name]).lower() if isinstance(row.get(name), bool) else str(row.get(name) or "")
+                for row in told.get("sequence", ())
+                for title, name in _SEQUENCE.items()
+            },
+        )
+
+    async def _information_schema(self, relation: Relation) -> Details:
+        here = _matches(relation)
+        plain = here("table_catalog", "table_schema", "table_name")
+        _, rows = await self._ask(
+            "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns "
+            f"WHERE {plain} ORDER BY ordinal_position"
+        )
+        columns = [
+            ColumnDetails(row[0] or "", row[1] or "", _truth(row[2] or ""), row[3]) for row in rows if len(row) > 3
+        ]
+        if not columns:
+            return Details("information_schema")
+        of_key = here("c.table_catalog", "c.table_schema", "c.table_name")
+        keys = await self._rows(
+            "SELECT c.constraint_name, c.constraint_type, k.column_name FROM information_schema.table_constraints c "
+            "JOIN information_schema.key_column_usage k ON k.constraint_name = c.constraint_name "
+            f"AND k.constraint_schema = c.constraint_schema AND k.table_name = c.table_name WHERE {of_key} "
+            "ORDER BY c.constraint_type DESC, c.constraint_name, k.ordinal_position"
+        )
+        targets = await self._rows(
+            "SELECT c.constraint_name, t.table_name, t.column_name FROM information_schema.table_constraints c "
+            "JOIN information_schema.referential_constraints r ON r.constraint_name = c.constraint_name "
+            "AND r.constraint_schema = c.constraint_schema "
+            "JOIN information_schema.key_column_usage t ON t.constraint_name = r.unique_constraint_name "
+            f"AND t.constraint_schema = r.unique_constraint_schema WHERE {of_key} "
+            "ORDER BY c.constraint_name, t.ordinal_position"
+        )
+        checks = await self._rows(
+            "SELECT c.constraint_name, k.check_clause FROM information_schema.table_constraints c "
+            "JOIN information_schema.check_constraints k ON k.constraint_name = c.constraint_name "
+            f"AND k.constraint_schema = c.constraint_schema WHERE {of_key} ORDER BY c.constraint_name"
+        )
+        views = await self._rows(f"SELECT view_definition FROM information_schema.views WHERE {plain}")
+        within = _matches(Relation("", relation.schema, relation.name))("", "schemaname", "tablename")
+        indexes = await self._rows(f"SELECT indexname, indexdef FROM pg_indexes WHERE {within} ORDER BY indexname")
+        return Details(
+            "information_schema",
+            columns,
+            [
+                *_keys(keys, targets),
+                *(
+                    Constraint("CHECK", name, clause if clause.upper().startswith("CHECK") else f"CHECK ({clause})")
+                    for name, clause in checks
+                    if not clause.upper().endswith("IS NOT NULL")
+                ),
+            ],
+            [(name, text) for name, text in indexes],
+            definition=views[0][0] if views else "",
+        )
+
+    async def _rows(self, sql: str) -> list[list[str]]:
+        """A statement's rows; none where the service does not know it."""
+        with contextlib.suppress(StatementError):
+            return [[value or "" for value in row] for row in (await self._ask(sql))[1]]
+        return []
+
+
+_SEQUENCE = {
+    "start": "start_value",
+    "minimum": "min_value",
+    "maximum": "max_value",
+    "increment": "increment_by",
+    "cycles": "cycle",
+    "last": "last_value",
+}
+
+
+def _matches(relation: Relation) -> Condition:
+    parts = (relation.database, relation.schema, relation.name)
+
+    def condition(*columns: str) -> str:
+        wanted = [f"{column} = {literal(part)}" for column, part in zip(columns, parts, strict=True) if part and column]
+        return " AND ".join(wanted) or "TRUE"
+
+    return condition
+
+
+def _truth(word: str) -> str:
+    return {"YES": "true", "NO": "false"}.get(word.upper(), word.lower())
+
+
+def _column(row: dict[str, Any]) -> ColumnDetails:
+    default = row.get("column_default")
+    if row.get("is_generated"):
+        default = f"generated always as ({row.get('generation_expression') or default})"
+    nullable = "true" if row.get("is_nullable", True) else "false"
+    return ColumnDetails(row["column_name"], row["data_type"], nullable, default, row.get("comment") or "")
+
+
+def _constraint(row: dict[str, Any]) -> Constraint:
+    target = ""
+    if row.get("referenced_table"):
+        target = f"{quoted(row['referenced_table'])}({_listed(row.get('referenced_column_names') or ())})"
+    return Constraint(
+        row["constraint_type"],
+        row.get("constraint_name") or "",
+        row["constraint_text"],
+        tuple(row.get("constraint_column_names") or ()),
+        target,
+    )
+
+
+def _keys(keys: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> Iterable[Constraint]:
+    """Keys, of rows that hold one of their columns each."""
+    columns: dict[tuple[str, str], list[str]] = {}
+    for name, kind, column in keys:
+        columns.setdefault((name, kind), []).append(column)
+    tables: dict[str, str] = {}
+    referenced: dict[str, list[str]] = {}
+    for name, table, column in targets:
+        tables[name] = table
+        referenced.setdefault(name, []).append(column)
+    for (name, kind), found in columns.items():
+        target = f"{quoted(tables[name])}({_listed(dict.fromkeys(referenced[name]))})" if name in tables else ""
+        end = f" REFERENCES {target}" if target else ""
+        yield Constraint(kind, name, f"{kind} ({_listed(found)}){end}", tuple(found), target)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(quoted, names))
+
+
+def _made(row: dict[str, Any], relation: Relation) -> str:
+    text = str(row.get("sql") or "")
+    # A stream is a table to the engine that keeps it.
+    return text.replace("CREATE TABLE", "CREATE STREAM", 1) if relation.kind == "stream" else text
+
+
+def ddl(relation: Relation, details: Details) -> str:
+    """SQL that makes a relation: the service's own, else put together of what is known."""
+    name = (
+        quoted(relation.name)
+        if relation.schema in {"", "main"}
+        else f"{quoted(relation.schema)}.{quoted(relation.name)}"
+    )
+    made = details.ddl
+    if not made and details.definition:
+        text = details.definition.strip().rstrip(";")
+        made = text if text[:6].upper() == "CREATE" else f"CREATE VIEW {name} AS\n{text}"
+    if not made:
+        lines = [_definition(column) for column in details.columns]
+        lines += [constraint.definition for constraint in details.constraints]
+        made = f"CREATE {(relation.kind or 'table').upper()} {name} (\n  " + ",\n  ".join(lines) + "\n)"
+    statements = [made, *(text for _, text in details.indexes)]
+    what = "VIEW" if details.definition else "TABLE"
+    if details.comment:
+        statements.append(f"COMMENT ON {what} {name} IS {literal(details.comment)}")
+    statements += [
+        f"COMMENT ON COLUMN {name}.{quoted(column.name)} IS {literal(column.comment)}"
+        for column in details.columns
+        if column.comment
+    ]
+    return "\n".join(f"{text.strip().rstrip(';')};" for text in statements)
+
+
+def _definition(column: ColumnDetails) -> str:
+    null = " NOT NULL" if column.nullable == "false" else ""
+    default = f" DEFAULT {column.default}" if column.default is not None else ""
+    return f"{quoted(column.name)} {column.type}{null}{default}"
+
+
+def key_of(column: str, constraints: Sequence[Constraint]) -> str:
+    """The keys that a column is part of, in words."""
+    return ", ".join(
+        f"references {item.target}" if item.target else item.kind.lower()
+        for item in constraints
+        if column in item.columns and item.kind != "CHECK"
+    )

@@ -1,0 +1,130 @@
+"""A transcript run again, here or elsewhere, and every difference told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from sqlshell.errors import (
+    ConnectionFailed,
+    Interrupted,
+    NotAuthenticated,
+    OutputError,
+    ShellError,
+    StatementError,
+    UsageError,
+)
+from sqlshell.interface import sqlstate
+from sqlshell.origin import Own, theirs
+from sqlshell.output.writers.formats import Summary
+from sqlshell.result import Result
+from sqlshell.shell.records.transcript import Digested, Record, Told, read
+from sqlshell.shell.results.humanize import one_line
+from sqlshell.shell.running.submitting import Asked, submit
+from sqlshell.sql.script.items import Statement
+
+if TYPE_CHECKING:
+    from sqlshell.shell.shell import Shell
+
+CARRIED = ("database", "schema", "store", "compute_pool", "timezone")
+"""The parts of the context that the first record sets where this shell was started without them."""
+
+
+class Differs(StatementError):
+    """Something came out otherwise than it did."""
+
+
+class NotRun(ShellError):
+    """A statement that was not sent again; the message says why."""
+
+
+async def replay(shell: Shell, path: Own) -> None:
+    """Run each statement, and tell what is not as it was. Raises Differs, UsageError and what ends a script."""
+    done = differing = skipped = 0
+    for number, record in read(path):
+        if not done + skipped:
+            _begin(shell, record)
+        try:
+            found = await _run(shell, record)
+        except NotRun as why:
+            skipped += 1
+            shell.outlet.print(
+                f"{path}:{number}: {one_line(record.statement, 60)}\n  was not run: {why.message}\n", with_results=True
+            )
+            continue
+        done += 1
+        if found:
+            differing += 1
+            told = "\n".join(f"  {line}" for line in found)
+            shell.outlet.print(f"{path}:{number}: {one_line(record.statement, 60)}\n{told}\n", with_results=True)
+    what = f"{done} statement{'' if done == 1 else 's'} run again"
+    if differing or skipped:
+        told = f"{differing} came out otherwise" if differing else "all came out as they had" if done else ""
+        left = f"{skipped} not run" if skipped else ""
+        raise Differs(", ".join(filter(None, [what, told, left])))
+    shell.diagnostics.note(f"{what}, all came out as they had")
+
+
+def _begin(shell: Shell, record: Record) -> None:
+    session = shell.session
+    known = dict(session.context.parts())
+    missing = {name: record.context[name] for name in CARRIED if record.context.get(name) and not known[name]}
+    if not session.embedded:
+        session.context = replace(session.context, **missing)
+
+
+async def _run(shell: Shell, record: Record) -> Sequence[str]:
+    """The differences of one statement. Raises NotRun, and what ends a script."""
+    if record.redacted:
+        raise NotRun("its secrets were not kept")
+    results: list[Told] = []
+
+    async def take(result: Result) -> Summary:
+        digested = Digested(result)
+        rows = 0
+        try:
+            async for batch in digested:
+                rows += len(batch.rows)
+        finally:
+            await digested.aclose()
+        summary = Summary(rows, True)
+        results.append(digested.told(summary))
+        return summary
+
+    state, message = sqlstate.DONE, ""
+    try:
+        # Not the person's own text: it names no files that are sent, and no variables.
+        text = theirs(record.statement, "a transcript's statement")
+        await submit(
+            shell, Asked(Statement(text.text, 0, 0, True, foreign=text.foreign), take, final=True, recorded=True)
+        )
+    except (ConnectionFailed, NotAuthenticated, Interrupted, OutputError):
+        raise
+    except UsageError as error:
+        # What the shell itself refuses, as a policy does, never reached the service.
+        raise NotRun(error.message) from error
+    except ShellError as error:
+        state, message = error.where.sql_state or "XX000", error.message
+    return list(_differences(record, state, message, results))
+
+
+def _differences(record: Record, state: str, message: str, results: Sequence[Told]) -> Sequence[str]:
+    if state != record.sql_state:
+        told = f": {one_line(message, 120)}" if message else ""
+        return [f"sqlState was {record.sql_state}, is {state}{told}"]
+    found: list[str] = []
+    if len(results) != len(record.results):
+        found.append(f"gave {len(record.results)} results, gives {len(results)}")
+    for number, (old, new) in enumerate(zip(record.results, results, strict=False), 1):
+        which = f"result {number}: " if len(results) > 1 else ""
+        if old.columns != new.columns:
+            found.append(f"{which}columns were {', '.join(old.columns)}, are {', '.join(new.columns)}")
+        elif old.rows is None:
+            continue
+        elif old.rows != new.rows:
+            found.append(f"{which}rows were {old.rows:,}, are {new.rows:,}")
+        elif old.digest != new.digest:
+            found.append(f"{which}has as many rows, with other values, types or another order")
+    return found

@@ -1,0 +1,104 @@
+"""Named queries: kept in queries.toml of the config folder, which a person may edit."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from sqlshell.errors import UsageError, reason
+from sqlshell.origin import Own, Text, joined, mine
+from sqlshell.sql.analysis.secrets import redacted
+from sqlshell.sql.analysis.tokens import tokens
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+
+class Queries:
+    """Texts by name. Each is read anew, for other shells write them too."""
+
+    def __init__(self, path: Path, redact: Callable[[str], str] = redacted) -> None:
+        self._path = path
+        self._redact = redact
+
+    def all(self) -> dict[str, str]:
+        """Raises UsageError for a file that cannot be read."""
+        try:
+            found = tomllib.loads(self._path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise UsageError(f"{self._path} cannot be read: {reason(error)}") from None
+        return {name: text for name, text in found.items() if isinstance(text, str)}
+
+    def keep(self, name: str, text: str) -> None:
+        """Raises UsageError for a name that is none, a text with a secret in it, and where it cannot be written."""
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"{name!r} is not a valid query name",
+                "a name consists of letters, digits, _ . and -",
+            )
+        if self._redact(text) != text:
+            raise UsageError(
+                "the statement holds a secret, which would stand in a file",
+                "write a variable in its place, such as password = :'new_password'",
+            )
+        self._write(self.all() | {name: text})
+
+    def drop(self, name: str) -> None:
+        """Raises UsageError where there is none of that name."""
+        self._write({known: text for known, text in self.all().items() if known != name} if self.text(name) else {})
+
+    def text(self, name: str) -> Own:
+        """Raises UsageError where there is none of that name."""
+        known = self.all()
+        if name not in known:
+            import difflib
+
+            near = difflib.get_close_matches(name, known, 1)
+            raise UsageError(f"there is no query {name!r}", f"did you mean {near[0]}?" if near else "\\n lists them")
+        return Own(known[name])
+
+    def _write(self, queries: dict[str, str]) -> None:
+        lines = [f"{json.dumps(name)} = {_quoted(text)}" for name, text in sorted(queries.items())]
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+            os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+            part.write_text("\n".join([*lines, ""]), encoding="utf-8")
+            part.replace(self._path)
+        except OSError as error:
+            raise UsageError(f"{self._path} cannot be written: {error.strerror or error}") from None
+
+
+def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
+    """The text with its arguments, `$1` and so on, outside of strings. Raises UsageError for too few and too many."""
+    made: list[Text] = []
+    done, most = 0, 0
+    found = list(tokens(text))
+    for sign, number in itertools.pairwise(found):
+        if sign.text != "$" or number.kind != "number" or number.start != sign.end or not number.text.isdecimal():
+            continue
+        at = int(number.text)
+        if not 1 <= at <= len(arguments):
+            raise UsageError(f"the query needs ${at}, and has {len(arguments)} arguments", text)
+        most = max(most, at)
+        made += [mine(Own(text[done : sign.start])), arguments[at - 1]]
+        done = number.end
+    if most < len(arguments):
+        raise UsageError(f"the query takes {most} arguments, not {len(arguments)}", text)
+    return joined([*made, mine(Own(text[done:]))])
+
+
+def _quoted(text: str) -> str:
+    """A TOML string: over several lines as it stands, where it can."""
+    if "\n" in text and "'''" not in text and not text.endswith("'") and text.isprintable() is False:
+        plain = all(char.isprintable() or char in "\n\t" for char in text)
+        if plain:
+            return f"'''\n{text}'''"
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,149 @@
+"""A record of what was run, a JSON object a line, that `sqlshell replay` runs again and compares.
+
+Each has `statement`, `context` (the parts that were set when it was sent), `id`, `sqlState`, `results` (the rows, the
+columns and the SHA-256 of each result), `began` (ISO 8601, UTC) and `seconds`. A statement that carried secrets is kept
+without them, and `redacted` is true.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from datetime import UTC, datetime, timedelta
+from io import FileIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from sqlshell.context import SessionContext
+from sqlshell.errors import OutputError, ShellError, UsageError
+from sqlshell.interface.sqlstate import DONE
+from sqlshell.origin import Own
+from sqlshell.output.writers.formats import Summary
+from sqlshell.result import Batch, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sqlshell.shell.port import Consumer
+    from sqlshell.shell.session import Session
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One result: `rows` is None where not all were read."""
+
+    columns: list[str]
+    rows: int | None
+    digest: str
+
+
+class Record(msgspec.Struct, frozen=True, rename={"sql_state": "sqlState"}):
+    """One statement."""
+
+    statement: str
+    context: dict[str, str] = {}
+    id: str = ""
+    sql_state: str = DONE
+    results: list[Told] = []
+    began: str = ""
+    seconds: float = 0.0
+    message: str = ""
+    redacted: bool = False
+
+
+class Transcript:
+    """Writes records behind those that a file has. Raises OutputError when it cannot be opened."""
+
+    def __init__(self, path: Own, redact: Callable[[str], str]) -> None:
+        self.path = path
+        self._redact = redact
+        self._results: list[Told] = []
+        try:
+            place = Path(path).expanduser()
+            # Statements and their errors are as private as a history.
+            self._file = FileIO(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+        except (OSError, RuntimeError, ValueError) as error:
+            raise OutputError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from None
+
+    def noting(self, show: Consumer) -> Consumer:
+        """The same consumer; what it is shown is digested on its way."""
+
+        async def shown(result: Result) -> Summary:
+            digested = Digested(result)
+            summary = await show(replace(result, batches=digested))
+            self._results.append(digested.told(summary))
+            return summary
+
+        return shown
+
+    def ended(self, sql: str, context: SessionContext, session: Session, error: ShellError | None) -> None:
+        """One statement, sent in that context, is through. Raises OutputError."""
+        kept = self._redact(sql)
+        results, self._results = self._results, []
+        if kept != sql:
+            # A column may be named by the text that it was made from.
+            results = [Told([], result.rows, "") for result in results]
+        seconds = session.elapsed or 0.0
+        began = datetime.now(UTC) - timedelta(seconds=seconds)
+        record = Record(
+            kept,
+            {name: value for name, value in context.parts() if value},
+            session.last_id if error is None else error.where.statement_id,
+            DONE if error is None else error.where.sql_state or "XX000",
+            results,
+            began.isoformat(timespec="milliseconds"),
+            round(seconds, 6),
+            # A message may quote the statement, in a form that nobody could take secrets out of.
+            "" if error is None or kept != sql else error.message,
+            kept != sql,
+        )
+        try:
+            self._file.write(msgspec.json.encode(record) + b"\n")
+        except OSError as failure:
+            raise OutputError(f"{self.path} cannot be written: {failure.strerror}", "\\transcript ends it") from None
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Digested:
+    """The batches of a result, digested while they are read."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self._hash = hashlib.sha256(msgspec.json.encode([[column.name, column.type] for column in result.columns]))
+
+    def __aiter__(self) -> Digested:
+        return self
+
+    async def __anext__(self) -> Batch:
+        batch = await anext(self._result.batches)
+        for row in batch.rows:
+            self._hash.update(msgspec.json.encode(row) + b"\n")
+        return batch
+
+    async def aclose(self) -> None:
+        await self._result.batches.aclose()
+
+    def told(self, summary: Summary) -> Told:
+        """The result as it is recorded."""
+        whole = summary.complete and self._result.endless is None
+        names = [column.name for column in self._result.columns]
+        return Told(names, summary.rows if whole else None, self._hash.hexdigest() if whole else "")
+
+
+def read(path: Own) -> Iterator[tuple[int, Record]]:
+    """The records of a transcript with their lines. Raises UsageError for a file that is none."""
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                try:
+                    yield number, msgspec.json.decode(line, type=Record)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    raise UsageError(f"{path}:{number}: this is not a transcript record: {error}") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None

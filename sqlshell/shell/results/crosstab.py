@@ -1,0 +1,62 @@
+"""A result turned: the values of one column become rows, those of another columns, and a third fills the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlshell.errors import UsageError
+from sqlshell.result import Column, Result, Rows
+from sqlshell.shell.results.rows import table_of
+
+MOST_COLUMNS = 1_600
+
+
+def crosstab(columns: Sequence[Column], rows: Rows, names: Sequence[str]) -> Result:
+    """`names` are those of the columns for rows, columns and values, by name or number (from 1).
+
+    Raises UsageError for columns that are not there, several values for one cell, and too many columns.
+    """
+    if len(columns) < 3 and len(names) < 3:
+        raise UsageError(f"\\crosstab needs three columns, and the result has {len(columns)}")
+    down, across, value = _places(columns, names)
+    heads: dict[str | None, int] = {}
+    lines: dict[str | None, dict[int, str | None]] = {}
+    for row in rows:
+        at = heads.setdefault(row[across], len(heads))
+        if len(heads) > MOST_COLUMNS:
+            raise UsageError(
+                f"{columns[across].name} has more than {MOST_COLUMNS:,} values", "choose another for columns"
+            )
+        line = lines.setdefault(row[down], {})
+        if at in line:
+            raise UsageError(
+                f"there are several values for {columns[down].name} {row[down]!r} and"
+                f" {columns[across].name} {row[across]!r}",
+                "group by both of them",
+            )
+        line[at] = row[value]
+    made = [(columns[down].name, columns[down].type)]
+    made += [("NULL" if head is None else head, columns[value].type) for head in heads]
+    return table_of(made, [[key, *(line.get(at) for at in range(len(heads)))] for key, line in lines.items()])
+
+
+def _places(columns: Sequence[Column], names: Sequence[str]) -> tuple[int, int, int]:
+    """Where the three columns are: those that are named, and for the others the first that is free."""
+    found = [place(columns, name) for name in names]
+    free = [at for at in range(len(columns)) if at not in found]
+    found += free[: 3 - len(found)]
+    if len(set(found)) < 3:
+        raise UsageError("\\crosstab needs three different columns", "\\crosstab row col value")
+    return found[0], found[1], found[2]
+
+
+def place(columns: Sequence[Column], name: str) -> int:
+    """Where a column is, by its name in any case, or its number from 1. Raises UsageError."""
+    low = [column.name.lower() for column in columns]
+    if name in (column.name for column in columns):
+        return [column.name for column in columns].index(name)
+    if name.lower() in low:
+        return low.index(name.lower())
+    if name.isascii() and name.isdecimal() and 1 <= int(name) <= len(columns):
+        return int(name) - 1
+    raise UsageError(f"the result has no column {name!r}", f"columns: {', '.join(column.name for column in columns)}")

@@ -1,0 +1,200 @@
+"""Statements that run while the prompt is free: submitted, waited for, announced at their end.
+
+Each has a session of its own at the service, for a session's statements run one after another: temporary objects and
+transactions of the shell's session are not seen there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from sqlshell.client.statements.polling import fresh_session_id
+from sqlshell.client.statements.watch import Client, Submission, Watch
+from sqlshell.context import SessionContext
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.errors import ShellError, UsageError, WaitTimeout, Where
+from sqlshell.interface import sqlstate
+from sqlshell.runtime.bugs import bug_of
+from sqlshell.shell.records.journal import Entry, Journal
+from sqlshell.shell.results.humanize import duration, one_line
+
+IDENTIFIED_SECONDS = 60.0
+"""How long the end of a script waits for the service to name a statement that was just sent."""
+
+LONGEST_REASON = 200
+"""Characters of an error that the end of a statement in the background shows."""
+LOOKED_UP = 20
+"""Statements of earlier shells that are asked for at once."""
+
+
+class Job(Struct):
+    """A statement in the background; `number` is the shell's own."""
+
+    number: int
+    sql: str
+    session_id: str
+    statement_id: str = ""
+    began: float = field(default_factory=time.monotonic)
+    named: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+    error: ShellError | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.task is not None and not self.task.done()
+
+
+class Background:
+    """The jobs of one shell. `announce` tells the person, also while a prompt stands."""
+
+    def __init__(self, client: Client, journal: Journal, diagnostics: Diagnostics) -> None:
+        self._client = client
+        self._journal = journal
+        self.announce: Callable[[str], None] = diagnostics.note
+        self.jobs: list[Job] = []
+
+    @property
+    def sessions(self) -> list[str]:
+        """The sessions at the service that the jobs have."""
+        return [job.session_id for job in self.jobs]
+
+    @property
+    def running(self) -> int:
+        """How many run."""
+        return sum(job.running for job in self.jobs)
+
+    def start(self, asked: Submission, context: SessionContext) -> Job:
+        """Submit a statement without waiting for it."""
+        context = replace(context, session_id=fresh_session_id())
+        job = Job(len(self.jobs) + 1, asked.sql, context.session_id)
+        job.task = asyncio.ensure_future(self._follow(job, asked, context))
+        self.jobs.append(job)
+        return job
+
+    async def named(self, seconds: float = IDENTIFIED_SECONDS) -> list[Job]:
+        """Until the service has named every job, or it failed; those that still run."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for job in self.jobs:
+                    await job.named.wait()
+        return [job for job in self.jobs if job.running]
+
+    async def id_of(self, number: int) -> str:
+        """The statementID of a job, once the service has named it. Raises UsageError, or the error that ended it."""
+        job = next((job for job in self.jobs if job.number == number), None)
+        if job is None:
+            raise UsageError(f"there is no job [{number}]", "\\jobs lists them")
+        await job.named.wait()
+        if not job.statement_id:
+            raise job.error or UsageError(f"the service gave [{number}] no id")
+        return job.statement_id
+
+    async def finished(self) -> None:
+        """Until none runs."""
+        for job in self.jobs:
+            if job.task is not None:
+                await asyncio.wait([job.task])
+
+    async def aclose(self) -> None:
+        """Stop waiting; the statements go on at the service."""
+        tasks = [job.task for job in self.jobs if job.task is not None and not job.task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def wait(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
+        """Until a statement has ended: its sqlState, and what the service says. Raises ShellError, WaitTimeout."""
+        wait, began, limit = 0.05, time.monotonic(), self._client.wait_limit
+        while True:
+            state, said = await self._client.state(statement_id, context)
+            if not sqlstate.running(state):
+                self._journal.ended(statement_id, state, said)
+                return state, said
+            if limit is not None and time.monotonic() - began >= limit:
+                hint = f"it goes on there; \\wait {statement_id} waits again"
+                where = Where(state, statement_id)
+                raise WaitTimeout(f"the statement still runs after {limit:g} s", hint, where)
+            await asyncio.sleep(wait)
+            wait = min(wait * 1.3, 2.0)
+
+    async def cancel(self, statement_id: str, query_id: str, context: SessionContext) -> tuple[str, str]:
+        """Ask the service to end a statement: the sqlState that it has then. Raises ShellError."""
+        await self._client.terminate(query_id or statement_id, context)
+        state, said = await self._client.state(statement_id, context)
+        self._journal.ended(statement_id, state, said)
+        return state, said
+
+    async def refresh(self, entries: list[Entry], context: SessionContext) -> None:
+        """Ask how statements stand that were running when the journal last heard of them."""
+        followed = {job.statement_id for job in self.jobs if job.running}
+        asked = [item for item in entries if item.running and self._journal.here(item) and item.id not in followed]
+
+        async def look(entry: Entry) -> None:
+            try:
+                state, said = await self._client.state(entry.id, context)
+            except ShellError as error:
+                if "does not know" in error.message:
+                    self._journal.ended(entry.id, sqlstate.UNDEFINED, "the service no longer has it")
+                return
+            if not sqlstate.running(state):
+                self._journal.ended(entry.id, state, said)
+
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(5):
+                await asyncio.gather(*(look(entry) for entry in asked[:LOOKED_UP]))
+
+    async def _follow(self, job: Job, asked: Submission, context: SessionContext) -> None:
+        def identified(statement_id: str) -> None:
+            if not job.statement_id:
+                self._journal.began(statement_id, job.sql, context, time.monotonic() - job.began)
+                self._journal.flush()
+            job.statement_id = job.statement_id or statement_id
+            job.named.set()
+
+        watch = Watch(
+            statement_id=identified, query_id=lambda query_id: self._journal.query(job.statement_id, query_id)
+        )
+        results = self._client.run(asked, context, watch)
+        name = f"[{job.number}]"
+        text = one_line(job.sql, 40)
+        try:
+            rows: int | None = None
+            async for result in results:
+                endless = result.endless is not None
+                await result.batches.aclose()
+                if endless:
+                    self.announce(f"{name} streams: {text}; \\fetch {job.statement_id} joins it")
+                    return
+                rows = result.row_count if result.columns else None
+                self._journal.ended(result.statement_id, result.sql_state, result.message)
+            took = duration(time.monotonic() - job.began)
+            many = f"{rows:,} row{'' if rows == 1 else 's'}, " if rows is not None else ""
+            fetch = f"; \\fetch {job.statement_id}" if rows is not None and self._client.keeps else ""
+            self.announce(f"{name} finished ({many}{took}): {text}{fetch}")
+        except Exception as unexpected:
+            error = unexpected if isinstance(unexpected, ShellError) else bug_of(unexpected, name)
+            job.error = error
+            if job.statement_id and error.where.sql_state:
+                self._journal.ended(job.statement_id, error.where.sql_state, error.message)
+            ended = "was cancelled" if error.where.sql_state == sqlstate.CANCELLED else "failed"
+            state = f" {error.where.sql_state}" if error.where.sql_state else ""
+            self.announce(f"{name} {ended}: {text}: error{state}: {one_line(error.message, LONGEST_REASON)}")
+        finally:
+            self._journal.flush()
+            job.named.set()
+            await results.aclose()
+
+
+def chosen(journal: Journal, start: str) -> Entry | None:
+    """The journal's statement whose id begins so; None where it has none. Raises UsageError for several."""
+    found = journal.find(start)
+    if len({entry.id for entry in found}) > 1:
+        ids = ", ".join(entry.id[:13] for entry in found[:4])
+        raise UsageError(f"several statements begin with {start}: {ids}", "write more of the id")
+    return found[0] if found else None

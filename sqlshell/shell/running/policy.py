@@ -1,0 +1,95 @@
+"""What may be sent: read_only refuses statements that write, confirm asks about some, before anything is sent.
+
+It keeps a person from a slip of the hand. What may be done is the service's to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from sqlshell.errors import UsageError
+from sqlshell.shell.results.humanize import one_line
+
+if TYPE_CHECKING:
+    from sqlshell.sql.analysis.effects import Effects
+
+TYPE_NAME = "type-name"
+PATTERNS = "such as DROP, DROP TABLE, TRUNCATE, DELETE, DELETE WITHOUT WHERE, UPDATE WITHOUT WHERE, WRITE"
+
+Ask = Callable[[str], Awaitable[str]]
+"""Puts a question to the person: the answer, "" for none."""
+
+
+def check_patterns(patterns: Sequence[str], place: str) -> None:
+    """Raises UsageError for a pattern that no statement could meet, which would protect nothing."""
+    if not patterns or TYPE_NAME in patterns:
+        return
+    import difflib
+
+    from sqlshell.sql.analysis.effects import means, nearest_pattern
+
+    for pattern in patterns:
+        if not means(pattern):
+            near = difflib.get_close_matches(pattern.lower(), [TYPE_NAME], 1) or [nearest_pattern(pattern)]
+            hint = f"did you mean {near[0]}?" if near[0] else f'{PATTERNS}, or "{TYPE_NAME}" alone'
+            raise UsageError(f"{place}: {pattern!r} is not a kind of statement", hint)
+
+
+class Policy(Struct, frozen=True):
+    """`name` is what is typed for confirm = "type-name": the profile's, or the target's. `yes` answers everything.
+
+    `read_only_by` is the flag or the variable that says read_only, "" where the profile does.
+    """
+
+    read_only: bool = False
+    confirm: Sequence[str] = ()
+    name: str = ""
+    yes: bool = False
+    read_only_by: str = ""
+
+    async def check(self, sql: str, ask: Ask | None) -> None:
+        """Raises UsageError where the statement may not be sent; `ask` is None in a script."""
+        if not self.read_only and (not self.confirm or self.yes):
+            return
+        from sqlshell.sql.analysis.effects import effects
+
+        found = effects(sql)
+        if self.read_only:
+            writing = next((item for item in found if item.writes), None)
+            if writing is not None:
+                what = f"{writing.name} may write" + (f" ({writing.because})" if writing.because else "")
+                if self.read_only_by:
+                    reason = f"{what}, and {self.read_only_by} allows only statements that read"
+                    raise UsageError(reason, f"start without {self.read_only_by} to run it")
+                raise UsageError(
+                    f"{what}, and {self._where} is read only",
+                    "connect to a profile that is not read only",
+                )
+        if not self.confirm or self.yes:
+            return
+        met = next((item for item in found if self._asked(item)), None)
+        if met is None:
+            return
+        shown = one_line(sql, 60)
+        if ask is None:
+            raise UsageError(f"{met.name} on {self._where} asks for a yes: {shown}", "--yes gives it")
+        if TYPE_NAME in self.confirm:
+            answer = await ask(f"{met.name} on {self._where}. Type {self.name!r} to go on: ")
+            agreed = answer.strip() == self.name
+        else:
+            answer = await ask(f"{met.name} on {self._where}: {shown}  Go on? [y/N] ")
+            agreed = answer.strip().lower() in {"y", "yes"}
+        if not agreed:
+            raise UsageError("not sent")
+
+    @property
+    def _where(self) -> str:
+        return self.name or "this target"
+
+    def _asked(self, item: Effects) -> bool:
+        if TYPE_NAME in self.confirm:
+            return item.writes
+        return any(item.matches(pattern) for pattern in self.confirm)

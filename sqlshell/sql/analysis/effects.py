@@ -1,0 +1,268 @@
+"""What a statement may do, for a policy: whether it writes, and the words by which a person would name it.
+
+By tokens, never by substrings. What is not known writes.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from sqlshell.sql.analysis.kinds import reads, verb_of
+from sqlshell.sql.analysis.read_only_forms import only_looks
+from sqlshell.sql.analysis.tokens import Token
+from sqlshell.sql.analysis.writes import in_transaction, readings, settles, stains, uncertain
+from sqlshell.sql.keywords import DROP_OBJECTS, LOCAL_STATEMENTS, STATEMENTS, UPDATE_OBJECTS
+
+_SESSION: Final = frozenset({"USE", "RESET", "BEGIN", "COMMIT", "ROLLBACK", "END", "ABORT", "START"})
+"""Verbs that change the session alone; some have other forms, which are looked at below."""
+
+_FILLERS: Final = frozenset(
+    {"OR", "REPLACE", "TEMP", "TEMPORARY", "IF", "NOT", "EXISTS", "RECURSIVE", "UNLOGGED", "ONLY"}
+)
+_OBJECTS: Final = frozenset(
+    {"CREATE", "DROP", "ALTER", "TRUNCATE", "GRANT", "REVOKE", "START", "STOP", "TERMINATE", "RESTART", "RESUME"}
+)
+_TWO_WORDS: Final = frozenset({"MATERIALIZED", "METRICS", "SECURITY", "FOREIGN"})
+
+_VERBS: Final = frozenset(words.split()[0] for words in (*STATEMENTS, *LOCAL_STATEMENTS)) | {
+    *("ABORT", "COMMENT", "DEALLOCATE", "EXECUTE", "IMPORT", "PREPARE", "START", "STOP"),
+}
+_KINDS: Final = frozenset(DROP_OBJECTS) | {"CONNECTION", "MACRO", "SEQUENCE", "TYPE", "VIEW", "FOREIGN TABLE"}
+_FORMS: Final = frozenset(
+    {
+        *("DELETE WITHOUT WHERE", "UPDATE WITHOUT WHERE", "COPY TO", "COPY FROM", "SELECT INTO", "EXPLAIN ANALYZE"),
+        *("TRUNCATE TABLE", "CREATE OR REPLACE", "START COMPUTE_POOL", "STOP COMPUTE_POOL", "WRITE"),
+        *("TRUNCATE RELATION", "TRUNCATE STREAM", "TRUNCATE CHANGELOG", *(f"UPDATE {kind}" for kind in UPDATE_OBJECTS)),
+        *("TERMINATE QUERY", "TERMINATE SESSION", "RESTART QUERY", "RESUME QUERY"),
+        *(f"{verb} {kind}" for verb in ("ALTER", "CREATE", "CREATE OR REPLACE", "DROP") for kind in _KINDS),
+    }
+)
+_DESCRIBED: Final = frozenset({"CREATE", "INSERT"})
+_INNER: Final = frozenset({"COPY", "DELETE", "INSERT", "MERGE", "TRUNCATE", "UPDATE", "DROP", "CREATE", "ALTER"})
+_EXPLAINED: Final = _VERBS | {"SELECT", "FROM", "VALUES", "WITH", "TABLE", "SHOW", "MERGE", "REPLACE", "INSERT"}
+
+
+def means(pattern: str) -> bool:
+    """Whether there are statements that a policy's pattern means."""
+    wanted = " ".join(pattern.upper().split())
+    # What is granted are privileges, of which a service has its own.
+    granted = wanted.removeprefix("GRANT ").removeprefix("REVOKE ")
+    return wanted in _VERBS or wanted in _FORMS or (granted != wanted and granted.isidentifier())
+
+
+def nearest_pattern(pattern: str) -> str:
+    """The pattern most like this one, "" where none is."""
+    near = difflib.get_close_matches(" ".join(pattern.upper().split()), sorted(_VERBS | _FORMS), 1)
+    return near[0] if near else ""
+
+
+class Effects(Struct, frozen=True):
+    """`names` are what a statement is called, from the general to the special: `DROP`, `DROP TABLE`."""
+
+    writes: bool
+    names: tuple[str, ...]
+    because: str = ""
+    """What in it may write, where its name does not tell."""
+
+    @property
+    def name(self) -> str:
+        return self.names[-1] if self.names else "nothing"
+
+    def matches(self, pattern: str) -> bool:
+        """Whether a policy's pattern means this statement, such as `DROP` or `DELETE WITHOUT WHERE`."""
+        wanted = " ".join(pattern.upper().split())
+        return wanted in self.names or (wanted == "WRITE" and self.writes)
+
+
+def effects(sql: str) -> list[Effects]:
+    """Of each statement in a text: one, as a rule; those of an application, and those joined by `;`, apart.
+
+    Where engines read the text differently they are those of every reading.
+    """
+    found: list[Effects] = []
+    read = readings(sql)
+    for given in read:
+        found += [item for part in _parts(given) if (item := _effects(part)) not in found]
+    if found and (reason := uncertain(sql, read[0])):
+        found[0] = Effects(True, found[0].names, reason)
+    return found
+
+
+def _parts(given: Sequence[Token]) -> Iterator[list[Token]]:
+    part: list[Token] = []
+    depth = 0
+    for token in given:
+        if token.kind == "sign" and token.text in "()":
+            depth = max(0, depth + (1 if token.text == "(" else -1))
+        if token.kind == "sign" and token.text == ";" and not depth:
+            yield from _unwrapped(part)
+            part = []
+        else:
+            part.append(token)
+    yield from _unwrapped(part)
+
+
+def _unwrapped(part: list[Token]) -> Iterator[list[Token]]:
+    """Without what opens and closes an application around its statements."""
+    said = [token.word for token in part[:2]]
+    if said == ["BEGIN", "APPLICATION"]:
+        part = part[3:]
+    elif said == ["END", "APPLICATION"]:
+        return
+    if part:
+        yield part
+
+
+def _effects(part: Sequence[Token]) -> Effects:
+    start = next((at for at, token in enumerate(part) if token.text != "(" or token.kind != "sign"), len(part))
+    part = part[start:]
+    if part and part[0].word == "EXPLAIN":
+        rest, analyzes = _explained(part)
+        if not analyzes:
+            stain = next((item for item in stains(rest) if item.startswith("the function") or item == "nextval"), "")
+            return Effects(bool(stain), ("EXPLAIN",), stain)
+        # The statement runs: what asks about it asks about this.
+        ran = _plain_effects(rest) if rest else Effects(True, ())
+        return Effects(not (rest and reads(rest)), (*ran.names, "EXPLAIN", "EXPLAIN ANALYZE"), ran.because)
+    if part and part[0].word == "PREPARE" and (rest := _prepared(part)):
+        # EXECUTE does not tell what it runs: what asks about that asks about this.
+        found = _plain_effects(part)
+        within = dict.fromkeys([*_plain_effects(rest).names, *found.names])
+        names = (*(name for name in within if name != "PREPARE"), "PREPARE")
+        return Effects(not reads(rest), names, next(stains(rest), ""))
+    return _plain_effects(part)
+
+
+def _plain_effects(part: Sequence[Token]) -> Effects:
+    said = [token.word for token in part]
+    first = said[0] if said else ""
+    verb = verb_of(part)
+    if first in _SESSION and _session_alone(said, part):
+        return Effects(False, (first,))
+    if first == "SET" and len(said) > 1 and said[1] != "DEFAULT" and settles(said, part):
+        return Effects(False, ("SET",))
+    if only_looks(part):
+        return Effects(False, ("COPY", "COPY TO") if first == "COPY" else (first,))
+    if first in {"DESCRIBE", "DESC"} and said[1:2] and said[1] in _DESCRIBED:
+        # It tells what a statement would make, and makes nothing.
+        called = next((stain for stain in stains(part) if stain.startswith("the function") or stain == "nextval"), "")
+        return Effects(bool(called), (first,), called)
+    inside = _inside(part)
+    if verb == "UPDATE" and said[1:2] and said[1] in UPDATE_OBJECTS and "SET" not in _outside(part):
+        return Effects(True, (*inside, verb, f"{verb} {said[1]}"))
+    if verb in {"DELETE", "UPDATE"}:
+        whole = "WHERE" not in _outside(part)
+        return Effects(True, (*inside, verb, f"{verb} WITHOUT WHERE") if whole else (*inside, verb))
+    if verb == "COPY":
+        out = "TO" in _outside(part)
+        return Effects(True, (*inside, "COPY", "COPY TO" if out else "COPY FROM"))
+    if first == "CREATE" and said[1:3] == ["OR", "REPLACE"]:
+        # What stood under that name is gone, as after DROP.
+        verbs = ("DROP", "CREATE", "CREATE OR REPLACE")
+        return Effects(True, tuple(name for verb in verbs for name in _named(verb, said[1:])))
+    if first == "TRUNCATE":
+        return Effects(True, ("DELETE", "DELETE WITHOUT WHERE", *_named(first, said[1:])))
+    if first in _OBJECTS:
+        return Effects(True, _named(first, said[1:]))
+    if reads(part):
+        return Effects(False, (verb or first,))
+    because = next(stains(part), "")
+    if verb == "SELECT" and "INTO" in _outside(part):
+        return Effects(True, (*inside, "SELECT", "SELECT INTO"))
+    return Effects(True, (verb or first or "UNKNOWN", *inside), because)
+
+
+def _prepared(part: Sequence[Token]) -> Sequence[Token]:
+    """The statement of a PREPARE."""
+    start = next((number for number, token in enumerate(part) if token.word == "AS"), len(part))
+    return part[start + 1 :]
+
+
+def _explained(part: Sequence[Token]) -> tuple[Sequence[Token], bool]:
+    """What an EXPLAIN is of, without its options, and whether these have it run."""
+    depth = 0
+    analyzes = False
+    for number, token in enumerate(part[1:], 1):
+        if token.kind == "sign" and token.text in "()":
+            depth = max(0, depth + (1 if token.text == "(" else -1))
+            if depth and _starts(part, number + 1):
+                return part[number + 1 :], analyzes
+        elif not depth and _starts(part, number):
+            return part[number:], analyzes
+        elif token.word in {"ANALYZE", "ANALYSE"}:
+            analyzes = True
+    # What it is of is not known: its options may have anything run.
+    return part[len(part) :], analyzes or len(part) > 1
+
+
+def _starts(part: Sequence[Token], number: int) -> bool:
+    word = part[number].word if number < len(part) else ""
+    return word in _EXPLAINED and word not in {"ANALYZE", "EXPLAIN"}
+
+
+def _inside(part: Sequence[Token]) -> tuple[str, ...]:
+    """What the common table expressions of a query write, and statements in other parentheses."""
+    found: dict[str, None] = {}
+    opened: list[tuple[str, list[str]]] = []
+    for number, token in enumerate(part):
+        if token.kind == "sign" and token.text == "(":
+            word = part[number + 1].word if number + 1 < len(part) else ""
+            opened.append((word if number and word in _INNER else "", []))
+        elif token.kind == "sign" and token.text == ")" and opened:
+            found |= dict.fromkeys(_inner(*opened.pop()))
+        elif opened and token.word:
+            opened[-1][1].append(token.word)
+    for verb, words in opened:
+        found |= dict.fromkeys(_inner(verb, words))
+    return tuple(found)
+
+
+def _inner(verb: str, words: Sequence[str]) -> tuple[str, ...]:
+    """The names of the statement in a parenthesis, of the words that stand in it and in no further one."""
+    match verb:
+        case "UPDATE" | "DELETE":
+            return (verb,) if "WHERE" in words else (verb, f"{verb} WITHOUT WHERE")
+        case "TRUNCATE":
+            return "DELETE", "DELETE WITHOUT WHERE", *_named(verb, words[1:])
+        case "COPY":
+            return verb, "COPY TO" if "TO" in words else "COPY FROM"
+        case "INSERT" | "MERGE":
+            return (verb,)
+        case "":
+            return ()
+    return _named(verb, words[1:])
+
+
+def _session_alone(said: Sequence[str], part: Sequence[Token]) -> bool:
+    match said[0]:
+        case "USE":
+            return all(token.kind != "sign" or token.text in ".:-" for token in part)
+        case "RESET":
+            return settles(said, part)
+        case "START":
+            return said[1:2] == ["TRANSACTION"] and in_transaction(said)
+    return in_transaction(said)
+
+
+def _outside(part: Sequence[Token]) -> list[str]:
+    """The words that stand in no brackets."""
+    depth = 0
+    found = []
+    for token in part:
+        if token.kind == "sign" and token.text in "()":
+            depth = max(0, depth + (1 if token.text == "(" else -1))
+        elif not depth and token.word:
+            found.append(token.word)
+    return found
+
+
+def _named(first: str, rest: Sequence[str]) -> tuple[str, ...]:
+    words = [word for word in rest[:8] if word and word not in _FILLERS]
+    if not words:
+        return (first,)
+    kind = " ".join(words[:2]) if words[0] in _TWO_WORDS else words[0]
+    return first, f"{first} {kind}"

@@ -1,0 +1,243 @@
+"""The local files that a statement's text names: `'file' = '@path'`, as tools of the interface write it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import PurePath
+from typing import Final
+
+from msgspec import Struct
+
+from sqlshell.origin import Own, Text, refused
+from sqlshell.sql.analysis.read_only_functions import known
+from sqlshell.sql.analysis.tokens import Token, tokens
+from sqlshell.sql.identifiers import RESERVED
+
+_READER: Final = re.compile(r"read_\w+|\w+_scan|sniff_csv", re.I)
+_MAY_READ: Final = re.compile(r"from|read_|_scan|sniff_csv", re.I)
+
+
+_OPENS: Final = re.compile(
+    r"read_\w+|\w+_scan|scan_\w+|glob|sniff_csv|parquet_\w+|st_read\w*|iceberg_\w+|delta_\w+|query|query_table"
+    r"|getenv|json_execute_serialized_sql|from_substrait\w*",
+    re.I,
+)
+"""Functions of DuckDB that open files, or run SQL that may."""
+_SETTLING: Final = frozenset(
+    {
+        *("ATTACH", "DETACH", "EXPORT", "IMPORT", "INSTALL", "LOAD", "PRAGMA", "CALL", "STORE"),
+        *("SECRET", "GLOBAL", "VARIABLE", "EXECUTE"),
+    }
+)
+"""Words near the beginning of statements that reach outside of the database."""
+_NO_CALLS: Final = RESERVED | {
+    *("CHECK", "COMMENT", "CONFLICT", "COPY", "ENUM", "EXCLUDE", "EXISTS", "FILTER", "GLOB", "ILIKE", "IN", "KEY"),
+    *("LATERAL", "MAP", "OVER", "REPLACE", "RETURNING", "ROW", "SIMILAR", "SOME", "STRUCT", "TO", "UNIQUE"),
+}
+"""Words before a bracket that call nothing."""
+_NAMING: Final = frozenset({"TABLE", "INTO", "EXISTS", "TYPE", "STREAM", "CHANGELOG", "RECURSIVE"})
+"""Words behind which a name stands, and a bracket for its columns."""
+_QUERIES: Final = frozenset(
+    {"SHOW", "SELECT", "FROM", "WITH", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT", "COPY"}
+)
+_RELATIONS: Final = frozenset({"SHOW", "FROM", "JOIN", "USING", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT"})
+_ENDS: Final = frozenset(
+    {
+        *("SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "OFFSET", "ON"),
+        *("SET", "QUALIFY", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "RETURNING", "WITH"),
+    }
+)
+"""Words that end a list of relations."""
+_ENDINGS: Final = frozenset(
+    {
+        *("csv", "tsv", "txt", "parquet", "json", "jsonl", "ndjson", "gz", "zst"),
+        *("xlsx", "arrow", "avro", "db", "ddb", "duckdb", "sqlite", "vortex", "blob"),
+    }
+)
+
+
+class Named(Struct, frozen=True):
+    """A file that a statement names, and the option that it is for."""
+
+    key: str
+    path: Own
+
+
+class WithFiles(Struct, frozen=True):
+    """`sql` names the files by their base names alone; `files` are those that the text named with `@`."""
+
+    sql: str
+    files: tuple[Named, ...]
+
+
+def named_files(statement: Text, *, again: bool = False) -> WithFiles:
+    """Take the `@path` of each `'key' = '@path'` out of the WITH lists of a statement. `'@@value'` is the value
+    `@value`, and a lone `@` is itself; so is what begins with `@` and came from a service, but for the key `file` and
+    where the text may be read `again` as the person's own.
+
+    Raises UsageError for a file in which anything else came from a service.
+    """
+    sql = statement.text
+    if "'@" not in sql:
+        return WithFiles(sql, ())
+    own = _own(statement)
+    made: list[str] = []
+    found: list[Named] = []
+    done = 0
+    for key, sign, value in _options(list(tokens(sql))):
+        if value.kind != "string" or not value.value.startswith("@") or len(value.value) < 2:
+            continue
+        name = "".join(token.value for token in key)
+        if not again and not own(value) and all(map(own, key)) and name.lower() != "file":
+            continue
+        if not all(map(own, (*key, sign, value))):
+            raise refused("a file that is sent", statement.source)
+        sent = path = value.value[1:]
+        if not path.startswith("@"):
+            found.append(Named(name, Own(path)))
+            sent = PurePath(path).name
+        made += [sql[done : value.start], "'" + sent.replace("'", "''") + "'"]
+        done = value.end
+    return WithFiles("".join([*made, sql[done:]]), tuple(dict.fromkeys(found)))
+
+
+def _options(given: Sequence[Token]) -> Iterator[tuple[list[Token], Token, Token]]:
+    """The key, the sign and the value of each `key = value` in the WITH lists of a statement."""
+    lists: list[bool] = []
+    key: list[Token] = []
+    sign: Token | None = None
+    for number, token in enumerate(given):
+        if token.kind == "sign" and token.text in "(),":
+            if token.text == "(":
+                lists.append(number > 0 and given[number - 1].word == "WITH")
+            elif token.text == ")" and lists:
+                lists.pop()
+            key, sign = [], None
+        elif not lists or not lists[-1]:
+            continue
+        elif token.text == "=" and key and sign is None:
+            sign = token
+        elif sign is None:
+            key.append(token)
+        else:
+            yield key, sign, token
+            key, sign = [], None
+
+
+def _own(statement: Text) -> Callable[[Token], bool]:
+    """Tells the tokens that are the person's own, and would be the same whatever the rest of the statement was."""
+    if not statement.foreign:
+        return lambda token: True
+    known = {(token.start, token.text) for token in tokens(statement.blanked)}
+    return lambda token: (token.start, token.text) in known
+
+
+def read_files(sql: str) -> Iterator[str]:
+    """The paths that a statement reads: those of `FROM 'path'`, as in COPY, and of `read_csv('path')` and its like."""
+    if not _MAY_READ.search(sql):
+        return
+    given = list(tokens(sql))
+    reader = False
+    for before, token in pairwise(given):
+        if token.text == "(" and _READER.fullmatch(before.word):
+            reader = True
+        elif token.text == ")":
+            reader = False
+        elif token.kind in {"string", "name"} and (reader or before.word == "FROM"):
+            yield token.value
+
+
+def mentioned(statement: Text, name: str) -> bool:
+    """Whether a string of the statement is that name.
+
+    Raises UsageError where it stands for a file that is sent, and came from a service.
+    """
+    own, given = _own(statement), list(tokens(statement.text))
+    if any(value.kind == "string" and value.value == name and not own(value) for _, _, value in _options(given)):
+        raise refused("a file that is sent", statement.source)
+    return any(token.kind == "string" and token.value == name and own(token) for token in given)
+
+
+def refuse_files(statement: Text) -> None:
+    """Raise UsageError where what came from a service names a file, as far as the tokens tell.
+
+    It is for statements of a DuckDB that works with the person's own rights.
+    """
+    if not statement.foreign:
+        return
+    own, given = _own(statement), list(tokens(statement.text))
+    settles = any(map(_settles, given[:4])) or any(token.word == "SET" for token in given[:1])
+    if settles and not all(map(own, given)):
+        raise refused("a part of this statement", statement.source)
+    open_ = [_Bracket(query=True)]
+    for number, token in enumerate(given):
+        before = given[number - 1] if number else None
+        last = open_[-1]
+        foreign = not own(token)
+        names = last.relations and (last.expected or (before is not None and before.text in {",", ":"}))
+        if token.text == "(":
+            reader = before is not None and _OPENS.fullmatch(before.value) is not None
+            foreign = reader and before is not None and not own(before)
+            query = names or (len(given) > number + 1 and given[number + 1].word in _QUERIES)
+            unknown = last.unknown or _calls_unknown(given, number)
+            open_.append(_Bracket(reader or last.reader, unknown, query=query, relations=names, expected=names))
+        elif token.text == ")":
+            open_, foreign = open_[:-1] or [_Bracket(query=True)], False
+        elif token.word == "COPY":
+            last.copies = True
+        elif last.query and token.word in _RELATIONS and (before is None or before.word != "DISTINCT"):
+            last.relations = last.expected = True
+            continue
+        elif token.word in _ENDS or (token.word == "VALUES" and before is not None and before.text == "("):
+            last.relations, foreign = False, False
+        elif foreign and not last.reader:
+            ending = before is not None and before.text == "." and token.value.lower() in _ENDINGS
+            file = names and _like_file(token, given[number + 1 : number + 3])
+            target = last.copies and not (token.kind == "name" and before is not None and before.word == "COPY")
+            foreign = file or target or (ending and last.relations) or (last.unknown and token.kind == "string")
+        if foreign:
+            raise refused("the name of a file, or what opens one,", statement.source)
+        last.expected = False
+
+
+class _Bracket(Struct):
+    """A bracket that is open: of a function that opens files, or of one that is `unknown` and may be a macro that does.
+
+    Behind `relations` a string is a file; one is `expected` next.
+    """
+
+    reader: bool = False
+    unknown: bool = False
+    copies: bool = False
+    query: bool = False
+    relations: bool = False
+    expected: bool = False
+
+
+def _calls_unknown(given: Sequence[Token], number: int) -> bool:
+    """Whether a bracket begins the arguments of a function that nobody here knows."""
+    at = number - 1
+    if at < 0 or given[at].kind not in {"word", "name"} or given[at].word in _NO_CALLS:
+        return False
+    if known(given[at].value.lower()):
+        return False
+    while at > 1 and given[at - 1].text == ".":
+        at -= 2
+    return at == 0 or given[at - 1].word not in _NAMING
+
+
+def _settles(token: Token) -> bool:
+    return token.word in _SETTLING
+
+
+def _like_file(token: Token, following: Sequence[Token]) -> bool:
+    """Whether a relation is a file: `'a.csv'`, `"a.csv"` and `a.csv` are."""
+    if (
+        token.kind == "string"
+        or any(char in token.value for char in "/\\*?[")
+        or (token.kind == "name" and "." in token.value)
+    ):
+        return True
+    return len(following) == 2 and following[0].text == "." and following[1].value.lower() in _ENDINGS

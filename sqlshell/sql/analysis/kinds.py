@@ -1,0 +1,96 @@
+"""What kind of statement a text is, and whether it only reads: by its tokens, never by a substring.
+
+What is not known is taken to write: judge.py looks into statements that begin as those do which read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+from sqlshell.sql.analysis.tokens import Token, tokens
+from sqlshell.sql.analysis.writes import READS, readings, stains, uncertain
+
+_IN_WITH: Final = frozenset({"AS", "NOT", "MATERIALIZED", "SEARCH", "CYCLE", "USING"})
+
+_MAY_USE: Final = re.compile(r"\s*(?:USE\b|--|/\*)", re.IGNORECASE)
+_LEAVES: Final = {
+    "ORGANIZATION": ("organization", "database", "schema", "store", "compute_pool"),
+    "ROLE": ("role",),
+    "DATABASE": ("database", "schema"),
+    "SCHEMA": ("schema",),
+    "STORE": ("store",),
+    "COMPUTE_POOL": ("compute_pool",),
+}
+
+
+def leaves(sql: str) -> tuple[str, ...]:
+    """The parts of the context that a USE replaces; without a kind it names a database, a schema, or both."""
+    if not _MAY_USE.match(sql):
+        return ()
+    said = [token.word for token in islice(tokens(sql), 3)]
+    if not said or said[0] != "USE":
+        return ()
+    return _LEAVES.get(said[1] if len(said) == 3 else "", _LEAVES["DATABASE"])
+
+
+def verb(sql: str) -> str:
+    """The statement's first word in capitals; of WITH … that of the statement behind it; "" where there is none."""
+    return verb_of(_bare(sql))
+
+
+def verb_of(given: Sequence[Token]) -> str:
+    """The verb of a statement's tokens."""
+    if not given:
+        return ""
+    if given[0].word == "WITH":
+        return _after_with(given)
+    return given[0].word
+
+
+def reads_only(sql: str) -> bool:
+    """Whether running it twice does no more than running it once, as far as its text tells."""
+    found = readings(sql)
+    return not uncertain(sql, found[0]) and all(reads(_unwrapped(given)) for given in found)
+
+
+def reads(given: Sequence[Token]) -> bool:
+    """reads_only() of a statement's tokens."""
+    if not given:
+        return False
+    first = given[0].word
+    if first == "EXPLAIN":
+        analyzes = any(token.word in {"ANALYZE", "ANALYSE"} for token in islice(given, 1, 6))
+        return not analyzes and not any(stains(given))
+    verb = _after_with(given) if first == "WITH" else first
+    return verb in READS and not any(stains(given))
+
+
+def _bare(sql: str) -> Sequence[Token]:
+    return _unwrapped(list(tokens(sql)))
+
+
+def _unwrapped(given: Sequence[Token]) -> Sequence[Token]:
+    """The tokens without the parentheses that a query may begin with."""
+    start = 0
+    while start < len(given) and given[start].text == "(":
+        start += 1
+    return given[start:]
+
+
+def _after_with(given: Sequence[Token]) -> str:
+    """The verb behind the common table expressions: the first one at their own level that no `AS (` is around."""
+    depth = 0
+    for number, token in enumerate(given):
+        if token.text == "(":
+            depth += 1
+        elif token.text == ")":
+            depth = max(0, depth - 1)
+            follows = given[number + 1] if number + 1 < len(given) else None
+            if not depth and follows is not None and follows.kind == "word" and follows.word not in _IN_WITH:
+                return follows.word
+            if not depth and follows is not None and follows.text == "(":
+                return "SELECT"
+    return ""

@@ -1,0 +1,105 @@
+"""Statements of other verbs than queries that only look, each by its exact form: what has more to it may write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+from sqlshell.sql.analysis.kinds import reads
+from sqlshell.sql.analysis.tokens import Token
+
+_PRAGMAS: Final = frozenset(
+    {
+        *("collations", "database_list", "database_size", "foreign_key_list", "functions", "index_info", "index_list"),
+        *("metadata_info", "platform", "show", "show_databases", "show_tables", "show_tables_expanded", "storage_info"),
+        *("table_info", "table_xinfo", "user_agent", "version"),
+    }
+)
+"""Those that show something, with or without a name in parentheses."""
+
+_NAMES: Final = frozenset({"word", "name"})
+_TESTED: Final = frozenset({"STORE", "SCHEMA_REGISTRY"})
+_SCHEME: Final = re.compile(r"\w{2,}:")
+"""How a path begins that is none: an extension would be fetched for it."""
+
+_ATTACH_OPTIONS: Final = frozenset({"READ_ONLY", "READ_ONLY TRUE", "READ_ONLY 1", "TYPE DUCKDB"})
+_COPY_OPTIONS: Final = frozenset(
+    {
+        *("CSV", "DELIMITER", "ENCODING", "ESCAPE", "FALSE", "FORCE_QUOTE", "FORMAT", "HEADER", "JSON", "NULL"),
+        *("NULLSTR", "QUOTE", "TEXT", "TRUE", "WITH", "BINARY"),
+    }
+)
+
+
+def only_looks(given: Sequence[Token]) -> bool:
+    """Whether a statement is one of these: CAN I, TEST STORE, a PRAGMA that shows, ATTACH … (READ_ONLY), COPY … TO
+    STDOUT."""
+    said = [token.word for token in islice(given, 3)]
+    match said[:1]:
+        case ["CAN"]:
+            return said[1:2] == ["I"] and len(given) > 2 and _names(given[2:])
+        case ["TEST"]:
+            return len(given) > 2 and said[1] in _TESTED and _names(given[2:])
+        case ["PRAGMA"]:
+            return len(given) > 1 and given[1].value.lower() in _PRAGMAS and _one_name(given[2:])
+        case ["ATTACH"]:
+            return _attaches_to_read(given)
+        case ["COPY"]:
+            return _copies_out(given)
+    return False
+
+
+def _names(given: Sequence[Token]) -> bool:
+    return all(token.kind in _NAMES or token.text == "." for token in given)
+
+
+def _one_name(given: Sequence[Token]) -> bool:
+    """Whether there is nothing, or one name or string in parentheses."""
+    if not given:
+        return True
+    inside = given[1:-1]
+    return (
+        (given[0].text, given[-1].text) == ("(", ")")
+        and bool(inside)
+        and (_names(inside) or (len(inside) == 1 and inside[0].kind == "string"))
+    )
+
+
+def _attaches_to_read(given: Sequence[Token]) -> bool:
+    """ATTACH [DATABASE] [IF NOT EXISTS] 'file' [AS name] (READ_ONLY) of a plain path."""
+    start = next((number for number, token in enumerate(given) if token.kind == "string"), 0)
+    end = next((number for number, token in enumerate(given) if token.text == "("), 0)
+    if not 0 < start < end or given[-1].text != ")" or _SCHEME.match(given[start].value):
+        return False
+    before = " ".join(token.word for token in given[1:start])
+    name = given[start + 1 : end]
+    if before not in {"", "DATABASE", "IF NOT EXISTS", "DATABASE IF NOT EXISTS"}:
+        return False
+    if name and (len(name) != 2 or name[0].word != "AS" or name[1].kind not in _NAMES):
+        return False
+    options = " ".join("," if token.text == "," else token.value.upper() for token in given[end + 1 : -1]).split(" , ")
+    return _ATTACH_OPTIONS.issuperset(options) and any(option.startswith("READ_ONLY") for option in options)
+
+
+def _copies_out(given: Sequence[Token]) -> bool:
+    """COPY of a relation or a query that reads TO STDOUT, with plain options."""
+    depth, to = 0, 0
+    for number, token in enumerate(given):
+        if token.kind == "sign" and token.text in "()":
+            depth += 1 if token.text == "(" else -1
+        elif not depth and token.word == "TO":
+            to = number
+            break
+    if not to or [token.word for token in given[to + 1 : to + 2]] != ["STDOUT"]:
+        return False
+    source, options = given[1:to], given[to + 2 :]
+    if source and source[0].text == "(":
+        if source[-1].text != ")" or not reads(source[1:-1]):
+            return False
+    elif not source or any(token.kind not in _NAMES and token.text not in ".(,)" for token in source):
+        return False
+    return all(
+        token.word in _COPY_OPTIONS or token.kind in {"string", "number"} or token.text in "(),*=" for token in options
+    )

@@ -1,0 +1,128 @@
+"""A statement as its tokens that count: words, strings, quoted names and single signs, without blanks and comments.
+
+By the scanner's lexical rules, but that DuckDB's blanks are blanks: what runs is what DuckDB reads.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from sqlshell.sql.script.blanks import FOREIGN
+from sqlshell.sql.script.lexical_rules import IN_TAG, IN_WORD, LETTER
+
+Kind = Literal["word", "string", "name", "number", "sign"]
+
+
+class Token(Struct, frozen=True):
+    """`text` as written, from `start` to `end` (characters in the statement)."""
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        """A bare word in capitals, "" for anything else."""
+        return self.text.upper() if self.kind == "word" else ""
+
+    @property
+    def value(self) -> str:
+        """What a string or a quoted name says; of a word its text."""
+        match self.kind:
+            case "name":
+                quote = self.text[0]
+                return self.text[1:-1].replace(quote * 2, quote)
+            case "string" if self.text[0] == "'":
+                return self.text[1:-1].replace("''", "'")
+            case "string" if self.text[0] == "$":
+                tag = self.text.index("$", 1) + 1
+                return self.text[tag:-tag]
+            case "string":
+                return self.text[2:-1].replace("''", "'").replace("\\'", "'").replace("\\\\", "\\")
+        return self.text
+
+
+_LETTER: Final = f"{LETTER[:-1]}{FOREIGN}]"
+_IN_WORD: Final = f"{IN_WORD[:-1]}{FOREIGN}]"
+_TAG: Final = rf"\$(?:{_LETTER}{IN_TAG[:-1]}{FOREIGN}]*+)?\$"
+_STRING: Final = (
+    r"|(?P<string>'[^']*+(?:''[^']*+)*+(?:'|\Z))"
+    r"""|(?P<name>"[^"]*+(?:""[^"]*+)*+(?:"|\Z)|`[^`]*+(?:``[^`]*+)*+(?:`|\Z))"""
+)
+_ESCAPED: Final = (
+    r"|(?P<string>'(?:[^'\\]++|\\.|'')*+(?:'|\\?\Z))"
+    r"""|(?P<name>"(?:[^"\\]++|\\.|"")*+(?:"|\\?\Z)|`[^`]*+(?:``[^`]*+)*+(?:`|\Z))"""
+)
+"""As engines read them in which a backslash hides a quote."""
+
+
+def _token(strings: str) -> str:
+    return (
+        rf"(?P<blank>[ \t\n\r\f\v{FOREIGN}]++|--[^\r\n]*+)"
+        r"|(?P<comment>/\*)"
+        r"|(?P<escape>[eE]'(?:[^'\\]++|\\.|'')*+(?:'|\\?\Z))"
+        rf"{strings}"
+        rf"|(?P<tag>{_TAG})"
+        r"|(?P<number>[0-9][0-9_]*+(?:\.[0-9_]*+)?(?:[eE][+-]?[0-9]++)?)"
+        rf"|(?P<word>{_LETTER}{_IN_WORD}*+)"
+        r"|(?P<sign>.)"
+    )
+
+
+_MARK: Final = re.compile(r"/\*|\*/")
+
+
+@functools.cache
+def _compiled(backslash: bool) -> re.Pattern[str]:
+    """Made when it is first needed: many a shell only sends what it is given."""
+    return re.compile(_token(_ESCAPED if backslash else _STRING), re.DOTALL)
+
+
+def tokens(sql: str, *, backslash: bool = False, nested: bool = True) -> Iterator[Token]:
+    """The tokens in order. Raises nothing, whatever the text.
+
+    With `backslash` it hides a quote in any string, without `nested` the first `*/` ends a comment: some engines read
+    so.
+    """
+    position, match = 0, _compiled(backslash).match
+    while position < len(sql):
+        found = match(sql, position)
+        assert found is not None
+        position = found.end()
+        kind = found.lastgroup
+        start = found.start()
+        match kind:
+            case "blank":
+                continue
+            case "comment":
+                position = _comment_end(sql, position) if nested else _first_end(sql, position)
+            case "tag":
+                closing = sql.find(found.group(), position)
+                position = len(sql) if closing < 0 else closing + len(found.group())
+                yield Token("string", sql[start:position], start, position)
+            case "escape" | "string":
+                yield Token("string", found.group(), start, position)
+            case "name" | "number" | "word":
+                yield Token(kind, found.group(), start, position)
+            case _:
+                yield Token("sign", found.group(), start, position)
+
+
+def _first_end(sql: str, position: int) -> int:
+    found = sql.find("*/", position)
+    return found + 2 if found >= 0 else len(sql)
+
+
+def _comment_end(sql: str, position: int) -> int:
+    depth = 1
+    for mark in _MARK.finditer(sql, position):
+        depth += 1 if mark.group() == "/*" else -1
+        if not depth:
+            return mark.end()
+    return len(sql)

@@ -1,0 +1,269 @@
+"""The grammar that completion goes by: what may follow which words, and the statements that have rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlshell.sql import keywords
+
+Wanted = tuple[tuple[str, ...], tuple[str, ...], str]
+"""Kinds of names, keywords, and what else the kinds depend on."""
+
+OBJECTS: Final = {
+    "DATABASE": "database",
+    "SCHEMA": "schema",
+    "STORE": "store",
+    "ROLE": "role",
+    "ORGANIZATION": "organization",
+    "COMPUTE_POOL": "pool",
+    "STREAM": "relation",
+    "CHANGELOG": "relation",
+    "TABLE": "relation",
+    "VIEW": "relation",
+    "MATERIALIZED VIEW": "relation",
+    "RELATION": "relation",
+    "ENTITY": "entity",
+    "FUNCTION": "function",
+    "FUNCTION_SOURCE": "source",
+    "DESCRIPTOR_SOURCE": "source",
+    "QUERY": "query",
+    "SEQUENCE": "sequence",
+    "INDEX": "index",
+    "TYPE": "own type",
+    "MACRO": "macro",
+}
+"""The kinds of names behind an object's word."""
+
+RELATION_AFTER: Final = frozenset({"FROM", "JOIN", "INTO", "UPDATE", "TABLE", "OVERWRITE"})
+OPERAND_AFTER: Final = frozenset(
+    [
+        "SELECT",
+        "DISTINCT",
+        "WHERE",
+        "ON",
+        "HAVING",
+        "AND",
+        "OR",
+        "NOT",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "CASE",
+        "BETWEEN",
+        "IN",
+        "LIKE",
+        "ILIKE",
+        "SET",
+        "RETURNING",
+        "BY",
+        "QUALIFY",
+        "ALL",
+        "IS",
+        "SIMILAR",
+        "GLOB",
+    ]
+)
+JOINS: Final = ("JOIN", "LEFT JOIN", "INNER JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN")
+OPERATORS: Final = ("AND", "OR", "IN", "IS NULL", "IS NOT NULL", "NOT", "BETWEEN", "LIKE", "ILIKE")
+UNIONS: Final = ("UNION ALL", "UNION", "EXCEPT", "INTERSECT")
+TAIL: Final = ("ORDER BY", "LIMIT", "OFFSET", *UNIONS)
+AFTER_CLAUSE: Final = {
+    "SELECT": ("FROM", "AS", *OPERATORS, "OVER", "FILTER", "WHERE", "GROUP BY", "HAVING", *TAIL),
+    "FROM": ("WHERE", *JOINS, "AS", "GROUP BY", "HAVING", *TAIL, "USING SAMPLE"),
+    "JOIN": ("ON", "USING", "AS"),
+    "ON": (*OPERATORS, *JOINS, "WHERE", "GROUP BY", "HAVING", *TAIL),
+    "USING": (*JOINS, "WHERE", "GROUP BY", "HAVING", *TAIL),
+    "WHERE": (*OPERATORS, "GROUP BY", "HAVING", "QUALIFY", *TAIL),
+    "GROUP": ("HAVING", "QUALIFY", *TAIL),
+    "HAVING": (*OPERATORS, "QUALIFY", *TAIL),
+    "QUALIFY": (*OPERATORS, *TAIL),
+    "ORDER": ("ASC", "DESC", "NULLS FIRST", "NULLS LAST", "LIMIT", "OFFSET"),
+    "PARTITION": ("ORDER BY", "ROWS BETWEEN", "RANGE BETWEEN"),
+    "LIMIT": ("OFFSET",),
+    "OFFSET": ("LIMIT",),
+    "INTO": ("VALUES", "SELECT", "BY NAME", "DEFAULT VALUES", "WITH"),
+    "VALUES": ("ON CONFLICT", "RETURNING"),
+    "UPDATE": ("SET", "AS"),
+    "SET": ("WHERE", "FROM", "RETURNING", *OPERATORS),
+    "DELETE": ("WHERE", "USING", "RETURNING"),
+    "RETURNING": ("AS",),
+    "WITH": ("SELECT", "INSERT INTO", "UPDATE", "DELETE FROM"),
+    "CASE": ("WHEN", "THEN", "ELSE", "END", *OPERATORS),
+    "": (*OPERATORS, "AS", "ORDER BY"),
+}
+"""What may stand behind an operand or a relation, by the clause that it is in."""
+
+OPERANDS: Final = ("CASE", "NOT", "NULL", "TRUE", "FALSE", "EXISTS", "CAST", "INTERVAL")
+QUERY: Final = ("SELECT", "WITH", "VALUES", "FROM")
+WINDOW: Final = ("PARTITION BY", "ORDER BY", "ROWS BETWEEN", "RANGE BETWEEN")
+FILE_STATEMENTS: Final = frozenset({"COPY", "ATTACH", "IMPORT", "EXPORT"})
+FILE_FUNCTIONS: Final = frozenset({"glob", "sniff_csv"})
+"""Functions whose first argument names a file, besides read_… and parquet_…"""
+COMPLETE_TYPES: Final = ("column", "function", "relation")
+
+
+def statement_words(said: Sequence[str]) -> Wanted | None:
+    """Statements that have a grammar of their own, by the words before the cursor."""
+    first, count = said[0], len(said)
+    second = said[1] if count > 1 else ""
+    last = said[-1]
+    match first:
+        case "USE":
+            return ((), keywords.CONTEXT_PARTS, "") if count == 1 else _objects(second, count == 2, 2)
+        case "LIST":
+            if count == 1:
+                return (), keywords.LIST_OBJECTS, ""
+            if last == "IN":
+                return (), ("STORE", "DATABASE", "SCHEMA", "ORGANIZATION"), ""
+            if "WHERE" in said:
+                return (), (), ""
+            return _objects(last, True, 1) if said[-2] == "IN" else ((), ("IN", "WHERE"), "")
+        case "DESCRIBE" | "DESC":
+            if count == 1:
+                return ("relation",), (*keywords.DESCRIBE_OBJECTS, "CREATE", "INSERT INTO"), ""
+            if second in {"CREATE", "INSERT"}:
+                return statement_words(said[1:])
+            if second in keywords.DESCRIBE_PARTS and count == 2:
+                return (OBJECTS[second],), keywords.DESCRIBE_PARTS[second], ""
+            if second == "ENTITY" and count > 2:
+                return _inside(said, "STORE", ())
+            return _objects(second, count == 2 or last in {"COLUMNS", "HISTORY", "STATE", "EVENTS", "METRICS"}, 2)
+        case "CREATE" if count == 1 or (count == 3 and said[1:] == ["OR", "REPLACE"]):
+            return (), ("OR REPLACE", *keywords.CREATE_OBJECTS, "VIEW", "TEMP TABLE"), ""
+        case "CREATE" if second == "ENTITY" and count > 2 and last != "WITH":
+            return _inside(said, "STORE", ("WITH",))
+        case "CREATE" if second == "SCHEMA" and count > 2:
+            return _inside(said, "DATABASE", ())
+        case "DROP" | "ALTER":
+            if count == 1:
+                return (), (*keywords.DROP_OBJECTS, "VIEW"), ""
+            if first == "ALTER" and second == "RELATION" and count > 2:
+                return (), {"SET": ("DESCRIPTION",)}.get(last, ("SET",)), ""
+            if second == "ENTITY" and count > 2:
+                return _inside(said, "STORE", ("CASCADE",))
+            if last == "EXISTS":
+                return _objects(said[-3], True, 1)
+            if first == "ALTER" and second == "TABLE" and count > 2:
+                return _altered(said)
+            if count == 2 or (second == "MATERIALIZED" and count == 3):
+                kinds, _, within = _objects(second, True, 2)
+                return kinds, ("IF EXISTS",), within
+            return (), ("CASCADE", "RESTRICT") if first == "DROP" else ("RENAME TO",), ""
+        case "PRINT":
+            if count < 3:
+                return ((), ("ENTITY",), "") if count == 1 else (("entity", "relation"), (), "")
+            return _inside(said, "STORE", ("WITH", "FROM BEGINNING", "LIMIT")) if last != "WITH" else ((), (), "")
+        case "CAN" if count < 3:
+            return (), ("I",) if count == 1 else keywords.PRIVILEGES, ""
+        case "TEST":
+            return ((), ("STORE",), "") if count == 1 else _objects(second, count == 2, 2)
+        case "UPDATE" if count == 1:
+            return ("relation",), keywords.UPDATE_OBJECTS, ""
+        case "UPDATE" if second in keywords.UPDATE_OBJECTS and "SET" not in said and last != "WITH":
+            if count == 2:
+                return _objects(second, True, 2)
+            return _inside(said, "STORE", ("WITH",)) if second == "ENTITY" else ((), ("WITH", "SET"), "")
+        case "TERMINATE" | "RESTART" | "RESUME":
+            return ((), ("QUERY",), "") if count == 1 else (("query",), (), "")
+        case "START" | "STOP":
+            return ((), ("COMPUTE_POOL",), "") if count == 1 else (("pool",), (), "")
+        case "TRUNCATE" | "SUMMARIZE" if count == 1:
+            return ("relation",), ("TABLE", "RELATION") if first == "TRUNCATE" else ("SELECT",), ""
+        case "TRUNCATE" | "PIVOT" | "UNPIVOT" if count == 1 or list(said[1:]) in (["TABLE"], ["RELATION"]):
+            return ("relation",), (), ""
+        case "VACUUM" | "ANALYZE" if count == 1:
+            return ("relation",), (), ""
+        case "COMMENT":
+            return _comment(said)
+        case "CALL" | "PRAGMA" if count == 1:
+            return ("function",), (), ""
+        case "INSTALL" | "LOAD" | "EXECUTE" | "DEALLOCATE" | "COMMIT" | "ROLLBACK" | "ABORT":
+            return (), (), ""
+        case "ATTACH" | "IMPORT" | "EXPORT":
+            return (), {"ATTACH": ("AS",)}.get(first, ("DATABASE",)) if last != "AS" else (), ""
+        case "DETACH" | "CHECKPOINT" if count == 1:
+            return ("database",), (), ""
+        case "INSERT" if count == 1:
+            return (), ("INTO",), ""
+        case "INSERT" if second == "INTO" and count == 2:
+            return ("relation",), ("ENTITY",), ""
+        case "INSERT" if list(said[1:3]) == ["INTO", "ENTITY"] and "VALUE" not in said:
+            return (("entity",), (), "") if count == 3 else _inside(said, "STORE", ("VALUE",))
+        case "DELETE" if count == 1:
+            return (), ("FROM",), ""
+        case "EXPLAIN" if count == 1:
+            return (), ("ANALYZE", *QUERY, "INSERT INTO", "UPDATE", "DELETE FROM"), ""
+        case "EXPLAIN" if count == 2 and second == "ANALYZE":
+            return (), (*QUERY, "INSERT INTO", "UPDATE", "DELETE FROM"), ""
+        case "SET" | "RESET":
+            return (
+                (("setting",), (), "") if count == 1 else ((), ("=", "TO") if count == 2 and first == "SET" else (), "")
+            )
+        case "SHOW" if count == 1:
+            return ("setting",), ("TABLES", "DATABASES", "ALL TABLES", *keywords.SHOW_OBJECTS), ""
+        case "SHOW" if second in keywords.SHOW_OBJECTS:
+            return statement_words(["LIST", *said[1:]])
+        case "COPY" if count == 1:
+            return ("relation",), ("FUNCTION_SOURCE", "DESCRIPTOR_SOURCE"), ""
+        case "COPY":
+            return (), () if "TO" in said or "FROM" in said else ("TO", "FROM"), ""
+        case "GRANT" | "REVOKE":
+            return ("role",), ("ROLE", "ON", "TO", "FROM", "USER"), ""
+        case "BEGIN" if count == 1:
+            return (), ("APPLICATION", "TRANSACTION"), ""
+        case "END" if count == 1:
+            return (), ("APPLICATION",), ""
+    return None
+
+
+def _altered(said: Sequence[str]) -> Wanted:
+    """ALTER TABLE name …"""
+    match list(said[-2:]):
+        case ["DROP" | "ALTER" | "RENAME", "COLUMN"]:
+            return ("columnof",), (), ""
+        case [_, "ADD"] | [_, "DROP"]:
+            return (), ("COLUMN",), ""
+        case [_, "ALTER"]:
+            return ("columnof",), ("COLUMN",), ""
+        case [_, "RENAME"]:
+            return (), ("TO", "COLUMN"), ""
+        case [_, "TYPE"]:
+            return ("type",), (), ""
+        case [_, "SET"]:
+            return (), ("DEFAULT", "NOT NULL", "DATA TYPE"), ""
+        case ["RENAME" | "ADD", _] | [_, "TO" | "DEFAULT"]:
+            return (), (), ""
+    if "RENAME" in said[2:]:
+        return (), ("TO",), ""
+    if "ADD" in said[2:]:
+        return (("type",), (), "") if said[-2] == "COLUMN" else ((), ("NOT NULL", "DEFAULT", "UNIQUE", "CHECK"), "")
+    if "ALTER" in said[2:]:
+        return (), ("TYPE", "SET DEFAULT", "DROP DEFAULT", "SET NOT NULL", "DROP NOT NULL"), ""
+    if "DROP" in said[2:]:
+        return (), ("CASCADE", "RESTRICT"), ""
+    return (), ("ADD COLUMN", "DROP COLUMN", "RENAME TO", "RENAME COLUMN", "ALTER COLUMN"), ""
+
+
+def _comment(said: Sequence[str]) -> Wanted:
+    """COMMENT ON object name IS '…'"""
+    if len(said) < 3:
+        return (), ("ON",) if len(said) == 1 else ("TABLE", "VIEW", "COLUMN", "INDEX", "SEQUENCE", "TYPE", "MACRO"), ""
+    if len(said) == 3:
+        kinds = {"TABLE": ("relation",), "VIEW": ("relation",), "COLUMN": ("relation", "columnof")}
+        return kinds.get(said[2], ()), (), ""
+    return (), ("IS",) if said[-1] != "IS" else ("NULL",), ""
+
+
+def _objects(word: str, wanted: bool, _: int) -> Wanted:
+    word = {"MATERIALIZED": "MATERIALIZED VIEW"}.get(word, word)
+    return (((OBJECTS[word],) if word in OBJECTS else ()) if wanted else (), (), "")
+
+
+def _inside(said: Sequence[str], what: str, behind: tuple[str, ...]) -> Wanted:
+    """Behind a name: the store or database that it is in, and then `behind`."""
+    if said[-1] == "IN":
+        return (), (what,), ""
+    if said[-1] == what and said[-2] == "IN":
+        return (OBJECTS[what],), (), ""
+    return (), behind if what in said[3:] else (f"IN {what}", *behind), ""

@@ -1,0 +1,318 @@
+"""What a place in a statement can see: the relations of its FROM clauses, their aliases, and common table expressions.
+
+Works on text that is not finished: brackets that are not closed end with the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct, field
+
+from sqlshell.sql.analysis.tokens import Token
+
+ENDS_ALIAS: Final = frozenset(
+    [
+        "WHERE",
+        "GROUP",
+        "HAVING",
+        "ORDER",
+        "LIMIT",
+        "OFFSET",
+        "WINDOW",
+        "QUALIFY",
+        "SAMPLE",
+        "TABLESAMPLE",
+        "UNION",
+        "INTERSECT",
+        "EXCEPT",
+        "ON",
+        "USING",
+        "JOIN",
+        "LEFT",
+        "RIGHT",
+        "FULL",
+        "INNER",
+        "OUTER",
+        "CROSS",
+        "NATURAL",
+        "ASOF",
+        "POSITIONAL",
+        "SEMI",
+        "ANTI",
+        "SET",
+        "VALUES",
+        "SELECT",
+        "FROM",
+        "RETURNING",
+        "DEFAULT",
+        "WITH",
+        "LATERAL",
+        "AND",
+        "OR",
+        "FETCH",
+        "FOR",
+        "EMIT",
+        "PIVOT",
+        "UNPIVOT",
+        "WHEN",
+        "THEN",
+        "AS",
+    ]
+)
+"""Words after a relation that are no alias of it."""
+
+_SETS: Final = frozenset({"UNION", "INTERSECT", "EXCEPT"})
+_CLAUSES: Final = frozenset(
+    [
+        "WHERE",
+        "GROUP",
+        "HAVING",
+        "ORDER",
+        "LIMIT",
+        "OFFSET",
+        "WINDOW",
+        "QUALIFY",
+        "RETURNING",
+        "SET",
+        "ON",
+        "USING",
+        "SELECT",
+        "VALUES",
+        "EMIT",
+    ]
+)
+
+
+class Group(Struct):
+    """The items between a pair of brackets, or of the whole statement: tokens and groups, from `start` to `end`."""
+
+    start: int
+    end: int = 1 << 60
+    items: list[Token | Group] = field(default_factory=list)
+
+
+class Source(Struct, frozen=True):
+    """One relation in scope: `name` is its parts as written, without quotes; `columns` are known of a subquery."""
+
+    alias: str
+    name: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+
+
+class Scope(Struct, frozen=True):
+    """Sources from the innermost SELECT outwards; `ctes` are the common table expressions, by name."""
+
+    sources: tuple[Source, ...] = ()
+    ctes: tuple[Source, ...] = ()
+
+
+def grouped(given: Sequence[Token]) -> Group:
+    """The tokens of one statement as a tree."""
+    root = Group(-1)
+    stack = [root]
+    for token in given:
+        if token.text in "([{" and token.kind == "sign":
+            inner = Group(token.end)
+            stack[-1].items.append(inner)
+            stack.append(inner)
+        elif token.text in ")]}" and token.kind == "sign":
+            if len(stack) > 1:
+                stack.pop().end = token.start
+        else:
+            stack[-1].items.append(token)
+    return root
+
+
+def path_to(root: Group, position: int) -> list[Group]:
+    """The groups around a position, the whole statement first."""
+    path = [root]
+    while True:
+        inner = next(
+            (item for item in path[-1].items if isinstance(item, Group) and item.start <= position <= item.end), None
+        )
+        if inner is None:
+            return path
+        path.append(inner)
+
+
+def scope_at(root: Group, position: int) -> Scope:
+    """What can be seen at a position."""
+    sources: list[Source] = []
+    ctes: list[Source] = []
+    for group in reversed(path_to(root, position)):
+        ctes += _ctes(group.items, position)
+        sources += sources_of(segment(group, position))
+    return Scope(tuple(sources), tuple(ctes))
+
+
+def segment(group: Group, position: int) -> list[Token | Group]:
+    """The items of the SELECT that a position is in, where a group holds several joined by UNION and the like."""
+    found: list[Token | Group] = []
+    for item in group.items:
+        if isinstance(item, Token) and (item.word in _SETS or item.text == ";"):
+            if item.start >= position:
+                break
+            found = []
+        else:
+            found.append(item)
+    return found
+
+
+def _ctes(items: Sequence[Token | Group], position: int) -> Iterator[Source]:
+    number = 0
+    while number < len(items) and not (isinstance(item := items[number], Token) and item.word == "WITH"):
+        number += 1
+    number += 1
+    while number < len(items):
+        item = items[number]
+        if (isinstance(item, Token) and item.word in {"RECURSIVE", "AS", "MATERIALIZED", "NOT"}) or _text(item) == ",":
+            number += 1
+            continue
+        if not isinstance(item, Token) or item.kind not in {"word", "name"} or item.word in {"SELECT", "INSERT"}:
+            return
+        name, number = item.value, number + 1
+        explicit: tuple[str, ...] | None = None
+        while number < len(items):
+            item = items[number]
+            if isinstance(item, Token) and item.word in {"AS", "MATERIALIZED", "NOT"}:
+                number += 1
+            elif isinstance(item, Group):
+                before = items[number - 1]
+                if isinstance(before, Token) and before.word in {"AS", "MATERIALIZED"}:
+                    inside = item.start <= position <= item.end
+                    yield Source(name, (), explicit if explicit is not None else (() if inside else outputs(item)))
+                    number += 1
+                    break
+                explicit = tuple(found.value for found in item.items if isinstance(found, Token) and _named(found))
+                number += 1
+            else:
+                return
+
+
+def sources_of(items: Sequence[Token | Group]) -> Iterator[Source]:
+    """The relations of FROM, JOIN, UPDATE and INTO among these items."""
+    number = 0
+    listing = False
+    while number < len(items):
+        item = items[number]
+        word = item.word if isinstance(item, Token) else ""
+        if word in {"FROM", "JOIN", "UPDATE", "INTO"} or (listing and _text(item) == ","):
+            listing = word in {"FROM", "JOIN"} or listing
+            source, number = _reference(items, number + 1)
+            yield from source
+            continue
+        if word in _CLAUSES:
+            listing = False
+        number += 1
+
+
+def _reference(items: Sequence[Token | Group], number: int) -> tuple[list[Source], int]:
+    while number < len(items) and _word(items[number]) in {"LATERAL", "ONLY", "TABLE", "OVERWRITE"}:
+        number += 1
+    if number >= len(items):
+        return [], number
+    item = items[number]
+    name: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+    inner: list[Source] = []
+    if isinstance(item, Group):
+        number += 1
+        first = next(iter(item.items), None)
+        if isinstance(first, Token) and first.word in {"SELECT", "WITH", "VALUES", "FROM"}:
+            columns = outputs(item)
+        else:
+            reference, _ = _reference(item.items, 0)
+            inner = [*reference, *sources_of(item.items)]
+    elif _named(item) and item.word not in ENDS_ALIAS:
+        parts = [item.value]
+        number += 1
+        while number + 1 < len(items) and _text(items[number]) == "." and _named(items[number + 1]):
+            parts.append(_token(items[number + 1]).value)
+            number += 2
+        if number < len(items) and _text(items[number]) == ".":
+            number += 1
+        if (
+            number < len(items)
+            and isinstance(items[number], Group)
+            and _token(items[number - 1]).end + 1 == _start(items[number])
+        ):
+            # A table function: what it gives is not known.
+            columns = ()
+            number += 1
+        name = tuple(parts)
+    elif item.kind == "string":
+        columns = ()
+        number += 1
+    else:
+        return [], number
+    alias = name[-1] if name else ""
+    if number < len(items) and _word(items[number]) == "AS":
+        number += 1
+    if number < len(items) and _named(items[number]) and _word(items[number]) not in ENDS_ALIAS:
+        alias = _token(items[number]).value
+        number += 1
+        if number < len(items) and isinstance(given := items[number], Group):
+            names = tuple(found.value for found in given.items if isinstance(found, Token) and _named(found))
+            columns = names or columns
+            number += 1
+    if inner and not alias:
+        return inner, number
+    return [Source(alias, name, columns)], number
+
+
+def outputs(group: Group) -> tuple[str, ...]:
+    """The names of the columns that the query in a group gives, as far as its text tells; `*` stands for itself."""
+    items = segment(group, group.start)
+    number = 0
+    while number < len(items) and _word(items[number]) != "SELECT":
+        number += 1
+    if number == len(items):
+        return ("*",) if any(_word(item) == "FROM" for item in items) else ()
+    names: list[str] = []
+    part: list[Token | Group] = []
+    for item in [*items[number + 1 :], None]:
+        if item is None or _text(item) == "," or _word(item) in {"FROM", *_CLAUSES}:
+            if name := _output(part):
+                names.append(name)
+            part = []
+            if item is None or _text(item) != ",":
+                break
+        else:
+            part.append(item)
+    if "*" in names:
+        inner = [source for source in sources_of(items) if source.columns]
+        names += [column for source in inner for column in source.columns or () if column not in names]
+    return tuple(names)
+
+
+def _output(part: Sequence[Token | Group]) -> str:
+    if not part or not isinstance(part[-1], Token):
+        first = part[0] if part else None
+        return first.value if isinstance(first, Token) and first.kind == "word" and len(part) == 2 else ""
+    last = part[-1]
+    if last.text == "*":
+        return "*"
+    return last.value if _named(last) else ""
+
+
+def _named(item: Token | Group) -> bool:
+    return isinstance(item, Token) and item.kind in {"word", "name"}
+
+
+def _token(item: Token | Group) -> Token:
+    assert isinstance(item, Token)
+    return item
+
+
+def _text(item: Token | Group) -> str:
+    return item.text if isinstance(item, Token) and item.kind == "sign" else ""
+
+
+def _word(item: Token | Group) -> str:
+    return item.word if isinstance(item, Token) else ""
+
+
+def _start(item: Token | Group) -> int:
+    return item.start

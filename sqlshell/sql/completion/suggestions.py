@@ -1,0 +1,334 @@
+"""Suggestions for the cursor: what may come there, ranked, quoted, in the letter case of the writer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from sqlshell.sql import keywords
+from sqlshell.sql.completion.expected import Expected, expected
+from sqlshell.sql.completion.known_names import Catalog, Column, Names, key
+from sqlshell.sql.completion.scopes import Source
+from sqlshell.sql.identifiers import quoted
+
+WITH_KEYS: Final = {
+    "API_TOKEN": ("role", "roles"),
+    "STORE": (
+        *(
+            "type",
+            "uri",
+            "writable",
+            "uris",
+            "access_region",
+            "schema_registry.name",
+            "tls.ca_cert_file",
+            "kafka.sasl.hash_function",
+        ),
+        *("kafka.sasl.username", "kafka.sasl.password"),
+    ),
+    "COMPUTE_POOL": ("concurrency", "queue", "timeout", "compute_pool.size", "compute_pool.timeout_min"),
+    "FUNCTION_SOURCE": ("file", "description"),
+    "DESCRIPTOR_SOURCE": ("file", "description"),
+    "STREAM": ("store", "topic", "value.format", "key.format", "key.type", "timestamp", "topic.partitions"),
+    "CHANGELOG": ("store", "topic", "value.format", "key.format", "key.type", "timestamp"),
+    "FUNCTION": ("source.name", "class.name", "egress.allow.uris"),
+    "ENTITY": ("store", "kafka.partitions", "kafka.replicas"),
+    "SCHEMA_REGISTRY": ("type", "uris", "access_region"),
+    "SECRET": ("type", "description", "secret_string"),
+}
+SETTINGS: Final = (
+    "timezone",
+    "schema",
+    "search_path",
+    "threads",
+    "memory_limit",
+    "temp_directory",
+    "enable_progress_bar",
+)
+ORDER: Final = {"join": -1, "common": 0, "column": 0, "alias": 1, "relation": 2, "function": 4, "keyword": 5}
+"""What comes first where names of several kinds match as well."""
+
+
+class Suggestion(Struct, frozen=True):
+    """`text` replaces what is typed, `kind` and `detail` stand beside it."""
+
+    text: str
+    kind: str
+    detail: str = ""
+
+
+class Place(Struct, frozen=True):
+    """Where the completion is asked for: the context, and what else the shell knows by kind."""
+
+    catalog: Catalog
+    database: str = ""
+    schema: str = ""
+    other: Callable[[Expected], Iterable[Suggestion]] | None = None
+    """Suggestions for commands, their arguments, and paths."""
+
+
+def suggestions(text: str, cursor: int, place: Place) -> tuple[int, list[Suggestion]]:
+    """Where the typed part begins, and what may replace it, the best first. Raises nothing."""
+    wanted = expected(text, cursor)
+    if not wanted.kinds and not wanted.keywords:
+        return cursor, []
+    if place.other is not None and {"command", "argument", "path", "variable"} & set(wanted.kinds):
+        return wanted.start, list(place.other(wanted))
+    upper = _upper(text, wanted)
+    found: dict[str, tuple[tuple[int, ...], Suggestion]] = {}
+    for number, (rank, item) in enumerate(_candidates(wanted, place)):
+        shown = _written(item, wanted, upper)
+        whole = item.text.lower() != wanted.prefix.lower()
+        used = -place.catalog.used.get(item.text.lower(), 0)
+        order = (rank, whole, ORDER.get(item.kind, 3), used, number)
+        known = found.get(shown.text)
+        if known is None or order < known[0]:
+            found[shown.text] = (order, shown)
+    ranked = sorted(found.values(), key=lambda entry: entry[0])
+    return wanted.start, [item for _, item in ranked]
+
+
+def _candidates(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    typed = wanted.prefix
+    if wanted.qualifier:
+        yield from _qualified(wanted, place)
+        return
+    for kind in wanted.kinds:
+        match kind:
+            case "join":
+                yield from _joins(wanted, place)
+            case "column":
+                yield from _columns(wanted, place)
+            case "common":
+                yield from _common(wanted, place)
+            case "columnof":
+                yield from _columns_named(tuple(wanted.within.split("\n")), wanted, place)
+            case "relation":
+                yield from _relations(wanted, place)
+            case "function":
+                if typed and not wanted.quoted:
+                    yield from _functions(typed, place)
+            case "type":
+                yield from _matched(keywords.TYPES, typed, "type")
+                yield from (
+                    (rank, Suggestion(name, "own type")) for rank, name in place.catalog.of("own type").matching(typed)
+                )
+            case "withkey":
+                keys = WITH_KEYS.get(wanted.within, tuple(dict.fromkeys(sum(WITH_KEYS.values(), ()))))
+                yield from _matched(keys, typed, "key")
+            case "setting":
+                yield from _matched(SETTINGS, typed, "setting")
+            case _:
+                yield from ((rank, Suggestion(name, kind)) for rank, name in place.catalog.of(kind).matching(typed))
+    if wanted.keywords and not wanted.quoted:
+        for number, word in enumerate(wanted.keywords):
+            if _starts(word, typed) and word.lower() != typed.lower():
+                yield (0, Suggestion(word, "keyword")) if typed else (number // 100 + 1, Suggestion(word, "keyword"))
+    if len(typed) >= 2 and wanted.kinds and "column" in wanted.kinds and not wanted.quoted:
+        yield from (
+            (1, Suggestion(word, "keyword"))
+            for word in keywords.CLAUSES
+            if _starts(word, typed) and len(word) > len(typed)
+        )
+
+
+def _matched(names: Iterable[str], typed: str, kind: str) -> Iterator[tuple[int, Suggestion]]:
+    for rank, name in Names(names).matching(typed):
+        yield rank, Suggestion(name, kind)
+
+
+def _columns(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    sources = wanted.scope.sources
+    listed: list[tuple[Column, str]] = []
+    for source in sources:
+        listed += [(column, source.alias) for column in _columns_of(source, wanted, place)]
+    details = {column.name: f"{column.type} {alias}".strip() for column, alias in reversed(listed)}
+    for rank, name in Names(column.name for column, _ in listed).matching(wanted.prefix):
+        yield rank, Suggestion(name, "column", details[name])
+    several = len(sources) > 1
+    for rank, name in Names(source.alias for source in sources if source.alias).matching(wanted.prefix):
+        if several or wanted.prefix:
+            yield rank, Suggestion(name, "alias")
+    if not listed:
+        for rank, name in place.catalog.of("seen").matching(wanted.prefix):
+            yield rank + 1, Suggestion(name, "column", "seen in a result")
+
+
+def _joins(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    """Conditions that join a relation with those before it: by foreign keys, by `x_id` and `x.id`, by equal names."""
+    sources = wanted.scope.sources
+    at = next((number for number, item in enumerate(sources) if item.alias == wanted.within), 0)
+    before = sources[:at][::-1]
+    found: dict[str, str] = {}
+    for left in before:
+        for text in _by_keys(left, sources[at], place):
+            found.setdefault(text, "foreign key")
+    for left in before:
+        for text in _by_names(left, sources[at], wanted, place):
+            found.setdefault(text, "by its name")
+    for rank, text in Names(found).matching(wanted.prefix):
+        yield rank, Suggestion(text, "join", found[text])
+
+
+def _by_keys(left: Source, right: Source, place: Place) -> Iterator[str]:
+    ends = []
+    for source in (left, right):
+        relation = place.catalog.relation(source.name, place.database, place.schema)
+        ends.append(key(relation) if relation is not None else "")
+    for item in place.catalog.contents.keys:
+        if [item.relation, item.target] in (ends, ends[::-1]):
+            there = [item.columns, item.target_columns]
+            lefts, rights = there if item.relation == ends[0] else there[::-1]
+            yield " AND ".join(_equal(left, mine, right, its) for mine, its in zip(lefts, rights, strict=False))
+
+
+def _by_names(left: Source, right: Source, wanted: Expected, place: Place) -> Iterator[str]:
+    sides = [[column.name for column in _columns_of(source, wanted, place)] for source in (left, right)]
+    for mine, its in ((left, right), (right, left)):
+        # customer_id is the id of customers, or of what is called customer here.
+        wholes = {name.lower() for name in (its.alias, its.name[-1] if its.name else "")}
+        columns, theirs = sides if mine is left else sides[::-1]
+        key_names = [name for name in theirs if name.lower() == "id"]
+        for name in columns:
+            stem = name.lower().removesuffix("_id")
+            if key_names and stem != name.lower() and wholes & {stem, f"{stem}s", f"{stem}es"}:
+                pair = (left, name, right, key_names[0]) if mine is left else (left, key_names[0], right, name)
+                yield _equal(*pair)
+    low = {name.lower(): name for name in sides[1]}
+    shared = [name for name in sides[0] if name.lower() in low]
+    shared.sort(key=lambda name: (name.lower() == "id", not name.lower().endswith("id")))
+    yield from (_equal(left, name, right, low[name.lower()]) for name in shared)
+
+
+def _equal(left: Source, mine: str, right: Source, its: str) -> str:
+    return f"{quoted(left.alias)}.{quoted(mine)} = {quoted(right.alias)}.{quoted(its)}"
+
+
+def _columns_named(name: tuple[str, ...], wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    found = {column.name: column.type for column in place.catalog.columns(name, place.database, place.schema)}
+    for rank, text in Names(found).matching(wanted.prefix):
+        yield rank, Suggestion(text, "column", found[text])
+
+
+def _common(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    """The columns that both sides of a join have."""
+    sides = [{column.name.lower() for column in _columns_of(source, wanted, place)} for source in wanted.scope.sources]
+    shared = [name for name in (sides[0] if sides else ()) if sum(name in side for side in sides) > 1]
+    for rank, name in Names(sorted(shared)).matching(wanted.prefix):
+        yield rank, Suggestion(name, "column", "in both")
+
+
+def _columns_of(source: Source, wanted: Expected, place: Place, deep: int = 0) -> list[Column]:
+    if source.columns is not None and "*" not in source.columns:
+        return [Column(name) for name in source.columns]
+    if len(source.name) == 1 and deep < 8:
+        for cte in wanted.scope.ctes:
+            if cte.alias.lower() == source.name[0].lower():
+                return [Column(name) for name in cte.columns or () if name != "*"]
+    found = place.catalog.columns(source.name, place.database, place.schema)
+    return found or [Column(name) for name in source.columns or () if name != "*"]
+
+
+def _relations(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    typed, catalog = wanted.prefix, place.catalog
+    if "column" in wanted.kinds and not typed:
+        return
+    for rank, name in Names(cte.alias for cte in wanted.scope.ctes).matching(typed):
+        yield rank, Suggestion(name, "relation", "cte")
+    for rank, name in catalog.of("relation").matching(typed):
+        relation = catalog.relation((name,), place.database, place.schema)
+        detail = relation.kind if relation is not None else ""
+        here = relation is None or (relation.schema == place.schema and relation.database in {place.database, ""})
+        if relation is not None and not here and place.schema:
+            near = relation.database in {place.database, ""}
+            full = [relation.schema, name] if near else [relation.database, relation.schema, name]
+            yield rank + 1, Suggestion(".".join(map(quoted, full)), "qualified", detail)
+        else:
+            yield rank, Suggestion(name, "relation", detail)
+    for kind in ("schema", "database"):
+        for rank, name in catalog.of(kind).matching(typed):
+            yield rank + 1, Suggestion(name, kind)
+    if len(typed) > 3:
+        yield from (
+            (rank, Suggestion(name, "qualified", "system"))
+            for rank, name in Names(keywords.SYSTEM_TABLES).matching(typed)
+        )
+
+
+def _functions(typed: str, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    signatures = place.catalog.signatures()
+    names = Names([*keywords.FUNCTIONS, *(name for name in signatures)])
+    for rank, name in names.matching(typed):
+        if rank <= 2 or len(typed) > 2:
+            yield rank, Suggestion(name, "function", signatures.get(name, ""))
+
+
+def _qualified(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
+    """What stands behind `name.`: columns of an alias, relations of a schema, schemas of a database."""
+    last = wanted.qualifier[-1].lower()
+    if "column" in wanted.kinds:
+        for source in wanted.scope.sources:
+            if source.alias.lower() == last or (source.name and source.name[-1].lower() == last):
+                columns = _columns_of(source, wanted, place)
+                types = {column.name: column.type for column in columns}
+                for rank, name in Names(types).matching(wanted.prefix):
+                    yield rank, Suggestion(name, "column", types[name])
+                return
+    if "columnof" in wanted.kinds:
+        yield from _columns_named(wanted.qualifier, wanted, place)
+    if wanted.qualifier == ("deltastream",) and "sys".startswith(wanted.prefix):
+        yield 0, Suggestion("sys", "schema")
+    if wanted.qualifier == ("deltastream", "sys"):
+        for rank, name in Names(item.split('"')[1] for item in keywords.SYSTEM_TABLES).matching(wanted.prefix):
+            yield rank, Suggestion(f'"{name}"', "qualified", "system")
+    if "relation" in wanted.kinds or "entity" in wanted.kinds:
+        inside = dict(place.catalog.inside(wanted.qualifier))
+        for rank, name in Names(inside).matching(wanted.prefix):
+            kind = "schema" if inside[name] == "schema" else "relation"
+            yield rank, Suggestion(name, kind, inside[name] if kind == "relation" else "")
+
+
+def _starts(word: str, typed: str) -> bool:
+    return word.lower().startswith(typed.lower())
+
+
+def _upper(text: str, wanted: Expected) -> bool:
+    """Whether keywords are written in capitals: as the typed part is, else as most of the buffer's are."""
+    letters = [char for char in wanted.prefix if char.isalpha()]
+    if letters:
+        return all(char.isupper() for char in letters)
+    known = [word for word in re.findall(r"[A-Za-z]{2,}", text[-2_000:]) if word.upper() in keywords.KEYWORDS]
+    return sum(word.isupper() for word in known) >= (len(known) + 1) // 2 if known else False
+
+
+def _written(item: Suggestion, wanted: Expected, upper: bool) -> Suggestion:
+    match item.kind:
+        case "keyword" | "type":
+            text = item.text.upper() if upper else item.text.lower()
+        case "qualified" | "join":
+            text = item.text
+        case "key" if not wanted.quoted:
+            text = f"'{item.text}'"
+        case "key":
+            text = f"{item.text}'"
+        case "setting" | "query":
+            text = item.text
+        case "function":
+            prefix = wanted.prefix
+            named = item.text.upper() if prefix.isupper() and len(prefix) > 1 else item.text
+            text = f"{named}("
+        case _:
+            text = _enclosed(item.text, wanted.quoted) if wanted.quoted else quoted(item.text)
+    return Suggestion(text, item.kind if item.kind != "qualified" else "relation", item.detail)
+
+
+def _enclosed(name: str, quote: str) -> str:
+    return f"{quote}{name.replace(quote, quote * 2)}{quote}"
+
+
+def used_names(text: str) -> Sequence[str]:
+    """The names in a statement, for the ranking."""
+    return [word.lower() for word in re.findall(r"[A-Za-z_]\w{2,60}", text[:5_000])]

@@ -1,0 +1,101 @@
+"""Which statements have semicolons inside: BEGIN APPLICATION …, and functions whose body is BEGIN ATOMIC … END; and
+which one has data behind it: COPY … FROM STDIN.
+
+As in psql, a function's statement is one by its first words, and BEGIN and CASE in it, outside parentheses, wait for
+their END.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from sqlshell.sql.script import lexical_rules
+from sqlshell.sql.script.items import State
+
+
+class _Kind(enum.Enum):
+    PLAIN = enum.auto()
+    HEAD = enum.auto()
+    """The words so far may begin any of the others."""
+    FUNCTION = enum.auto()
+    APPLICATION = enum.auto()
+    COPY = enum.auto()
+
+
+_HEADS: Final = {
+    "begin": _Kind.HEAD,
+    "begin application": _Kind.APPLICATION,
+    "copy": _Kind.COPY,
+    "create": _Kind.HEAD,
+    "create or": _Kind.HEAD,
+    "create or replace": _Kind.HEAD,
+    "create or replace function": _Kind.FUNCTION,
+    "create or replace procedure": _Kind.FUNCTION,
+    "create function": _Kind.FUNCTION,
+    "create procedure": _Kind.FUNCTION,
+}
+
+
+class Body:
+    """Follows the words of one statement; `first` is its first character, "" before it has one."""
+
+    def __init__(self, first: str = "") -> None:
+        self._kind = _Kind.HEAD if first in ("b", "B", "c", "C") else _Kind.PLAIN
+        self._head = ""
+        self._open = 0
+        self._ending = False
+        self._from = False
+        self.copies_in = False
+        """Whether the words so far are those of COPY … FROM STDIN."""
+
+    @property
+    def watching(self) -> bool:
+        """Whether words matter."""
+        return self._kind is not _Kind.PLAIN
+
+    @property
+    def state(self) -> State | None:
+        """The body that a semicolon would now stand in, None outside of one."""
+        if self._kind is _Kind.APPLICATION:
+            return State.APPLICATION
+        return State.ATOMIC if self._kind is _Kind.FUNCTION and self._open else None
+
+    def word(self, word: str, depth: int) -> None:
+        """An unquoted word inside of `depth` parentheses."""
+        word = word.lower()
+        if self._kind is _Kind.HEAD:
+            self._head = f"{self._head} {word}".lstrip()
+            self._kind = _HEADS.get(self._head, _Kind.PLAIN)
+        elif self._kind is _Kind.COPY:
+            self.copies_in = self.copies_in or (self._from and word == "stdin")
+            self._from = word == "from" and not depth
+        elif self._kind is _Kind.FUNCTION and not depth:
+            if word == "begin" or (word == "case" and self._open):
+                self._open += 1
+            elif word == "end" and self._open:
+                self._open -= 1
+        elif self._kind is _Kind.APPLICATION:
+            if self._ending and word == "application":
+                self._kind = _Kind.PLAIN
+            # An END that no CASE waits for: `case … end application` is an expression and its name.
+            self._ending = word == "end" and not self._open
+            if word == "case":
+                self._open += 1
+            elif word == "end" and self._open:
+                self._open -= 1
+
+    def other(self) -> None:
+        """Anything that is neither a word nor blank nor a comment."""
+        self._ending = self._from = False
+        if self._kind is _Kind.HEAD:
+            self._kind = _Kind.PLAIN
+
+
+def unusual(statement: str) -> bool:
+    """Whether a statement may have semicolons in a body, or data after it."""
+    if statement[0] not in "cC":
+        return False
+    if lexical_rules.FUNCTION.match(statement):
+        return "begin" in statement.lower()
+    return statement[:4].lower() == "copy" and "stdin" in statement.lower()

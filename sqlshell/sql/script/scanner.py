@@ -1,0 +1,362 @@
+"""Splits scripts into statements and backslash commands, piece by piece, by psql's lexical rules.
+
+Every piece of text is looked at once: what the scanner is inside of is kept from one piece to the next, so that neither
+long statements nor small pieces cost more than their length. Only the unfinished statement is held. A command does not
+end it, and is no part of it: whether it sends it, clears it or leaves it alone is for the reader to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from sqlshell.origin import Text
+from sqlshell.sql.script import lexical_rules
+from sqlshell.sql.script.bodies import Body, unusual
+from sqlshell.sql.script.items import Command, Item, State, Statement
+from sqlshell.sql.script.pieces import Pieces
+from sqlshell.sql.script.spans import BlockComment, DollarString, EscapeString, LineComment, Quote, Span
+from sqlshell.sql.script.unfinished import Joint, Unfinished
+
+__all__ = ["Command", "Item", "Scanner", "State", "Statement", "copies_in"]
+
+_LONGEST_WORD: Final = len("application") + 1
+_BYTE_ORDER_MARK: Final = "\ufeff"
+
+
+class Scanner:
+    """Takes a script in pieces that may end anywhere, and gives back what is complete.
+
+    `line` is the number of the script's first line; without `commands` a backslash is a character like any other.
+
+    After feed() and close(), read() is called until it gives nothing. At a command the reader may take() the statement.
+    """
+
+    def __init__(self, *, line: int = 1, commands: bool = True) -> None:
+        self._line = line
+        self._commands = commands
+        self._base = 0  # characters before the text
+        self._pieces = Pieces()  # what has not been looked at
+        self._text = ""  # what is being looked at
+        self._position = 0  # where in the text the next read() begins
+        self._counted = 0  # where in the text the lines are counted up to
+        self._closing = False
+        self._held: list[str] = []  # what only the next piece decides about
+        self._in_command = False  # what is held is a backslash command
+        self._span: Span | None = None
+        self._word = ""  # the start of a word that the last piece ended in
+        self._last: Statement | None = None  # a statement whose `;` ended the last piece: a `&` may yet follow
+        self.unfinished = Unfinished()
+
+    @property
+    def state(self) -> State:
+        """What the text so far ends inside of; READY when nothing is pending but blanks and comments."""
+        if self._pieces.in_data:
+            return State.COPY_DATA
+        if self._in_command:
+            return State.COMMAND
+        if self._span and self._span.state:
+            return self._span.state
+        if self.unfinished.depth:
+            return State.PARENTHESIS
+        return self.unfinished.body.state or (State.STATEMENT if self.unfinished.started or self._held else State.READY)
+
+    @property
+    def pending(self) -> str:
+        """The text of the unfinished statement, "" when there is none."""
+        self.unfinished.parts[:] = ["".join(self.unfinished.parts)]
+        undecided = "" if self._in_command or (self._span and not self.unfinished.started) else "".join(self._held)
+        return self.unfinished.parts[0] + undecided
+
+    def feed(self, piece: str) -> None:
+        """The next piece of the script."""
+        self._pieces.feed(piece)
+
+    def close(self) -> None:
+        """The end of the script, which ends its last statement too: that needs no `;`."""
+        self._pieces.feed("\n")
+        self._closing = True
+
+    def read(self) -> list[Item]:
+        """What is complete, in order: up to the next command and with it, or nothing where more text is needed."""
+        items: list[Item] = []
+        while self._text or self._begin():
+            self._scan(items)
+            if items and isinstance(items[-1], Command):
+                return items
+        if self._closing:
+            self._closing = False
+            if self.unfinished.started:
+                items.append(self._statement("", terminated=False))
+            self._span = None
+            self._pieces.end()
+            self._word = ""
+            self._held.clear()
+        return items
+
+    def _begin(self) -> bool:
+        """Whether there is text to look at now."""
+        piece = self._pieces.take()
+        self._line += self._pieces.lines
+        self._base += self._pieces.skipped
+        if self._in_command and "\n" not in piece:
+            self._held.append(piece)
+            self._pieces.used_up(piece)
+            return bool(piece) and self._begin()
+        self._text = "".join([*self._held, piece]) if piece else ""
+        if self._text:
+            self._held.clear()
+            self._in_command = False
+            self._counted = self.unfinished.taken = 0
+            self._position = 1 if self._base == 0 and self._text.startswith(_BYTE_ORDER_MARK) else 0
+        return bool(self._text)
+
+    def _scan(self, items: list[Item]) -> None:
+        """Look at the text up to the next command, or up to the end of a COPY whose line has not been told apart."""
+        text, position = self._text, self._position
+        if self._last is not None:
+            items.append(self._last)
+            self._last = None
+            position = self._terminated(text, position, items)
+        while position < len(text):
+            if self._pieces.split:
+                self._pieces.give_back(text[position:])
+                break
+            if not self.unfinished.started and not self._span:
+                position = _end(lexical_rules.BETWEEN, text, position)
+                whole = lexical_rules.WHOLE_STATEMENT.match(text, position)
+                if whole and text[position] not in ".!" and not unusual(whole[1]):
+                    start, stop = whole.span(1)
+                    written = text[start:stop].rstrip(lexical_rules.BLANKS)
+                    ending = text[start + len(written) : stop + 1]
+                    line = self._line_at(start)
+                    items.append(Statement(written, line, self._base + start, True, ending=ending))
+                    position = self._terminated(text, stop + 1, items)
+                    continue
+            gone_to = self._step(text, position, items)
+            if gone_to is None:
+                self._held.append(text[position:])
+                break
+            position = gone_to
+            if items and isinstance(items[-1], Command):
+                self._position = position
+                return
+        if position == len(text):
+            self._pieces.used_up(text)
+        self._used_up(position)
+
+    def items(self, piece: str | None) -> Iterator[Item]:
+        """feed(), or close() for None, and all that read() gives, for a reader who takes nothing."""
+        if piece is None:
+            self.close()
+        else:
+            self.feed(piece)
+        while found := self.read():
+            yield from found
+
+    def take(self) -> Statement | None:
+        """The statement that a command ends in the place of `;`: it is pending no more. None where there is none."""
+        return self._statement("", terminated=True) if self.unfinished.started else None
+
+    def back(self, mark: Unfinished) -> None:
+        """Go on with the unfinished statement as it was at an earlier command; `mark` is a copy of it."""
+        self.unfinished = mark.copied()
+        self.unfinished.taken = self._position
+
+    def forget(self) -> None:
+        """Let the text of the unfinished statement go, for a reader who only wants the state."""
+        self.unfinished.parts.clear()
+
+    def _used_up(self, position: int) -> None:
+        self._line_at(position)
+        if self.unfinished.started:
+            self.unfinished.parts.append(self._text[self.unfinished.taken : position])
+        self._base += position
+        self._text = ""
+        self._position = self._counted = self.unfinished.taken = 0
+
+    def _line_at(self, position: int) -> int:
+        self._line += self._text.count("\n", self._counted, position)
+        self._counted = position
+        return self._line
+
+    def _start(self, position: int) -> None:
+        self.unfinished.started = True
+        self.unfinished.taken = position
+        self.unfinished.line = self._line_at(position)
+        self.unfinished.offset = self._base + position
+        self.unfinished.body = Body(self._text[position])
+
+    def _terminated(self, text: str, position: int, items: list[Item]) -> int:
+        """Past the `;` of the last item: a `&` right behind it belongs to it."""
+        if position == len(text):
+            last = items.pop()
+            assert isinstance(last, Statement)
+            self._last = last
+        elif text[position] == "&":
+            last = items.pop()
+            assert isinstance(last, Statement)
+            items.append(replace(last, background=True))
+            return position + 1
+        return position
+
+    def _statement(self, rest: str, *, terminated: bool, sign: str = "") -> Statement:
+        whole = "".join([*self.unfinished.parts, rest])
+        text = whole.rstrip(lexical_rules.BLANKS)
+        now = self.unfinished
+        settled = min(now.settled, len(text))
+        foreign = Text(text, now.foreign).part(0, len(text)).foreign if now.foreign else ()
+        ending = whole[len(text) :] + sign if sign else ""
+        statement = Statement(text, now.line, now.offset, terminated, False, settled, foreign, now.broken, ending)
+        self._pieces.copies += now.body.copies_in and terminated
+        self.unfinished = Unfinished()
+        return statement
+
+    def _step(self, text: str, position: int, items: list[Item]) -> int | None:
+        """Goes on by a token or less; gives back where that ends, and None when it takes more text to say."""
+        if self._span:
+            stop, closed = self._span.skip(text, position)
+            if closed:
+                self.unfinished.joint = Joint.CLOSED if isinstance(self._span, EscapeString) else self.unfinished.joint
+                self._span = None
+            return stop if closed or stop > position else None
+        if self._word:
+            return self._word_on(text, position)
+        start = self._before_token(text, position)
+        if start > position or start == len(text):
+            return start
+        first = text[start]
+        if first in "-/\\" and start + 1 == len(text):
+            return None
+        if first in ".!" and not self.unfinished.started and self._commands and "\n" not in text[start:]:
+            self._in_command = True
+            return None
+        if text.startswith("--", start):
+            self._span = LineComment()
+            return start + 2
+        if text.startswith("/*", start):
+            self._span = BlockComment()
+            self.unfinished.joint = Joint.NONE
+            return start + 2
+        if first == "\\":
+            return self._backslash(text, start, items)
+        if not self.unfinished.started:
+            if first in ".!" and self._commands:
+                dotted = lexical_rules.DOTTED.match(text, start)
+                if dotted is not None:
+                    return self._dotted(text, dotted, items)
+            self._start(start)
+        return self._token(text, start, first, items)
+
+    def _before_token(self, text: str, position: int) -> int:
+        """Past everything that cannot matter."""
+        if not self.unfinished.started:
+            return _end(lexical_rules.BLANK_OR_SEMICOLON, text, position)
+        if self.unfinished.joint is Joint.NONE and not self.unfinished.body.watching:
+            return _end(lexical_rules.UNTIL_TOKEN, text, position)
+        blank = _end(lexical_rules.BLANK, text, position)
+        end = _end(lexical_rules.BETWEEN_WORDS, text, blank)
+        if end > blank:
+            self._break()
+        elif self.unfinished.joint is not Joint.NONE and blank > position:
+            new_line = self.unfinished.joint is Joint.NEW_LINE or lexical_rules.LINE_END.search(text, position, blank)
+            self.unfinished.joint = Joint.NEW_LINE if new_line else Joint.BLANK
+        return end
+
+    def _break(self) -> None:
+        self.unfinished.joint = Joint.NONE
+        self.unfinished.body.other()
+
+    def _token(self, text: str, start: int, first: str, items: list[Item]) -> int:
+        match first:
+            case "'" if self.unfinished.joint in (Joint.CLOSED, Joint.NEW_LINE):
+                self._span = EscapeString()
+            case "'" | '"' | "`":
+                self._span = Quote(first)
+            case "$":
+                self._span = DollarString()
+            case "(":
+                self.unfinished.depth += 1
+            case ")":
+                self.unfinished.depth = max(0, self.unfinished.depth - 1)
+            case ";" if not self.unfinished.depth and not self.unfinished.body.state:
+                items.append(self._statement(text[self.unfinished.taken : start], terminated=True, sign=";"))
+                return self._terminated(text, start + 1, items)
+            case _ if lexical_rules.WORD.match(text, start):
+                return self._word_on(text, start)
+        self._break()
+        return start + 1
+
+    def _word_on(self, text: str, position: int) -> int:
+        """A word, or the rest of one that an earlier piece began with."""
+        end = _end(lexical_rules.WORD_REST, text, position)
+        word = self._word + text[position : min(end, position + _LONGEST_WORD)]
+        if end == len(text):
+            self._word = word[:_LONGEST_WORD]
+            return end
+        self._word = ""
+        if word in ("e", "E") and text[end] == "'":
+            self._break()
+            self._span = EscapeString()
+            return end + 1
+        self.unfinished.joint = Joint.NONE
+        self.unfinished.body.word(word, self.unfinished.depth)
+        return end
+
+    def _backslash(self, text: str, start: int, items: list[Item]) -> int | None:
+        named = lexical_rules.COMMAND.match(text, start) if self._commands else None
+        if not named:
+            if not self.unfinished.started:
+                self._start(start)
+            self._break()
+            if text[start + 1] not in ";:\\" or not self._commands:
+                return start + 1
+            self.unfinished.parts.append(text[self.unfinished.taken : start])
+            self.unfinished.taken = start + 1
+            self.unfinished.escaped = True
+            return start + 2
+        line_end = text.find("\n", start)
+        if line_end < 0:
+            self._in_command = True
+            return None
+        name, stop = named[1], named.end()
+        # Another shell reads the rest of that line, and its backslashes are its own.
+        end = line_end if name == "!" else _end(lexical_rules.ARGUMENTS, text, stop)
+        if name in {"?", "help"} and lexical_rules.NAMED_COMMAND.fullmatch(text, stop, line_end):
+            # What is asked about may be written as it is typed.
+            end = line_end
+        items.append(
+            Command(name, text[stop:end].strip(lexical_rules.BLANKS), self._line_at(start), self._base + start)
+        )
+        separated = text.startswith("\\\\", end)
+        if name == "copy":
+            self._pieces.copies += copies_in(f"copy {text[stop:end]}")
+        if self.unfinished.started:
+            self.unfinished.leave_out(text[self.unfinished.taken : start], separated=separated)
+            self.unfinished.taken = end + 2 if separated else end
+        return end + 2 if separated else end
+
+    def _dotted(self, text: str, named: re.Match[str], items: list[Item]) -> int:
+        """A command of another shell, which takes the rest of its line."""
+        start, stop = named.span()
+        line_end = text.find("\n", stop)
+        args = text[stop:line_end].strip(lexical_rules.BLANKS).removesuffix(";").rstrip(lexical_rules.BLANKS)
+        items.append(Command(named[0], args, self._line_at(start), self._base + start))
+        return line_end
+
+
+def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    found = pattern.match(text, position)
+    return found.end() if found else position
+
+
+def copies_in(statement: str) -> bool:
+    """Whether a statement is COPY … FROM STDIN, whose data come from where it was written."""
+    if "stdin" not in statement.lower():
+        return False
+    scanner = Scanner(commands=False)
+    _ = [*scanner.items(f"{statement}\n;\n")]
+    return scanner.state is State.COPY_DATA

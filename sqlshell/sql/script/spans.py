@@ -1,0 +1,113 @@
+"""Stretches of a script in which nothing counts but their own end: strings, quoted identifiers, comments.
+
+A span is asked to skip over pieces of text until it says that it is closed. What it has to remember between two pieces
+it keeps itself; a character that the next piece decides about it leaves, by not going past it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sqlshell.sql.script import lexical_rules
+from sqlshell.sql.script.items import State
+
+
+class Span(Protocol):
+    @property
+    def state(self) -> State | None:
+        """What a prompt shows for it; None when it shows what the span stands in."""
+
+    def skip(self, text: str, position: int) -> tuple[int, bool]:
+        """Where the span, or what is known of it, ends in `text`, and whether it is closed there."""
+
+
+class Quote:
+    """Up to the same quote. A doubled one is read as the end of one span and the start of the next."""
+
+    def __init__(self, quote: str) -> None:
+        self._quote = quote
+        self.state = State(quote)
+
+    def skip(self, text: str, position: int) -> tuple[int, bool]:
+        end = text.find(self._quote, position)
+        return (end + 1, True) if end >= 0 else (len(text), False)
+
+
+class EscapeString:
+    """E'…', in which a backslash hides the next character."""
+
+    state = State.SINGLE_QUOTE
+
+    def skip(self, text: str, position: int) -> tuple[int, bool]:
+        found = lexical_rules.ESCAPED_BODY.match(text, position)
+        end = found.end() if found else position
+        return (end + 1, True) if text.startswith("'", end) else (end, False)
+
+
+class LineComment:
+    state = None
+
+    def skip(self, text: str, position: int) -> tuple[int, bool]:
+        found = lexical_rules.LINE_END.search(text, position)
+        return (found.start(), True) if found else (len(text), False)
+
+
+class BlockComment:
+    """/* … */, which nests."""
+
+    state = State.BLOCK_COMMENT
+
+    def __init__(self) -> None:
+        self._depth = 1
+
+    def skip(self, text: str, position: int) -> tuple[int, bool]:
+        for mark in lexical_rules.COMMENT_MARK.finditer(text, position):
+            position = mark.end()
+            self._depth += 1 if mark.group() == "/*" else -1
+            if not self._depth:
+                return position, True
+        half = len(text) > position and text[-1] in "/*"
+        return len(text) - half, False
+
+
+class DollarString:
+    """From behind the first `$` of `$tag$ … $tag$`. Without a second `$` it is closed at once: a parameter, say."""
+
+    def __init__(self) -> None:
+        self.state: State | None = None
+        self._tag: list[str] = []
+        self._closing = ""
+        self._matched = 0
+
+    def skip(self, text: str, position: int) -> tuple[int, bool]:
+        if not self._closing:
+            pattern = lexical_rules.DOLLAR_TAG_REST if self._tag else lexical_rules.DOLLAR_TAG
+            found = pattern.match(text, position)
+            if found:
+                self._tag.append(found.group())
+                position = found.end()
+            if position == len(text):
+                return position, False
+            if text[position] != "$":
+                return position, True
+            position += 1
+            self.state = State.DOLLAR_QUOTE
+            self._closing = f"${''.join(self._tag)}$"
+        return self._skip_body(text, position)
+
+    def _skip_body(self, text: str, position: int) -> tuple[int, bool]:
+        closing, end = self._closing, len(text)
+        if self._matched:
+            wanted = min(len(closing) - self._matched, end - position)
+            # A tag has no `$` in it: where the closing one breaks off, no other can have begun before.
+            if closing.startswith(text[position : position + wanted], self._matched):
+                self._matched += wanted
+                return position + wanted, self._matched == len(closing)
+            self._matched = 0
+        found = text.find(closing, position)
+        if found >= 0:
+            return found + len(closing), True
+        last = text.rfind("$", max(position, end - len(closing) + 1))
+        if last >= 0 and closing.startswith(text[last:]):
+            self._matched = end - last
+        return end, False

@@ -1,0 +1,55 @@
+"""Whole texts, as scripts."""
+
+from __future__ import annotations
+
+import copy
+
+from msgspec.structs import replace
+
+from sqlshell.errors import UsageError
+from sqlshell.origin import Text
+from sqlshell.sql.script.items import Command, Item, State, Statement
+from sqlshell.sql.script.scanner import Scanner
+
+
+def split(text: str, *, commands: bool = True) -> list[Item]:
+    """Everything in a whole script, in order, as if no command sent a statement."""
+    scanner = Scanner(commands=commands)
+    return [*scanner.items(text), *scanner.items(None)]
+
+
+def statements(text: Text) -> list[Statement]:
+    """The statements of a text in which no backslash is a command.
+
+    Raises UsageError where what came from a service makes several of one: they would run unseen.
+    """
+    found = _statements(text.text)
+    if text.foreign:
+        refuse_more(text, len(found), len(_statements(text.blanked)))
+    return [replace(item, foreign=text.part(item.offset, item.offset + len(item.text)).foreign) for item in found]
+
+
+def refuse_more(text: Text, count: int, written: int) -> None:
+    """Raise the UsageError of statements() where a text is more statements than the person has `written`."""
+    if count > max(1, written):
+        raise UsageError(
+            f"{text.source} came from the service and holds several statements", "\\gexec runs each row as a statement"
+        )
+
+
+def _statements(text: str) -> list[Statement]:
+    return [item for item in split(text, commands=False) if isinstance(item, Statement)]
+
+
+def complete(text: str, after: Scanner | None = None) -> bool:
+    """Whether Enter ends the text, which goes on with what another scanner has read.
+
+    So it does where nothing is unfinished, and where the last line has a command, which acts at once.
+    """
+    scanner = Scanner() if after is None else copy.deepcopy(after)
+    last = text.rstrip("\n").count("\n")
+    acting = False
+    for number, line in enumerate(text.rstrip("\n").split("\n")):
+        items = [*scanner.items(line + "\n")]
+        acting = number == last and any(isinstance(item, Command) for item in items)
+    return acting or scanner.state is State.READY
