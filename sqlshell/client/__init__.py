@@ -1,0 +1,1 @@
+"""The client of a service. It can be used without the shell."""

@@ -1,0 +1,1 @@
+"""The table of settings, and their values from flags, environment variables and profiles."""

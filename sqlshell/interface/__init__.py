@@ -1,1 +1,1 @@
-"""The Statement Execution Service interface as data: what client and service both know of it."""
+"""The Statement Execution Service interface as data, shared by client and service."""

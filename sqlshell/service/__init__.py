@@ -1,0 +1,1 @@
+"""The local service: the interface, implemented on DuckDB."""

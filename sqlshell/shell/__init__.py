@@ -1,0 +1,1 @@
+"""The shell itself: one path for the prompt, `-c`, `-f` and stdin."""

@@ -1,0 +1,1 @@
+"""SQL as text: keywords, identifiers, highlighting and syntax help. Nothing here needs a service."""

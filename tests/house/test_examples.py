@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
@@ -252,3 +253,14 @@ def test_numbers_in_documents_are_those_of_the_program() -> None:
     assert f"`concurrency` ({size.concurrency}), `queue` ({size.queue})" in service
     assert f"at {Options().rowlimit:,} rows" in readme
     assert f"after {KEPT_DAYS} days" in client
+
+
+def test_the_map_shows_every_folder_as_the_folder_describes_itself() -> None:
+    text = (ROOT / "docs" / "design.md").read_text()
+    package = ROOT / "sqlshell"
+    described = {
+        str(path.parent.relative_to(package)): ast.get_docstring(ast.parse(path.read_text()))
+        for path in package.rglob("__init__.py")
+        if path.parent != package
+    }
+    assert dict(re.findall(r"^\| `([\w/]+)/` \| (.+) \|$", text, re.M)) == described

@@ -1,0 +1,1 @@
+"""Reading results: partitions, the data plane, streams."""

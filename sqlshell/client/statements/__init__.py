@@ -1,0 +1,1 @@
+"""Submitting statements and polling until they finish, one by one or several together."""

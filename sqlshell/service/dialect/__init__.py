@@ -1,4 +1,4 @@
-"""The statements that are the interface's and not the engine's, read into small objects."""
+"""The interface's own statements, parsed. Everything else is the engine's SQL."""
 
 from sqlshell.service.dialect.changing import (
     Alter,

@@ -1,0 +1,1 @@
+"""The endpoints: authorization, request bodies, answers, the data plane, the legacy interface."""

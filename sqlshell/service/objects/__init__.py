@@ -1,0 +1,1 @@
+"""Databases, schemas, relations, roles and the rest: making, changing, listing and describing them."""

@@ -1,0 +1,1 @@
+"""An organization at run time: sessions, compute pools, streams, threads, memory."""

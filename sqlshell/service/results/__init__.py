@@ -1,0 +1,1 @@
+"""Finished results: storing them, serving their partitions."""

@@ -1,0 +1,1 @@
+"""A statement from submission to its end: queueing, execution, cancellation, the ledger."""

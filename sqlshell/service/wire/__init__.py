@@ -1,0 +1,1 @@
+"""Connections under uvicorn: limits, deadlines, memory budgets, fair turns."""

@@ -1,0 +1,1 @@
+"""Charts of results, as text and as SVG."""

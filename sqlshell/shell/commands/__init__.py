@@ -1,4 +1,4 @@
-"""The backslash commands, in the order in which `\\?` shows them."""
+"""The backslash commands and their arguments."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""The explorer: a result as a table to scroll, filter and sort."""

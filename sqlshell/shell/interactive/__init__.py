@@ -1,0 +1,1 @@
+"""The prompt: the input loop, history, the editor, the terminal."""

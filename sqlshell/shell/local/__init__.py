@@ -1,0 +1,1 @@
+"""`\\local`: SQL on recent results in a DuckDB database of this shell."""

@@ -1,0 +1,1 @@
+"""What the service has: queries about it, details of relations, the catalog for completion."""

@@ -1,0 +1,1 @@
+"""Where results are shown, and results that the shell makes itself."""

@@ -1,0 +1,1 @@
+"""Running a statement: policy, attachments, waiting, background statements, repetition, error reports."""

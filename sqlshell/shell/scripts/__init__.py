@@ -1,0 +1,1 @@
+"""Scripts: reading them, the query buffer, variables, `\\if`."""

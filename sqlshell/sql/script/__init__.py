@@ -1,0 +1,1 @@
+"""Splits a script into statements and backslash commands as it arrives."""

@@ -1,0 +1,1 @@
+"""DuckDB: an instance, its sessions, its errors."""

@@ -1,0 +1,1 @@
+"""What such a process gives up: files, network, system calls."""

@@ -1,0 +1,1 @@
+"""Editing at the prompt: keys, completion menu, continuation lines, the formatter."""

@@ -1,0 +1,1 @@
+"""How the prompt looks: themes, highlighting, toolbar, spinner."""

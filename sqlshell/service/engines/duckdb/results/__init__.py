@@ -1,0 +1,1 @@
+"""Rows out of DuckDB: rendering, large results as files, COPY."""

@@ -1,1 +1,1 @@
-"""The dialect's own forms of SQL in DuckDB's words: types, functions, fields of structs, options of a FROM."""
+"""The interface's SQL rewritten for DuckDB, with the way back for error positions."""
