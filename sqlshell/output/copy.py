@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from sqlshell.errors import OutputError
 from sqlshell.output.sinks.command import Closed
 from sqlshell.output.sinks.sink import Sink
+from sqlshell.output.writer import Summary, Writer
 from sqlshell.output.writers.column_names import renamed
-from sqlshell.output.writers.formats import Summary, Writer
 from sqlshell.result import Batch, Partitions, Result
 
 LARGE = 1 << 20

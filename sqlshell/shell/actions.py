@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sqlshell.client.statements.watch import Submission
 from sqlshell.errors import Interrupted, ShellError, UsageError
 from sqlshell.origin import NOWHERE, Text, mine
-from sqlshell.output.writers.formats import Summary
+from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.port import (
     Again,

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
-from sqlshell.output.writers.formats import Summary
+from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.running.policy import Ask
 from sqlshell.sql.completion.known_names import Catalog

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from sqlshell.client.service import Service
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.origin import NOWHERE, Own
-from sqlshell.output.writers.formats import Summary
+from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.running.attachments import Attachments

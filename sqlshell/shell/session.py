@@ -14,7 +14,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
-from sqlshell.output.writers.formats import Role
+from sqlshell.output.writer import Role
 from sqlshell.result import Endless
 from sqlshell.shell.records.redaction import Keeping
 from sqlshell.shell.running.transaction import Transaction

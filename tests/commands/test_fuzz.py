@@ -22,7 +22,7 @@ from sqlshell.launch.embedded import start
 from sqlshell.launch.reach import EMBEDDED, label, local_results
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import StreamSink
-from sqlshell.output.writers.formats import Summary
+from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.arguments import arguments

@@ -18,14 +18,6 @@ def test_import_contracts_hold() -> None:
 
 
 KNOWN_CIRCLES: list[set[str]] = [
-    {
-        "output.text.binary",
-        "output.writers.delimited",
-        "output.writers.formats",
-        "output.writers.json",
-        "output.writers.table",
-        "output.writers.vertical",
-    },
     {"service.http.app", "service.http.legacy"},
     {
         *(

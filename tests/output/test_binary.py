@@ -7,7 +7,8 @@ import json
 import pytest
 
 from sqlshell.output.text.binary import hexadecimal
-from sqlshell.output.writers.formats import Summary, WriterOptions, format_named
+from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column
 
 COLUMNS = [Column("b", "VARBINARY"), Column("t", "VARCHAR"), Column("w", "BYTES")]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sqlshell.output.writer import Summary, Writer, WriterOptions
 from sqlshell.output.writers.delimited import CsvWriter, TsvWriter
-from sqlshell.output.writers.formats import Summary, Writer, WriterOptions
 from sqlshell.output.writers.raw_csv import raw_csv
 from sqlshell.result import Batch, Column, Rows
 

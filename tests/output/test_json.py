@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlshell.output.writers.formats import Summary, Writer, WriterOptions
+from sqlshell.output.writer import Summary, Writer, WriterOptions
 from sqlshell.output.writers.json import JsonlWriter, JsonWriter, integer, nested, number
 from sqlshell.result import Batch, Column, Rows
 

@@ -15,7 +15,8 @@ from sqlshell.origin import Own
 from sqlshell.output.copy import copy
 from sqlshell.output.sinks.pager import ScreenSink
 from sqlshell.output.sinks.sink import Closed, FileSink, PipeSink, StreamSink, command_in
-from sqlshell.output.writers.formats import Summary, WriterOptions, format_for_path, format_named
+from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writers.formats import format_for_path, format_named
 from sqlshell.result import Batch, Column, Result
 
 

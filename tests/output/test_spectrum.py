@@ -7,8 +7,8 @@ import io
 import json
 from pathlib import Path
 
+from sqlshell.output.writer import WriterOptions
 from sqlshell.output.writers.delimited import CsvWriter
-from sqlshell.output.writers.formats import WriterOptions
 from sqlshell.result import Batch, Column, Rows
 
 FOLDER = Path(__file__).parents[3] / "shared" / "data" / "csv-spectrum"

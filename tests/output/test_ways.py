@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from sqlshell.client.statements.protocol import count_rows
 from sqlshell.errors import ProtocolError
-from sqlshell.output.writers.formats import FORMATS, Format, Summary, WriterOptions, format_named
+from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writers.formats import FORMATS, Format, format_named
 from sqlshell.result import Batch, Column, Rows
 
 PIECES = (

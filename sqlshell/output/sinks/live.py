@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from sqlshell.output.writers.formats import Summary, WriterOptions
+from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.table import TableWriter
 from sqlshell.result import Batch, Column
 

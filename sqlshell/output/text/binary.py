@@ -10,7 +10,7 @@ import binascii
 from collections.abc import Iterable, Sequence
 
 from sqlshell.interface.types import Kind
-from sqlshell.output.writers.formats import Summary, Writer
+from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, Column, Rows
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from sqlshell.output.text.cells import cells
-from sqlshell.output.writers.formats import Summary, Writer, WriterOptions
+from sqlshell.output.writer import Summary, Writer, WriterOptions
 from sqlshell.output.writers.table import TableWriter, enough
 from sqlshell.output.writers.vertical import VerticalWriter
 from sqlshell.result import Batch, Column, Rows

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from sqlshell.interface.types import Kind, base
 from sqlshell.output.text.cells import cells
-from sqlshell.output.writers.formats import Summary, Writer
+from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, Column
 
 NESTED_CELLS = 40

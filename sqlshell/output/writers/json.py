@@ -13,9 +13,9 @@ from json.encoder import encode_basestring
 import msgspec
 
 from sqlshell.interface.types import Kind
+from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.delimited import Values, encode
-from sqlshell.output.writers.formats import Summary, WriterOptions
 from sqlshell.result import Batch, Column
 
 _DIGITS = r"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sqlshell.output.text.cells import cells, printable
+from sqlshell.output.writer import Role, Summary, WriterOptions
 from sqlshell.output.writers.columns import prepare
 from sqlshell.output.writers.delimited import Values, encode
-from sqlshell.output.writers.formats import Role, Summary, WriterOptions
 from sqlshell.output.writers.table import NULL
 from sqlshell.result import Batch, Column
 

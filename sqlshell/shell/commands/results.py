@@ -10,7 +10,8 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE
 from sqlshell.output.sinks.file import check
 from sqlshell.output.sinks.sink import FileSink
-from sqlshell.output.writers.formats import Summary, WriterOptions, format_named
+from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Result
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.port import Effect, LocalSql, Many, Port, Print, Say, Show, Use

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE, theirs
-from sqlshell.output.writers.formats import Summary
+from sqlshell.output.writer import Summary
 from sqlshell.result import Result, Rows
 from sqlshell.shell.commands.command import OPTIONS, Args, command
 from sqlshell.shell.commands.display import options_in

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prompt_toolkit.styles import BaseStyle
 
 from sqlshell.errors import UsageError
-from sqlshell.output.writers.formats import Summary
+from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.explorer.explorer import Explorer
 from sqlshell.shell.explorer.keys import bindings

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import FileSink
-from sqlshell.output.writers.formats import ENDINGS, Summary, WriterOptions, format_for_path, format_named
+from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writers.formats import ENDINGS, format_for_path, format_named
 from sqlshell.result import Batch
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Row

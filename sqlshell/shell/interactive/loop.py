@@ -31,7 +31,7 @@ from sqlshell.errors import Exit, Interrupted, UsageError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.origin import Own, mine
 from sqlshell.output.text.cells import printable
-from sqlshell.output.writers.formats import Summary
+from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.editing.completer import ShellCompleter

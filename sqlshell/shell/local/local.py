@@ -19,9 +19,9 @@ from sqlshell.errors import OutputError, StatementError
 from sqlshell.origin import Own
 from sqlshell.output.copy import copy
 from sqlshell.output.sinks.sink import FileSink
+from sqlshell.output.writer import WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.delimited import CsvWriter
-from sqlshell.output.writers.formats import WriterOptions
 from sqlshell.result import Batch, Column, Partitions
 from sqlshell.shell.local.types import BYTES, TEXT, duckdb_type, is_nested, nested
 from sqlshell.shell.metadata.queries import asked

@@ -18,7 +18,7 @@ from sqlshell.errors import (
 )
 from sqlshell.interface import sqlstate
 from sqlshell.origin import Own, theirs
-from sqlshell.output.writers.formats import Summary
+from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.records.transcript import Digested, Record, Told, read
 from sqlshell.shell.results.humanize import one_line

@@ -15,7 +15,7 @@ from sqlshell.result import Column, Result, Rows
 from sqlshell.shell.session import Session
 
 if TYPE_CHECKING:
-    from sqlshell.output.writers.formats import Summary
+    from sqlshell.output.writer import Summary
     from sqlshell.shell.port import Consumer
 
 KEPT = 10

@@ -21,7 +21,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import OutputError, ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
-from sqlshell.output.writers.formats import Summary
+from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, Result
 
 if TYPE_CHECKING:

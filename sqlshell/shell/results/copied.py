@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlshell.output.sinks.sink import Closed, Sink
-from sqlshell.output.writers.formats import Summary, Writer
+from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, Result
 
 

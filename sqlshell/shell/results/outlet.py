@@ -19,16 +19,8 @@ from sqlshell.output.copy import copy, warn_of_names
 from sqlshell.output.sinks import file
 from sqlshell.output.sinks.sink import Closed, FileSink, LogSink, PipeSink, Sink, StreamSink, command_in
 from sqlshell.output.text.cells import printable
-from sqlshell.output.writers.formats import (
-    ENDINGS,
-    Format,
-    Role,
-    Summary,
-    Writer,
-    WriterOptions,
-    format_for_path,
-    format_named,
-)
+from sqlshell.output.writer import Role, Summary, Writer, WriterOptions
+from sqlshell.output.writers.formats import ENDINGS, Format, format_for_path, format_named
 from sqlshell.result import Batch, Column, Result, Rows
 from sqlshell.shell.session import Options, Session
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sqlshell.errors import StatementError, Where
 from sqlshell.interface import sqlstate
-from sqlshell.output.writers.formats import Summary
+from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, Column, Partitions, Result, Rows
 from sqlshell.sql.identifiers import quoted
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlshell.errors import Interrupted
-from sqlshell.output.writers.formats import Summary
+from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.port import Again
 from sqlshell.shell.results.outlet import live

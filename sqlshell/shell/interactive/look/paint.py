@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from prompt_toolkit.output import ColorDepth
 
-from sqlshell.output.writers.formats import Role
+from sqlshell.output.writer import Role
 from sqlshell.shell.interactive.look.themes import TOKENS, Theme, load, names
 
 SAMPLE = "select name, count(*) as n from \"Orders\" where total > 12.5 and note = 'paid' -- each customer"
