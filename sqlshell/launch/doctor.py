@@ -31,7 +31,7 @@ from sqlshell.launch.credentials import exposed, run_token_command, without_secr
 from sqlshell.launch.destination import Place, Remote, find_place
 from sqlshell.output.text.cells import printable
 
-PACKAGES = ("duckdb", "httpx", "websockets", "prompt_toolkit", "pygments", "msgspec", "sqlglot")
+PACKAGES = ("duckdb", "httpx", "websockets", "prompt_toolkit", "pygments", "msgspec", "sqlglot", "plotext", "keyring")
 SLOW_SECONDS = 1.0
 CLOCK_SECONDS = 30.0
 

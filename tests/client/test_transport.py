@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import http.server
 import json
+import socketserver
 import ssl
 import threading
 import time
@@ -331,6 +333,49 @@ def test_a_request_goes_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("NO_PROXY", raising=False)
         assert get("http://sql.invalid/v2").status == 200
     assert proxy.asked[0][1] == "http://sql.invalid/v2/version"
+
+
+@contextlib.contextmanager
+def generous() -> Iterator[tuple[str, list[int]]]:
+    """A server whose first answer in a connection comes with a second that nobody asked for: its URL, and how many
+    requests came over each connection."""
+    whole = b"HTTP/1.1 %d OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+    came: list[int] = []
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            came.append(0)
+            number = len(came) - 1
+            with contextlib.suppress(OSError):
+                while any(list(iter(lambda: self.rfile.readline().strip(), b""))):
+                    came[number] += 1
+                    self.wfile.write(whole % 200 + whole % 299)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", came
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("by_proxy", [False, True])
+def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next(
+    by_proxy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(transport: Transport) -> list[int]:
+        return [(await transport.request("GET", "/v2/version")).status for _ in range(3)]
+
+    with generous() as (url, came):
+        if by_proxy:
+            monkeypatch.setenv("http_proxy", url)
+            monkeypatch.delenv("no_proxy", raising=False)
+            monkeypatch.delenv("NO_PROXY", raising=False)
+            url = "http://sql.invalid/v2"
+        assert using(url, work) == [200, 200, 200]
+    assert came == [1, 1, 1]
 
 
 def test_redirects_are_not_followed() -> None:

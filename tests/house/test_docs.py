@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,3 +43,13 @@ def test_help_has_every_flag_by_group() -> None:
     for group in GROUPS:
         assert f"{group}:" in done.stdout
     assert "Examples:" in done.stdout
+
+
+def test_the_page_for_contributors_names_files_that_there_are() -> None:
+    text = (ROOT / ".github" / "CONTRIBUTING.md").read_text()
+    assert ".github/CONTRIBUTING.md" in README
+    named = set(re.findall(r"(?<![\w/])(?:sqlshell|tests|docs|\.ci)/[\w/.-]*\w", text))
+    assert len(named) > 10
+    assert not [name for name in named if not (ROOT / name).exists()]
+    for command in set(re.findall(r"python -m (tests[\w.]+)", text)) - {"tests.soak", "tests.mutants"}:
+        assert importlib.util.find_spec(command) is not None, command

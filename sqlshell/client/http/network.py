@@ -77,7 +77,7 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
 
     def _unasked(self) -> bool:
         """Whether the other side has said something, or left, that nobody has read yet."""
-        if self._reader.at_eof() or vars(self._reader).get("_buffer"):
+        if self._reader.at_eof() or vars(self._reader)["_buffer"]:
             return True
         given = self._writer.get_extra_info("socket")
         if given is None:

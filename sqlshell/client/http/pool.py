@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpcore
 
@@ -77,7 +77,16 @@ class Pool(httpx.AsyncHTTPTransport):
     async def drop_stale(self) -> None:
         """Close idle connections on which more came than the answer: it would be read as that of the next request."""
         for connection in self._pool.connections:
-            inner = getattr(connection, "_connection", None)
-            state = getattr(inner, "_h11_state", None)
-            if state is not None and connection.is_idle() and state.trailing_data[0]:
+            if connection.is_idle() and _read_ahead(connection):
                 await connection.aclose()
+
+
+def _read_ahead(connection: Any) -> bool:
+    """Whether a connection has read more than its answer.
+
+    httpcore has no public name for this. Raises AttributeError where a version of it keeps it elsewhere, so that a
+    further answer in a connection can never pass unnoticed.
+    """
+    while connection is not None and not isinstance(connection, httpcore.AsyncHTTP11Connection):
+        connection = connection._connection
+    return connection is not None and bool(connection._h11_state.trailing_data[0])

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 from prompt_toolkit import PromptSession
@@ -22,6 +23,7 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input.typeahead import clear_typeahead, store_typeahead
+from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor
@@ -340,8 +342,8 @@ def _type_ahead(prompt: PromptSession[str], typed: str) -> None:
 
 def _read_keys(prompt: PromptSession[str]) -> None:
     """What the terminal answers about itself after it was waited for is not typed text; Alt-Enter is one key."""
-    parser = getattr(prompt.input, "vt100_parser", None)
-    if parser is not None:
+    if isinstance(prompt.input, Vt100Input):
+        parser: Any = prompt.input.vt100_parser
         feed = parser.feed
         parser.feed = lambda data: feed(with_alt_enter(_REPLIES.sub("", data)))
 

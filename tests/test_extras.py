@@ -1,0 +1,53 @@
+"""What an extra installs may be missing: the command that needs it says which one, and everything else works."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import clean_environment
+
+WITHOUT = "import sys; sys.modules |= dict.fromkeys(('keyring', 'plotext', 'sqlglot'))\n"
+"""An import of these fails, as it does where the extras are not installed."""
+
+RUN = "from sqlshell.launch.cli import run\nsys.exit(run(sys.argv[1:]))"
+
+
+def without_extras(home: Path, program: str, *argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT + program, *argv], capture_output=True, text=True, timeout=60, cwd=home,
+        stdin=subprocess.DEVNULL, env=clean_environment(home), check=False,
+    )  # fmt: skip
+
+
+def test_a_chart_says_what_it_requires(tmp_path: Path) -> None:
+    done = without_extras(
+        tmp_path, RUN, "-c", "select 1 as a, 2 as b \\chart", "--on-error", "continue", "-c", "select 42"
+    )
+    assert done.returncode == 2
+    assert "\\chart requires plotext\n  run: pip install 'sqlshell[charts]'" in done.stderr
+    assert "42" in done.stdout
+
+
+def test_pictures_and_heat_maps_require_nothing(tmp_path: Path) -> None:
+    chart = "select 'x' as a, 'y' as b, 3 as c \\chart heat"
+    done = without_extras(tmp_path, RUN, "-c", chart, "-c", "select 1 as a, 2 as b \\chart line to c.svg")
+    assert done.returncode == 0, done.stderr
+    assert "y │████████│" in done.stdout
+    assert (tmp_path / "c.svg").read_text().startswith("<svg")
+
+
+def test_a_token_in_the_keyring_says_what_it_requires(tmp_path: Path) -> None:
+    config = tmp_path / ".config" / "sqlshell" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('[profiles.work]\nurl = "http://127.0.0.1:9/v2"\ntoken_keyring = "sqlshell/me"\n')
+    done = without_extras(tmp_path, RUN, "work", "-c", "select 1")
+    assert done.returncode == 2
+    assert "token_keyring requires keyring\n  run: pip install 'sqlshell[keyring]'" in done.stderr
+
+
+def test_formatting_says_what_it_requires(tmp_path: Path) -> None:
+    program = "from sqlshell.shell.interactive.editing.formatter import formatted\nprint(*formatted('select 1'))"
+    done = without_extras(tmp_path, program)
+    assert done.stdout == "select 1 formatting requires sqlglot; run: pip install 'sqlshell[format]'\n"
