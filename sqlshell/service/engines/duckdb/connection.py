@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
 from sqlshell.service.engines.duckdb.configuration import Setting, check_setting, is_zone, keep_unlocked
 from sqlshell.service.engines.duckdb.contents import columns
 from sqlshell.service.engines.duckdb.failures import failure
@@ -59,8 +59,6 @@ OBJECT_VERBS = {"create", "drop", "alter"}
 ENDS = {"commit", "end", "rollback", "abort"}
 """First words of statements that end a transaction."""
 
-READ_ONLY = "BEGIN TRANSACTION READ ONLY"
-
 QUICK = 3
 """Brief statements one after another from which nobody is told of their progress."""
 
@@ -79,13 +77,10 @@ class DuckdbConnection:
         self._room = room or Room()
         self._strict = known.strict
         self._known = known
-        self._judge = Judge(connection, known)
+        self._cancellation = Cancellation(connection)
+        self._judge = Judge(connection, known, self._cancellation)
         self._watched = False
         self._brief: int | None = None
-        self._turns = threading.Lock()
-        self._running = 0
-        """Which of several() runs, and those that shall not."""
-        self._unwanted: set[int] = set()
         self._asked = self._first = self.timezone = ""
         self.transaction = ""
         self.leaves = False
@@ -94,12 +89,15 @@ class DuckdbConnection:
         """Whether the statement that runs ends a transaction."""
         self._read_only = False
         """Whether a transaction that changes nothing is open: a reader's own, or one around a single statement."""
+        self._placed = True
+        """Whether database and schema are known to be those of the engine's session."""
         self.database, self.schema, _ = self._place()
 
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
         growing = Growing(sink, self._room)
         try:
-            return self._ran(sql, options, growing, trusted=trusted)
+            with self._statement():
+                return self._ran(sql, options, growing, trusted=trusted)
         finally:
             growing.close()
 
@@ -109,21 +107,28 @@ class DuckdbConnection:
             sql.encode()
         except UnicodeEncodeError:
             raise Failure(sqlstate.SYNTAX, "the statement holds half of a surrogate pair, which is no text") from None
-        try:
-            if trusted:
-                self._prepare(sql, options)
-                return selected(self._connection, sql, options, sink, self._reaches_files)
-            translation = self._translation(sql, options)
-            if translation is None:
-                return self._copied_or_run(sql, options, sink)
-            with explained(translation):
-                return self._copied_or_run(translation.made.sql, options, sink)
-        except (duckdb.Error, RuntimeError) as error:
-            self._after_failure(error)
-            raise failure(error) from error
-        except Failure as error:
-            self._after_failure(error.__cause__)
-            raise
+        if trusted:
+            self._prepare(sql, options)
+            return selected(self._connection, sql, options, sink, self._reaches_files)
+        translation = self._translation(sql, options)
+        if translation is None:
+            return self._copied_or_run(sql, options, sink)
+        with explained(translation):
+            return self._copied_or_run(translation.made.sql, options, sink)
+
+    @contextlib.contextmanager
+    def _statement(self) -> Iterator[None]:
+        """Work on a user's statement, which can be interrupted. Raises Failure for DuckDB's errors, and sees what they
+        left of the transaction."""
+        with self._cancellation.statement():
+            try:
+                yield
+            except (duckdb.Error, RuntimeError) as error:
+                self._after_failure(error)
+                raise failure(error) from error
+            except Failure as error:
+                self._after_failure(error.__cause__)
+                raise
 
     def _copied_or_run(self, sql: str, options: Options, sink: Growing) -> Outcome:
         copied = copied_out(sql, paths=not self._strict)
@@ -151,24 +156,22 @@ class DuckdbConnection:
         began = time.perf_counter()
         try:
             for number, (sql, sink) in enumerate(runs):
-                if not self._begins(number):
-                    ended(number, Failure(sqlstate.CANCELLED, ENDED_EARLY), 0.0)
-                    return
                 before = time.perf_counter()
-                try:
-                    outcome: Outcome | Exception = self.run(sql, options, sink)
-                    assert isinstance(outcome, Outcome)
-                    sink.finish(outcome.filed)
-                except Exception as error:
-                    outcome = error
-                self._begins(-1)
+                with self._cancellation.statement(number) as wanted:
+                    try:
+                        if not wanted:
+                            raise Failure(sqlstate.CANCELLED, ENDED_EARLY)
+                        outcome: Outcome | Exception = self.run(sql, options, sink)
+                        assert isinstance(outcome, Outcome)
+                        sink.finish(outcome.filed)
+                    except Exception as error:
+                        outcome = error
                 now = time.perf_counter()
                 ended(number, outcome, now - before)
                 if isinstance(outcome, Exception) or not sink.small or now - began > TOGETHER_SECONDS:
                     return
         finally:
-            with self._turns:
-                self._running, self._unwanted = 0, set()
+            self._cancellation.end_several()
 
     @property
     def in_transaction(self) -> bool:
@@ -187,25 +190,26 @@ class DuckdbConnection:
             if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
                 said = f"{first_word(sql).upper()} … works on something else than the present database"
                 raise Failure(sqlstate.UNSUPPORTED, f"{said}, and cannot be part of an atomic application")
-        with self._known.changing():
+        with self._known.changing(), self._cancellation.statement():
             self._run_together(statements, options, sink)
 
     def _run_together(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
         self._read_only = options.rights is Rights.READ
-        self._connection.execute(READ_ONLY if self._read_only else "BEGIN")
+        self._cancellation.execute(READ_ONLY if self._read_only else "BEGIN")
         self.transaction = "open"
         try:
             for sql in statements:
+                self._cancellation.check()
                 self.run(sql, options, sink)
-            self._connection.execute("ROLLBACK" if self._read_only else "COMMIT")
+            self._cancellation.check()
+            self._cancellation.execute("ROLLBACK" if self._read_only else "COMMIT")
         except duckdb.Error as error:
             raise failure(error) from error
         finally:
             self.transaction = ""
             self._read_only = False
-            with contextlib.suppress(duckdb.TransactionException):
-                # There is none after the COMMIT.
-                self._connection.execute("ROLLBACK")
+            # There is none after the COMMIT.
+            self._cancellation.roll_back()
 
     def use(self, database: str, schema: str) -> None:
         wanted = database or self.database
@@ -229,15 +233,13 @@ class DuckdbConnection:
         self.database, self.schema, _ = self._place()
 
     def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
-        try:
+        with self._statement():
             translation = self._translation(sql, options)
             if translation is None:
                 return self._feed(sql, streams, options)
             with explained(translation):
                 found = self._feed(translation.made.sql, streams, options)
             return replace(found, from_earliest=translation.from_earliest) if found is not None else None
-        except duckdb.Error as error:
-            raise failure(error) from error
 
     def _feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
         if not self._judges(options):
@@ -254,28 +256,26 @@ class DuckdbConnection:
             return make_feed(self._connection, verdict.sql, read, self.resolve) if read else None
 
     def plan(self, sql: str, options: Options) -> Plan:
-        try:
+        with self._statement():
             translation = self._translation(sql, options)
             with explained(translation):
                 # A reader's is refused; what others' would run while it is bound is, too.
                 asked = translation.made.sql if translation is not None else sql
                 verdict = self._judge.judge(asked, options, in_transaction=self._open)
                 return planned(self._connection, verdict.sql, verdict.reads)
-        except duckdb.Error as error:
-            self._after_failure(error)
-            raise failure(error) from error
-        except Failure as error:
-            self._after_failure(error.__cause__)
-            raise
 
     def columns(self, relation: Relation) -> list[ColumnInfo]:
+        with self._cancellation.statement():
+            return self._columns(relation)
+
+    def _columns(self, relation: Relation) -> list[ColumnInfo]:
         name = ".".join(identifier(part) for part in relation)
         try:
             described = self._connection.execute(f"DESCRIBE {name}").fetchall()
             kinds = self._connection.query(f"FROM {name}").types
         except duckdb.Error as error:
             self._after_failure(error)
-            if self.transaction == "failed":
+            if self.transaction == "failed" or isinstance(error, duckdb.InterruptException):
                 raise failure(error) from error
             # A view of what cannot be read now has columns still.
             listed = self._connection.execute(columns(relation)).fetchall()
@@ -297,11 +297,7 @@ class DuckdbConnection:
         return database, schema, name
 
     def interrupt(self, number: int | None = None) -> None:
-        with self._turns:
-            if number is None or number == self._running:
-                self._connection.interrupt()
-            elif number > self._running or self._running < 0:
-                self._unwanted.add(number)
+        self._cancellation.request(number)
 
     def abandon(self) -> bool:
         return False
@@ -318,22 +314,16 @@ class DuckdbConnection:
 
     def lose_transaction(self) -> None:
         """Go to where a transaction that failed is: only COMMIT and ROLLBACK are taken, and keep nothing."""
-        self._connection.execute("BEGIN")
+        self._cancellation.execute("BEGIN")
         self.transaction = "failed"
-        with contextlib.suppress(duckdb.Error):
-            self._connection.execute("SELECT error('the transaction was lost')")
-
-    def _begins(self, number: int) -> bool:
-        """Number `number` of several() runs from now on, -1 is between two of them; False where it is not wanted."""
-        with self._turns:
-            self._running = number
-            return number not in self._unwanted
+        self._cancellation.fail_transaction()
 
     def _place(self) -> tuple[str, str, str]:
         """Database, schema and time zone of the session."""
-        found = self._connection.execute(
-            "SELECT current_database(), current_schema(), current_setting('TimeZone')"
-        ).fetchall()
+        with self._cancellation.protected():
+            found = self._connection.execute(
+                "SELECT current_database(), current_schema(), current_setting('TimeZone')"
+            ).fetchall()
         database, schema, timezone = found[0]
         return str(database), str(schema), str(timezone)
 
@@ -352,9 +342,10 @@ class DuckdbConnection:
         if self._open or options.rights > Rights.READ:
             yield
             return
-        self._connection.execute(READ_ONLY)
+        self._cancellation.execute(READ_ONLY)
         self._read_only = True
         try:
+            self._cancellation.check()
             yield
         finally:
             self._leave()
@@ -364,8 +355,9 @@ class DuckdbConnection:
         advanced a sequence."""
         if self._read_only and not self.transaction:
             self._read_only = False
-            with contextlib.suppress(duckdb.Error):
-                self._connection.execute("ROLLBACK")
+            self._cancellation.roll_back()
+            if not self._placed:
+                self._look_at_place()
 
     def _after_failure(self, error: BaseException | None) -> None:
         """See what a failure left of the transaction: some errors fail all of it."""
@@ -376,18 +368,18 @@ class DuckdbConnection:
             self._read_only = False
             return
         try:
-            self._connection.execute("SELECT 1")
+            self._cancellation.execute("SELECT 1")
         except duckdb.Error:
             self.transaction = "failed"
 
     def _prepare(self, sql: str, options: Options) -> None:
         if self._brief is None:
-            self._connection.execute("SET enable_progress_bar_print = false")
+            self._cancellation.execute("SET enable_progress_bar_print = false")
         # To watch its progress takes longer than a small statement itself.
         self._brief = min(QUICK, (self._brief or 0) + 1) if brief(sql) else 0
         watched = self._brief < QUICK
         if watched is not self._watched:
-            self._connection.execute(f"SET enable_progress_bar = {str(watched).lower()}")
+            self._cancellation.execute(f"SET enable_progress_bar = {str(watched).lower()}")
             self._watched = watched
         if options.timezone != self._asked:
             # Only a zone that is asked for anew is set: between two of them the session's own SET TimeZone holds.
@@ -397,7 +389,7 @@ class DuckdbConnection:
 
     def _go_to_zone(self, timezone: str) -> None:
         if timezone != self.timezone:
-            self._connection.execute(f"SET TimeZone = {literal(timezone)}")
+            self._cancellation.execute(f"SET TimeZone = {literal(timezone)}")
             self.timezone = timezone
 
     def _profile(self) -> str:
@@ -445,6 +437,7 @@ class DuckdbConnection:
 
     def _carry_out(self, verdict: Verdict, options: Options, sink: Growing) -> Outcome:
         kind, parsed, sql = verdict.kind, verdict.parsed, verdict.sql
+        self._cancellation.check()
         self.leaves = self.leaves or verdict.leaves
         if kind != "TRANSACTION":
             # Neither setting may fail inside a transaction that is aborted: COMMIT and ROLLBACK go without.
@@ -489,10 +482,8 @@ class DuckdbConnection:
 
     def _after(self, setting: Setting | None) -> None:
         """See where a statement has brought the session. Raises Failure for a time zone that only the engine knows."""
-        try:
-            self.database, self.schema, timezone = self._place()
-        except duckdb.Error:
-            # An aborted transaction answers nothing; the place is what it was.
+        timezone = self._look_at_place()
+        if timezone is None:
             return
         if not self._asked:
             return
@@ -504,6 +495,17 @@ class DuckdbConnection:
             self._go_to_zone(before)
             said = f"there are no rules for time zone {timezone!r}: use a name such as Europe/Berlin or Etc/GMT-5"
             raise Failure("22023", said)
+
+    def _look_at_place(self) -> str | None:
+        """See in which database and schema the session is; its time zone, None where an aborted transaction does not
+        tell, which a USE that was interrupted may have left."""
+        try:
+            self.database, self.schema, timezone = self._place()
+        except duckdb.Error:
+            self._placed = False
+            return None
+        self._placed = True
+        return timezone
 
     def _reaches_files(self) -> bool:
         """Whether the engine can write a file of the service: its user may have taken its access to files away."""
@@ -522,6 +524,9 @@ class DuckdbConnection:
         counts = kind in COUNTED and not returns_rows(sql)
         if not counts and kind != "TRANSACTION" and gives_rows(parsed):
             return self._whole(kind, sql, head, options, sink)
+        if kind == "TRANSACTION":
+            self._cancellation.execute(parsed)
+            return Outcome(message=head)
         self._connection.execute(parsed)
         rows = self._connection.fetchall() if self._connection.description else []
         number = f" {rows[0][0]}" if counts and rows and kind != "CREATE" else ""
@@ -538,16 +543,16 @@ class DuckdbConnection:
             except BaseException:
                 # What it did cannot be taken back alone: the transaction fails with it.
                 self.transaction = "failed"
-                with contextlib.suppress(duckdb.Error):
-                    self._connection.execute("SELECT error('the statement failed')")
+                self._cancellation.fail_transaction()
                 raise
-        self._connection.execute("BEGIN")
+        self._cancellation.execute("BEGIN")
         try:
+            self._cancellation.check()
             outcome = run()
-            self._connection.execute("COMMIT")
+            self._cancellation.check()
+            self._cancellation.execute("COMMIT")
         except BaseException as error:
-            with contextlib.suppress(duckdb.Error):
-                self._connection.execute("ROLLBACK")
+            self._cancellation.roll_back()
             if kind == "CALL" and isinstance(error, duckdb.TransactionException):
                 # It cannot run inside a transaction, and did not: FORCE CHECKPOINT. Such have no rows.
                 self._connection.execute(sql).fetchall()

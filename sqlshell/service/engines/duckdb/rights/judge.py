@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.copying import copied
 from sqlshell.service.engines.duckdb.results.render import identifier, literal
@@ -117,8 +118,9 @@ class Verdict(Struct, frozen=True):
 class Judge:
     """Judges the statements of one connection."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, known: Known) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, known: Known, cancellation: Cancellation) -> None:
         self._connection = connection
+        self._cancellation = cancellation
         self._beside: duckdb.DuckDBPyConnection | None = None
         self._known = known
         self._prepared: dict[str, str] = {}
@@ -331,8 +333,8 @@ class Judge:
                 verdict = self._judged(values, options, in_transaction)
                 if verdict.kind != "SELECT" or verdict.least > Rights.READ:
                     raise refused("a PIVOT of this form")
-                self._connection.execute(f'CREATE OR REPLACE TEMP TYPE "{name}" AS ENUM (\n{verdict.sql}\n)')
                 made.append(name)
+                self._connection.execute(f'CREATE OR REPLACE TEMP TYPE "{name}" AS ENUM (\n{verdict.sql}\n)')
             verdict = self._judged(taken.sql, options, in_transaction)
         except BaseException:
             self.remove(tuple(made))
@@ -343,7 +345,7 @@ class Judge:
         """Remove what a PIVOT left."""
         for name in types:
             with contextlib.suppress(duckdb.Error):
-                self._connection.execute(f'DROP TYPE IF EXISTS temp."{name}"')
+                self._cancellation.execute(f'DROP TYPE IF EXISTS temp."{name}"')
 
     def _seen(self, kind: str, sql: str, options: Options, in_transaction: bool) -> Found:
         if kind == "TRANSACTION":
@@ -400,13 +402,13 @@ class Judge:
         if in_transaction:
             yield
             return
-        self._connection.execute("BEGIN TRANSACTION READ ONLY")
+        self._cancellation.execute(READ_ONLY)
         try:
+            self._cancellation.check()
             yield
         finally:
             # A COMMIT would fail the whole instance where binding advanced a sequence.
-            with contextlib.suppress(duckdb.Error):
-                self._connection.execute("ROLLBACK")
+            self._cancellation.roll_back()
 
     @contextlib.contextmanager
     def _failing(self, sql: str, in_transaction: bool) -> Iterator[None]:
@@ -422,14 +424,14 @@ class Judge:
             yield
         finally:
             if self._sequences() != before:
-                with contextlib.suppress(duckdb.Error):
-                    self._connection.execute("SELECT system.main.error('the statement failed')")
+                self._cancellation.fail_transaction()
                 said = "nextval and setval are not allowed in what is run before the statement begins"
                 raise Failure(sqlstate.PRIVILEGE, said)
 
     def _sequences(self) -> list[Any]:
         listed = "SELECT database_name, schema_name, sequence_name, last_value FROM system.main.duckdb_sequences()"
-        return self._connection.execute(listed).fetchall()
+        with self._cancellation.protected():
+            return self._connection.execute(listed).fetchall()
 
     @staticmethod
     def _showing(kind: str, sql: str) -> str:
