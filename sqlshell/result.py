@@ -94,6 +94,53 @@ class Partitions(Protocol):
         """Stop fetching; nothing stays in flight."""
 
 
+class HeldBatches:
+    """One batch that is in memory, as Partitions."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch: Batch | None = batch
+
+    def __aiter__(self) -> HeldBatches:
+        return self
+
+    async def __anext__(self) -> Batch:
+        batch, self._batch = self._batch, None
+        if batch is None:
+            raise StopAsyncIteration
+        return batch
+
+    async def aclose(self) -> None:
+        self._batch = None
+
+
+class BatchWrapper:
+    """Batches of another source, which a subclass looks at or replaces as they are read."""
+
+    def __init__(self, batches: Partitions) -> None:
+        self._batches = batches
+
+    def __aiter__(self) -> BatchWrapper:
+        return self
+
+    async def __anext__(self) -> Batch:
+        try:
+            batch = await anext(self._batches)
+        except StopAsyncIteration:
+            self.at_end()
+            raise
+        return self.each(batch)
+
+    async def aclose(self) -> None:
+        await self._batches.aclose()
+
+    def each(self, batch: Batch) -> Batch:
+        """The batch to give to the reader."""
+        return batch
+
+    def at_end(self) -> None:
+        """The last batch has been read. Not called when the reader leaves before it, nor after an error."""
+
+
 class Endless(Protocol):
     """A result that has no end of its own: the query at the service goes on when its reader leaves."""
 

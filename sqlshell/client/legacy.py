@@ -22,7 +22,7 @@ from sqlshell.client.statements.protocol import read_submission, unreadable
 from sqlshell.client.statements.watch import Submission, Watch, may_have_run
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, ProtocolError, ShellError, StatementError, UsageError, WaitTimeout, Where
-from sqlshell.result import Batch, Column, Result
+from sqlshell.result import Batch, Column, HeldBatches, Result
 
 FIELDS = (
     ("orgID", "organization"),
@@ -168,31 +168,12 @@ def _result(element: Element, number: int) -> Result:
     batch = Batch(len(columns), rows=rows)
     return Result(
         columns=columns,
-        batches=_Once(batch),
+        batches=HeldBatches(batch),
         statement_id=_word(element.id) if element.id is not None else "",
         row_counts=[len(rows)],
         label=label,
         secret=secret,
     )
-
-
-class _Once:
-    """The one batch of an element."""
-
-    def __init__(self, batch: Batch) -> None:
-        self._batch: Batch | None = batch
-
-    def __aiter__(self) -> _Once:
-        return self
-
-    async def __anext__(self) -> Batch:
-        batch, self._batch = self._batch, None
-        if batch is None:
-            raise StopAsyncIteration
-        return batch
-
-    async def aclose(self) -> None:
-        self._batch = None
 
 
 def _table(data: msgspec.Raw) -> tuple[list[Column], list[list[str | None]]]:

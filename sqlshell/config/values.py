@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from sqlshell.config.settings import BY_KEY, BY_NAME, DEFAULT_PROFILE, OF_ONE_RUN, SETTINGS, Setting
 from sqlshell.errors import UsageError
+from sqlshell.spelling import did_you_mean
 
 Source = Literal["flag", "environment", "profile", "default"]
 
@@ -201,7 +202,5 @@ def seconds_of(text: str) -> float | None:
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(word, known, 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    hint = did_you_mean(word, known, shown=repr)
+    return f" ({hint})" if hint else ""

@@ -13,6 +13,7 @@ from sqlshell.client.target import Target, is_url, parse, without_token
 from sqlshell.config.values import Config, Settings, resolve
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
+from sqlshell.spelling import did_you_mean
 
 DATABASE_ENDINGS = (".db", ".duckdb", ".ddb")
 DATA_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
@@ -127,12 +128,9 @@ def known_zone(name: str) -> str:
     try:
         zoneinfo.ZoneInfo(name)
     except (LookupError, ValueError, OSError):
-        import difflib
-
-        known = {zone.lower(): zone for zone in zoneinfo.available_timezones()}
+        known = zoneinfo.available_timezones()
         if known:
-            near = difflib.get_close_matches(name.lower(), known, 1)
-            hint = f"did you mean {known[near[0]]}?" if near else "give an IANA name, such as Europe/Berlin or UTC"
+            hint = did_you_mean(name, sorted(known), "give an IANA name, such as Europe/Berlin or UTC")
             raise UsageError(f"there is no time zone {name[:80]!r}", hint) from None
     return name
 

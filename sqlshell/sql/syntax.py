@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Final
 
+from sqlshell.spelling import nearest
 from sqlshell.sql.keywords import CREATE_OBJECTS, LOCAL_STATEMENTS, STATEMENTS
 
 _OBJECT: Final = {
@@ -141,4 +141,4 @@ def syntax(words: str) -> list[tuple[str, str]]:
     found = exact or [(name, text) for name, text in SYNTAX.items() if name.startswith(wanted)]
     if not found and " " in wanted:
         found = [(name, text) for name, text in SYNTAX.items() if wanted.startswith(f"{name} ")]
-    return found or [(name, SYNTAX[name]) for name in difflib.get_close_matches(wanted, SYNTAX, 3, 0.6)]
+    return found or [(name, SYNTAX[name]) for name in nearest(wanted, SYNTAX, 3)]

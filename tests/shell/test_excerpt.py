@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqlshell.errors import StatementError, Where
-from sqlshell.shell.running.excerpt import excerpt, nearest
+from sqlshell.shell.running.excerpt import excerpt, suggested
 
 
 @pytest.mark.parametrize(
@@ -53,4 +53,4 @@ def test_long_lines_are_cut_around_the_mark() -> None:
     ],
 )
 def test_the_nearest_names(message: str, known: list[str], expected: str) -> None:
-    assert nearest(StatementError(message), known) == expected
+    assert suggested(StatementError(message), known) == expected

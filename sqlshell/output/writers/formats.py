@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.output.writer import Writer, WriterOptions
+from sqlshell.spelling import did_you_mean
 
 
 class Format(Struct, frozen=True):
@@ -95,13 +96,8 @@ def format_named(name: str) -> Format:
     for item in FORMATS:
         if item.name == wanted:
             return item
-    import difflib
-
     names = [item.name for item in FORMATS]
-    near = difflib.get_close_matches(name.lower(), names, 1)
-    raise UsageError(
-        f"there is no format {name!r}", f"did you mean {near[0]}?" if near else f"formats: {', '.join(names)}"
-    )
+    raise UsageError(f"there is no format {name!r}", did_you_mean(name, names, f"formats: {', '.join(names)}"))
 
 
 def format_for_path(path: str) -> Format | None:

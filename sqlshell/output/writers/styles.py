@@ -9,6 +9,7 @@ from functools import partial
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
+from sqlshell.spelling import did_you_mean
 
 Edge = tuple[str, str, str]
 """What stands before a row's first cell, between two cells, and behind the last, blanks included."""
@@ -55,10 +56,7 @@ def style_named(name: str) -> Style:
     if name == "psql":
         return PSQL
     if name not in style_names():
-        import difflib
-
-        near = difflib.get_close_matches(name, style_names(), 1)
-        hint = f"did you mean {near[0]}?" if near else f"styles: {', '.join(style_names())}"
+        hint = did_you_mean(name, style_names(), f"styles: {', '.join(style_names())}")
         raise UsageError(f"there is no table style {name!r}", hint)
     minimum = 0 if name == "pretty" else _MINIMUM
     head = _head(minimum)

@@ -20,6 +20,7 @@ from msgspec import Struct
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text, mine
 from sqlshell.shell.port import Effect, Port
+from sqlshell.spelling import did_you_mean
 
 OPTIONS: Final = "[(NAME=VALUE...)]"
 """The word of a usage for options in brackets, which stand first."""
@@ -121,10 +122,7 @@ def find(commands: Mapping[str, Command], name: str) -> Command:
         return commands["dt"]
     if name in ABSENT:
         raise UsageError(f"there is no command {_shown(name)}", ABSENT[name])
-    import difflib
-
-    near = [_shown(word) for word in difflib.get_close_matches(name, commands, 3)]
-    hint = f"did you mean {' or '.join(near)}?" if near else "\\? lists the commands"
+    hint = did_you_mean(name, commands, "\\? lists the commands", most=3, shown=_shown)
     raise UsageError(f"there is no command {_shown(name)}", hint)
 
 

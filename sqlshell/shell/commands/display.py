@@ -10,6 +10,7 @@ from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.interactive.look.templates import checked
 from sqlshell.shell.port import Port, Say
 from sqlshell.shell.session import Options
+from sqlshell.spelling import did_you_mean
 
 SWITCH = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false": False, "0": False, "no": False}
 
@@ -126,11 +127,7 @@ def _option(given: str) -> tuple[str, bool]:
         return "header", True
     name = {"columns": "maxwidth", "x": "expanded"}.get(asked, asked)
     if name not in NAMES:
-        import difflib
-
-        near = difflib.get_close_matches(name, NAMES, 1)
-        hint = f"did you mean {near[0]}?" if near else "\\pset lists the options"
-        raise UsageError(f"there is no option {given!r}", hint)
+        raise UsageError(f"there is no option {given!r}", did_you_mean(name, NAMES, "\\pset lists the options"))
     return name, False
 
 

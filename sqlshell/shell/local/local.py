@@ -22,7 +22,7 @@ from sqlshell.output.sinks.sink import FileSink
 from sqlshell.output.writer import WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.delimited import CsvWriter
-from sqlshell.result import Batch, Column, Partitions
+from sqlshell.result import Batch, BatchWrapper, Column
 from sqlshell.shell.local.types import BYTES, TEXT, duckdb_type, is_nested, nested
 from sqlshell.shell.metadata.queries import asked
 from sqlshell.shell.records.journal import Journal
@@ -126,21 +126,11 @@ class Local:
         await asked(self.service.statements, sql, self.own.context, self.own.adopt)
 
 
-class _Padded:
-    """Rows of one column, with a second behind it."""
+class _Padded(BatchWrapper):
+    """Rows of one column, with a second column added."""
 
-    def __init__(self, batches: Partitions) -> None:
-        self._batches = batches
-
-    def __aiter__(self) -> _Padded:
-        return self
-
-    async def __anext__(self) -> Batch:
-        batch = await anext(self._batches)
+    def each(self, batch: Batch) -> Batch:
         return Batch(2, rows=[[row[0], "1"] for row in batch.rows])
-
-    async def aclose(self) -> None:
-        await self._batches.aclose()
 
 
 class _Bounded(FileSink):

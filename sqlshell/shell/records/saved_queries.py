@@ -13,6 +13,7 @@ from typing import Final
 
 from sqlshell.errors import UsageError, reason
 from sqlshell.origin import Own, Text, joined, mine
+from sqlshell.spelling import did_you_mean
 from sqlshell.sql.analysis.secrets import redacted
 from sqlshell.sql.analysis.tokens import tokens
 
@@ -58,10 +59,7 @@ class Queries:
         """Raises UsageError where there is none of that name."""
         known = self.all()
         if name not in known:
-            import difflib
-
-            near = difflib.get_close_matches(name, known, 1)
-            raise UsageError(f"there is no query {name!r}", f"did you mean {near[0]}?" if near else "\\n lists them")
+            raise UsageError(f"there is no query {name!r}", did_you_mean(name, known, "\\n lists them"))
         return Own(known[name])
 
     def _write(self, queries: dict[str, str]) -> None:

@@ -22,7 +22,7 @@ from sqlshell.errors import OutputError, ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
 from sqlshell.output.writer import Summary
-from sqlshell.result import Batch, Result
+from sqlshell.result import Batch, BatchWrapper, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -108,24 +108,18 @@ class Transcript:
         self._file.close()
 
 
-class Digested:
-    """The batches of a result, digested while they are read."""
+class Digested(BatchWrapper):
+    """The batches of a result, hashed as they are read."""
 
     def __init__(self, result: Result) -> None:
+        super().__init__(result.batches)
         self._result = result
         self._hash = hashlib.sha256(msgspec.json.encode([[column.name, column.type] for column in result.columns]))
 
-    def __aiter__(self) -> Digested:
-        return self
-
-    async def __anext__(self) -> Batch:
-        batch = await anext(self._result.batches)
+    def each(self, batch: Batch) -> Batch:
         for row in batch.rows:
             self._hash.update(msgspec.json.encode(row) + b"\n")
         return batch
-
-    async def aclose(self) -> None:
-        await self._result.batches.aclose()
 
     def told(self, summary: Summary) -> Told:
         """The result as it is recorded."""

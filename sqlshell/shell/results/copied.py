@@ -4,34 +4,26 @@ from __future__ import annotations
 
 from sqlshell.output.sinks.sink import Closed, Sink
 from sqlshell.output.writer import Summary, Writer
-from sqlshell.result import Batch, Result
+from sqlshell.result import Batch, BatchWrapper, Result
 
 
-class Copied:
-    """The batches of a result; each is written to `sink` before it is given. A sink that nobody reads is left alone."""
+class Copied(BatchWrapper):
+    """The batches of a result, each written to `sink` as it is read, until the sink's reader leaves."""
 
     def __init__(self, result: Result, writer: Writer, sink: Sink) -> None:
-        self._batches = result.batches
+        super().__init__(result.batches)
         self._columns = result.columns
         self._writer: Writer | None = writer
         self._sink = sink
         self._rows = 0
         self._begun = False
 
-    def __aiter__(self) -> Copied:
-        return self
-
-    async def __anext__(self) -> Batch:
-        try:
-            batch = await anext(self._batches)
-        except StopAsyncIteration:
-            self._write(None)
-            raise
+    def each(self, batch: Batch) -> Batch:
         self._write(batch)
         return batch
 
-    async def aclose(self) -> None:
-        await self._batches.aclose()
+    def at_end(self) -> None:
+        self._write(None)
 
     def _write(self, batch: Batch | None) -> None:
         if self._writer is None:

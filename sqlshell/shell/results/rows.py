@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from sqlshell.errors import StatementError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.output.writer import Summary
-from sqlshell.result import Batch, Column, Partitions, Result, Rows
+from sqlshell.result import Batch, BatchWrapper, Column, HeldBatches, Partitions, Result, Rows
+from sqlshell.spelling import did_you_mean
 from sqlshell.sql.identifiers import quoted
-
-
-class _Known:
-    """Batches that are there: one."""
-
-    def __init__(self, batch: Batch) -> None:
-        self._left: list[Batch] = [batch]
-
-    def __aiter__(self) -> _Known:
-        return self
-
-    async def __anext__(self) -> Batch:
-        if not self._left:
-            raise StopAsyncIteration
-        return self._left.pop()
-
-    async def aclose(self) -> None:
-        self._left.clear()
 
 
 def table_of(columns: Sequence[tuple[str, str]], rows: Rows) -> Result:
     """A result of `columns`, each a name and a type, with `rows`."""
     return Result(
         [Column(name, type_) for name, type_ in columns],
-        _Known(Batch(len(columns), rows=rows)),
+        HeldBatches(Batch(len(columns), rows=rows)),
         row_counts=[len(rows)],
     )
 
@@ -62,9 +44,8 @@ def nothing(pattern: Sequence[str], hint: str = "") -> str:
 
 
 def no_such(what: str, name: str, known: Sequence[str]) -> StatementError:
-    near = difflib.get_close_matches(name.rpartition(".")[2].strip('"'), set(known), 2)
     lists = "\\d lists those of this schema, \\d *.* all" if what == "relation" else "\\df * lists them"
-    hint = f"did you mean {' or '.join(map(quoted, near))}?" if near else lists
+    hint = did_you_mean(name.rpartition(".")[2].strip('"'), known, lists, most=2, shown=quoted)
     return StatementError(f"no {what} matches {name}", hint, Where(sqlstate.NO_RELATION if what == "relation" else ""))
 
 
@@ -84,24 +65,17 @@ async def collect(result: Result, most: int) -> tuple[Summary, Rows]:
     return Summary(len(rows), complete), rows
 
 
-class Kept:
-    """Batches whose rows stay, `most` of them, when they have been read."""
+class Kept(BatchWrapper):
+    """Batches whose first `most` rows are kept as they are read."""
 
     def __init__(self, batches: Partitions, most: int) -> None:
-        self._batches = batches
+        super().__init__(batches)
         self._most = most
         self.rows: Rows = []
         self.whole = True
 
-    def __aiter__(self) -> Kept:
-        return self
-
-    async def __anext__(self) -> Batch:
-        batch = await anext(self._batches)
+    def each(self, batch: Batch) -> Batch:
         left = self._most - len(self.rows)
         self.rows += batch.rows[:left]
         self.whole = self.whole and len(batch.rows) <= left
         return batch
-
-    async def aclose(self) -> None:
-        await self._batches.aclose()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
 from sqlshell.errors import ShellError
 from sqlshell.output.text.cells import cells, printable
+from sqlshell.spelling import nearest
 from sqlshell.sql.analysis.tokens import Token, tokens
 
 WIDEST = 100
@@ -42,19 +42,19 @@ def excerpt(sql: str, error: ShellError) -> list[str]:
     return [lead + line.replace("\t", " "), " " * (len(lead) + before) + "^" * min(marked, WIDEST)]
 
 
-def nearest(error: ShellError, known: Iterable[str]) -> str:
+def suggested(error: ShellError, known: Iterable[str]) -> str:
     """What an unknown name may have meant, as a question; "" where nothing is near, or the service asks itself."""
     if not _UNKNOWN.search(error.message) or "did you mean" in (error.message + error.hint).lower():
         return ""
     names = list(known)
-    low = {name.lower(): name for name in names}
+    low = {name.lower() for name in names}
     for found in _QUOTED.finditer(error.message):
         wanted = next(part for part in found.groups() if part).rpartition(".")[2].lower()
         if wanted in low:
             continue
-        near = difflib.get_close_matches(wanted, low, 3, 0.7)
+        near = nearest(wanted, names, 3, 0.7)
         if near:
-            return f"did you mean {' or '.join(low[name] for name in near)}?"
+            return f"did you mean {' or '.join(near)}?"
     return ""
 
 

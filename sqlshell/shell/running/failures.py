@@ -38,12 +38,12 @@ def tell(
     if not sent or not isinstance(error, StatementError):
         diagnostics.error(error)
         return
-    from sqlshell.shell.running.excerpt import excerpt, nearest
+    from sqlshell.shell.running.excerpt import excerpt, suggested
 
     if (shown := redact(sent)) != sent:
         from sqlshell.sql.analysis.secrets import taken_out, without_values
 
         error.message = without_values(error.message, taken_out(sent, shown))
-    near = nearest(error, names())
+    near = suggested(error, names())
     error.hint = f"{near}; {error.hint}".rstrip("; ") if near else error.hint
     diagnostics.error(error, excerpt(sent, error) if shown == sent else [])

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.shell.results.humanize import one_line
+from sqlshell.spelling import nearest
 
 if TYPE_CHECKING:
     from sqlshell.sql.analysis.effects import Effects
@@ -27,14 +28,12 @@ def check_patterns(patterns: Sequence[str], place: str) -> None:
     """Raises UsageError for a pattern that no statement could meet, which would protect nothing."""
     if not patterns or TYPE_NAME in patterns:
         return
-    import difflib
-
     from sqlshell.sql.analysis.effects import means, nearest_pattern
 
     for pattern in patterns:
         if not means(pattern):
-            near = difflib.get_close_matches(pattern.lower(), [TYPE_NAME], 1) or [nearest_pattern(pattern)]
-            hint = f"did you mean {near[0]}?" if near[0] else f'{PATTERNS}, or "{TYPE_NAME}" alone'
+            near = "".join(nearest(pattern, [TYPE_NAME])) or nearest_pattern(pattern)
+            hint = f"did you mean {near}?" if near else f'{PATTERNS}, or "{TYPE_NAME}" alone'
             raise UsageError(f"{place}: {pattern!r} is not a kind of statement", hint)
 
 

@@ -5,17 +5,17 @@ By tokens, never by substrings. What is not known writes.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from sqlshell.sql.analysis.kinds import reads, verb_of
+from sqlshell.spelling import nearest
+from sqlshell.sql.analysis.kinds import VERBS, explained, reads, verb_of
 from sqlshell.sql.analysis.read_only_forms import only_looks
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.analysis.writes import in_transaction, readings, settles, stains, uncertain
-from sqlshell.sql.keywords import DROP_OBJECTS, LOCAL_STATEMENTS, STATEMENTS, UPDATE_OBJECTS
+from sqlshell.sql.keywords import DROP_OBJECTS, UPDATE_OBJECTS
 
 _SESSION: Final = frozenset({"USE", "RESET", "BEGIN", "COMMIT", "ROLLBACK", "END", "ABORT", "START"})
 """Verbs that change the session alone; some have other forms, which are looked at below."""
@@ -28,9 +28,6 @@ _OBJECTS: Final = frozenset(
 )
 _TWO_WORDS: Final = frozenset({"MATERIALIZED", "METRICS", "SECURITY", "FOREIGN"})
 
-_VERBS: Final = frozenset(words.split()[0] for words in (*STATEMENTS, *LOCAL_STATEMENTS)) | {
-    *("ABORT", "COMMENT", "DEALLOCATE", "EXECUTE", "IMPORT", "PREPARE", "START", "STOP"),
-}
 _KINDS: Final = frozenset(DROP_OBJECTS) | {"CONNECTION", "MACRO", "SEQUENCE", "TYPE", "VIEW", "FOREIGN TABLE"}
 _FORMS: Final = frozenset(
     {
@@ -43,7 +40,6 @@ _FORMS: Final = frozenset(
 )
 _DESCRIBED: Final = frozenset({"CREATE", "INSERT"})
 _INNER: Final = frozenset({"COPY", "DELETE", "INSERT", "MERGE", "TRUNCATE", "UPDATE", "DROP", "CREATE", "ALTER"})
-_EXPLAINED: Final = _VERBS | {"SELECT", "FROM", "VALUES", "WITH", "TABLE", "SHOW", "MERGE", "REPLACE", "INSERT"}
 
 
 def means(pattern: str) -> bool:
@@ -51,13 +47,12 @@ def means(pattern: str) -> bool:
     wanted = " ".join(pattern.upper().split())
     # What is granted are privileges, of which a service has its own.
     granted = wanted.removeprefix("GRANT ").removeprefix("REVOKE ")
-    return wanted in _VERBS or wanted in _FORMS or (granted != wanted and granted.isidentifier())
+    return wanted in VERBS or wanted in _FORMS or (granted != wanted and granted.isidentifier())
 
 
 def nearest_pattern(pattern: str) -> str:
     """The pattern most like this one, "" where none is."""
-    near = difflib.get_close_matches(" ".join(pattern.upper().split()), sorted(_VERBS | _FORMS), 1)
-    return near[0] if near else ""
+    return "".join(nearest(" ".join(pattern.split()), sorted(VERBS | _FORMS)))
 
 
 class Effects(Struct, frozen=True):
@@ -121,8 +116,8 @@ def _effects(part: Sequence[Token]) -> Effects:
     start = next((at for at, token in enumerate(part) if token.text != "(" or token.kind != "sign"), len(part))
     part = part[start:]
     if part and part[0].word == "EXPLAIN":
-        rest, analyzes = _explained(part)
-        if not analyzes:
+        rest, runs = explained(part)
+        if not runs:
             stain = next((item for item in stains(rest) if item.startswith("the function") or item == "nextval"), "")
             return Effects(bool(stain), ("EXPLAIN",), stain)
         # The statement runs: what asks about it asks about this.
@@ -180,28 +175,6 @@ def _prepared(part: Sequence[Token]) -> Sequence[Token]:
     """The statement of a PREPARE."""
     start = next((number for number, token in enumerate(part) if token.word == "AS"), len(part))
     return part[start + 1 :]
-
-
-def _explained(part: Sequence[Token]) -> tuple[Sequence[Token], bool]:
-    """What an EXPLAIN is of, without its options, and whether these have it run."""
-    depth = 0
-    analyzes = False
-    for number, token in enumerate(part[1:], 1):
-        if token.kind == "sign" and token.text in "()":
-            depth = max(0, depth + (1 if token.text == "(" else -1))
-            if depth and _starts(part, number + 1):
-                return part[number + 1 :], analyzes
-        elif not depth and _starts(part, number):
-            return part[number:], analyzes
-        elif token.word in {"ANALYZE", "ANALYSE"}:
-            analyzes = True
-    # What it is of is not known: its options may have anything run.
-    return part[len(part) :], analyzes or len(part) > 1
-
-
-def _starts(part: Sequence[Token], number: int) -> bool:
-    word = part[number].word if number < len(part) else ""
-    return word in _EXPLAINED and word not in {"ANALYZE", "EXPLAIN"}
 
 
 def _inside(part: Sequence[Token]) -> tuple[str, ...]:

@@ -12,8 +12,15 @@ from typing import Final
 
 from sqlshell.sql.analysis.tokens import Token, tokens
 from sqlshell.sql.analysis.writes import READS, readings, stains, uncertain
+from sqlshell.sql.keywords import LOCAL_STATEMENTS, STATEMENTS
 
 _IN_WITH: Final = frozenset({"AS", "NOT", "MATERIALIZED", "SEARCH", "CYCLE", "USING"})
+
+VERBS: Final = frozenset(words.split()[0] for words in (*STATEMENTS, *LOCAL_STATEMENTS)) | {
+    *("ABORT", "COMMENT", "DEALLOCATE", "EXECUTE", "IMPORT", "PREPARE", "START", "STOP"),
+}
+"""First words of statements."""
+_EXPLAINED: Final = VERBS | {"SELECT", "FROM", "VALUES", "WITH", "TABLE", "SHOW", "MERGE", "REPLACE", "INSERT"}
 
 _MAY_USE: Final = re.compile(r"\s*(?:USE\b|--|/\*)", re.IGNORECASE)
 _LEAVES: Final = {
@@ -62,10 +69,34 @@ def reads(given: Sequence[Token]) -> bool:
         return False
     first = given[0].word
     if first == "EXPLAIN":
-        analyzes = any(token.word in {"ANALYZE", "ANALYSE"} for token in islice(given, 1, 6))
-        return not analyzes and not any(stains(given))
+        inner, runs = explained(given)
+        return bool(inner) and reads(inner) if runs else not any(stains(given))
     verb = _after_with(given) if first == "WITH" else first
     return verb in READS and not any(stains(given))
+
+
+def explained(part: Sequence[Token]) -> tuple[Sequence[Token], bool]:
+    """The statement behind EXPLAIN and its options, and whether these have it run (ANALYZE).
+
+    Unknown options may have it run. The statement is empty where none is found.
+    """
+    depth = 0
+    runs = False
+    for number, token in enumerate(part[1:], 1):
+        if token.kind == "sign" and token.text in "()":
+            depth = max(0, depth + (1 if token.text == "(" else -1))
+            if depth and _starts(part, number + 1):
+                return part[number + 1 :], runs
+        elif not depth and _starts(part, number):
+            return part[number:], runs
+        elif token.word in {"ANALYZE", "ANALYSE"}:
+            runs = True
+    return part[len(part) :], runs or len(part) > 1
+
+
+def _starts(part: Sequence[Token], number: int) -> bool:
+    word = part[number].word if number < len(part) else ""
+    return word in _EXPLAINED and word not in {"ANALYZE", "EXPLAIN"}
 
 
 def _bare(sql: str) -> Sequence[Token]:

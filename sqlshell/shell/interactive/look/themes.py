@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
+from sqlshell.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from prompt_toolkit.styles import BaseStyle
@@ -96,12 +97,8 @@ def load(name: str, own: Path | None = None) -> Theme:
         path = folder / f"{name}.toml"
         if path.parent == folder and path.is_file():
             return read(path)
-    import difflib
-
-    near = difflib.get_close_matches(name, names(own), 1)
-    raise UsageError(
-        f"there is no theme {name!r}", f"did you mean {near[0]}?" if near else f"themes: {', '.join(names(own))}"
-    )
+    known = names(own)
+    raise UsageError(f"there is no theme {name!r}", did_you_mean(name, known, f"themes: {', '.join(known)}"))
 
 
 def read(path: Path) -> Theme:
