@@ -22,12 +22,27 @@ RESERVED: Final = frozenset(
 
 
 def quoted(name: str) -> str:
-    """A name as it can stand in a statement: in quotes where it must be."""
-    return name if PLAIN.match(name) and name.upper() not in RESERVED else '"' + name.replace('"', '""') + '"'
+    """An identifier for a statement, in double quotes only where it needs them."""
+    return name if PLAIN.match(name) and name.upper() not in RESERVED else always_quoted(name)
+
+
+def always_quoted(name: str) -> str:
+    """An identifier for a statement, in double quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def qualified(*parts: str) -> str:
+    """A qualified name for a statement, each part in double quotes; empty parts are left out."""
+    return ".".join(always_quoted(part) for part in parts if part)
+
+
+def unquoted(name: str) -> str:
+    """The identifier that is written as `name`, with or without double quotes."""
+    return name.strip('"').replace('""', '"')
 
 
 def literal(text: str) -> str:
-    """A string as it can stand in a statement."""
+    """A string literal for a statement."""
     return "'" + text.replace("'", "''") + "'"
 
 

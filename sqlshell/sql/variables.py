@@ -13,6 +13,7 @@ from typing import Final
 
 from sqlshell.origin import Own, Text, joined, mine, theirs
 from sqlshell.sql.analysis.tokens import Token, tokens
+from sqlshell.sql.identifiers import always_quoted, literal
 
 _CHAR: Final = r"[A-Za-z0-9_\x80-\U0010ffff]"
 REFERENCE: Final = re.compile(rf""":(?:({_CHAR}++)|'({_CHAR}++)'|"({_CHAR}++)"|\{{\?({_CHAR}++)\}})""")
@@ -34,18 +35,8 @@ def filled(found: re.Match[str], values: Mapping[str, Text]) -> Text | None:
     value = values.get(plain or string or quoted)
     if value is None:
         return None
-    text = value.text if plain is not None else literal(value.text) if string is not None else identifier(value.text)
+    text = value.text if plain is not None else literal(value.text) if string is not None else always_quoted(value.text)
     return theirs(text, f":{plain or string or quoted}") if value.foreign else mine(Own(text))
-
-
-def literal(value: str) -> str:
-    """The value as an SQL string."""
-    return "'" + value.replace("'", "''") + "'"
-
-
-def identifier(value: str) -> str:
-    """The value as a quoted name."""
-    return '"' + value.replace('"', '""') + '"'
 
 
 def references(sql: str) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ from sqlshell.shell.records.saved_queries import Queries
 from sqlshell.shell.session import Options
 from sqlshell.sql.completion.known_names import Names
 from sqlshell.sql.completion.suggestions import Suggestion
-from sqlshell.sql.identifiers import quoted
+from sqlshell.sql.identifiers import literal, quoted, unquoted
 
 SHOWN: Final = 200
 """Suggestions of one list: nobody reads more."""
@@ -95,7 +95,7 @@ def _relations(port: Port, typed: str, kind: str) -> list[Suggestion]:
     found = _NAME.match(typed)
     lead, last = (found[1], found[2].lstrip('"')) if found else ("", typed)
     if lead:
-        parts = [part.strip('"').replace('""', '"') for part in re.findall(r'"(?:[^"]|"")*"|[^".]+', lead)]
+        parts = [unquoted(part) for part in re.findall(r'"(?:[^"]|"")*"|[^".]+', lead)]
         inside = dict(catalog.inside(parts))
         names = [name for name, what in inside.items() if what == "schema" or kind in what or kind == "relation"]
         return [
@@ -292,7 +292,7 @@ def paths(typed: str, *, folders: bool = False) -> list[Suggestion]:
         kind = "folder" if inside else "file"
         if quote or re.search(r"[\s'\"\\`:]", name):
             # A folder's quote stays open: its files come next.
-            name = "'" + name.replace("'", "''") + ("" if inside else "'")
+            name = literal(name)[:-1] if inside else literal(name)
         found.append(Suggestion(name, kind))
     return found
 

@@ -32,7 +32,7 @@ from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.transaction import Transaction
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.tokens import tokens
-from sqlshell.sql.variables import identifier, literal
+from sqlshell.sql.identifiers import always_quoted, literal
 
 MEMORY = "1GB"
 DISK_BYTES = 16 << 30
@@ -75,7 +75,7 @@ class Local:
             key = past.key(name)
             if key not in self._tables:
                 await self._load(key, name, past)
-            await self._do(f"CREATE OR REPLACE VIEW {identifier(name)} AS SELECT * FROM {self._tables[key]}")
+            await self._do(f"CREATE OR REPLACE VIEW {always_quoted(name)} AS SELECT * FROM {self._tables[key]}")
         await self._forget(past)
 
     async def aclose(self) -> None:
@@ -174,7 +174,7 @@ def _reading(table: str, path: str, names: Sequence[str], types: Sequence[str]) 
         for name, kind in zip(names, types, strict=True)
     ]
     columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in [*read, *padding])
-    chosen = ", ".join(_cast(identifier(name), given, kind) for (name, given), kind in zip(read, types, strict=True))
+    chosen = ", ".join(_cast(always_quoted(name), given, kind) for (name, given), kind in zip(read, types, strict=True))
     return (
         f"CREATE TABLE {table} AS SELECT {chosen} FROM read_csv({literal(path)}, header = false, auto_detect = false, "
         f"delim = ',', quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, "

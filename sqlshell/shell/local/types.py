@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from sqlshell.interface.types import base
-from sqlshell.sql.variables import identifier
+from sqlshell.sql.identifiers import always_quoted
 
 TEXT: Final = "VARCHAR"
 BYTES: Final = "BLOB"
@@ -49,7 +49,7 @@ def duckdb_type(text: str, depth: int = 0) -> str:
         if all(not _named(part) for part in parts):
             return f"TUPLE({', '.join(duckdb_type(part, depth + 1) for part in parts)})"
         fields = [_field(part) for part in parts]
-        made = [f"{identifier(field)} {duckdb_type(kind, depth + 1)}" for field, kind in fields]
+        made = [f"{always_quoted(field)} {duckdb_type(kind, depth + 1)}" for field, kind in fields]
         return f"STRUCT({', '.join(made)})"
     return "JSON"
 

@@ -24,6 +24,7 @@ from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.shell.metadata.queries import asked
 from sqlshell.sql.completion.known_names import Catalog, Column, Contents, ForeignKey, Function, Relation, key
+from sqlshell.sql.identifiers import qualified
 
 LOADING_SECONDS = 60.0
 LISTED = {
@@ -235,8 +236,7 @@ class Loader:
 
     async def _describe(self, contents: Contents, context: SessionContext) -> None:
         for relation in contents.relations[:DESCRIBED]:
-            parts = (part for part in (relation.database, relation.schema, relation.name) if part)
-            name = ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+            name = qualified(relation.database, relation.schema, relation.name)
             rows = await self._rows(f"DESCRIBE RELATION COLUMNS {name}", context)
             contents.columns[key(relation)] = [
                 Column(row[0] or "", (row[1] or "") if len(row) > 1 else "") for row in rows if row and row[0]

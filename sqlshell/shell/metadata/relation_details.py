@@ -18,7 +18,7 @@ from sqlshell.errors import StatementError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.result import Column, Rows
 from sqlshell.sql.completion.known_names import Relation
-from sqlshell.sql.identifiers import literal, quoted
+from sqlshell.sql.identifiers import literal, qualified, quoted
 
 _NAMED = re.compile(r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)(?:\.(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+))*+')
 """A name as it is written in a statement, and nothing else."""
@@ -88,8 +88,7 @@ class Inspector:
                 continue
             if found.columns or found.sequence:
                 return found
-        parts = (relation.database, relation.schema, relation.name)
-        return await self.described(".".join('"' + part.replace('"', '""') + '"' for part in parts if part))
+        return await self.described(qualified(relation.database, relation.schema, relation.name))
 
     async def described(self, name: str) -> Details:
         """What DESCRIBE tells about a name, which is written as in a statement. Raises StatementError."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 from sqlshell.origin import Own, Text, refused
 from sqlshell.sql.analysis.read_only_functions import known
 from sqlshell.sql.analysis.tokens import Token, tokens
-from sqlshell.sql.identifiers import RESERVED
+from sqlshell.sql.identifiers import RESERVED, literal
 
 _READER: Final = re.compile(r"read_\w+|\w+_scan|sniff_csv", re.I)
 _MAY_READ: Final = re.compile(r"from|read_|_scan|sniff_csv", re.I)
@@ -98,7 +98,7 @@ def named_files(statement: Text, *, again: bool = False) -> WithFiles:
         if not path.startswith("@"):
             found.append(Named(name, Own(path)))
             sent = PurePath(path).name
-        made += [sql[done : value.start], "'" + sent.replace("'", "''") + "'"]
+        made += [sql[done : value.start], literal(sent)]
         done = value.end
     return WithFiles("".join([*made, sql[done:]]), tuple(dict.fromkeys(found)))
 

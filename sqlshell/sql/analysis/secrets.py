@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from sqlshell.sql.analysis.tokens import Token, tokens
+from sqlshell.sql.identifiers import literal
 from sqlshell.sql.script.blanks import FOREIGN, strange
 
 STARS: Final = "'***'"
@@ -154,7 +155,7 @@ def shown_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_secret_option(name: str, value: str) -> bool:
-    written = " = ".join("'" + text.replace("'", "''") + "'" for text in (name, value))
+    written = " = ".join(map(literal, (name, value)))
     return NAMES.search(name) is not None or redacted(f"WITH ({written})") != f"WITH ({written})"
 
 

@@ -12,7 +12,7 @@ from sqlshell.sql import keywords
 from sqlshell.sql.completion.expected import Expected, expected
 from sqlshell.sql.completion.known_names import Catalog, Column, Names, key
 from sqlshell.sql.completion.scopes import Source
-from sqlshell.sql.identifiers import quoted
+from sqlshell.sql.identifiers import always_quoted, quoted
 
 WITH_KEYS: Final = {
     "API_TOKEN": ("role", "roles"),
@@ -283,7 +283,7 @@ def _qualified(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion
         yield 0, Suggestion("sys", "schema")
     if wanted.qualifier == ("deltastream", "sys"):
         for rank, name in Names(item.split('"')[1] for item in keywords.SYSTEM_TABLES).matching(wanted.prefix):
-            yield rank, Suggestion(f'"{name}"', "qualified", "system")
+            yield rank, Suggestion(always_quoted(name), "qualified", "system")
     if "relation" in wanted.kinds or "entity" in wanted.kinds:
         inside = dict(place.catalog.inside(wanted.qualifier))
         for rank, name in Names(inside).matching(wanted.prefix):
