@@ -1,0 +1,33 @@
+"""What is changed together, and the tests that are to notice: paths of packages and modules, and of tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Area(NamedTuple):
+    code: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+_PROGRAM = ("tests/test_*.py",)
+_CLIENT = ("tests/test_together.py", "tests/test_copy.py", "tests/test_reader.py", "tests/test_credentials.py")
+
+AREAS = {
+    "client": Area(("sqlshell/client",), ("tests/client", "tests/faults", *_CLIENT)),
+    "sql": Area(("sqlshell/sql",), ("tests/sql", "tests/commands", "tests/shell", "tests/service/test_secrecy.py")),
+    "output": Area(("sqlshell/output",), ("tests/output", "tests/commands", *_PROGRAM)),
+    "shell": Area(("sqlshell/shell",), ("tests/shell", "tests/commands", "tests/terminal", *_PROGRAM)),
+    "service": Area(("sqlshell/service",), ("tests/service", "tests/sql/test_judge.py")),
+    "launch": Area(("sqlshell/launch", "sqlshell/config", "sqlshell/runtime"), ("tests/commands", *_PROGRAM)),
+}
+
+
+def files(root: Path, patterns: tuple[str, ...], name: str) -> list[Path]:
+    """The files of an area in the tree at `root`; `name` is what those in folders are called."""
+    found: set[Path] = set()
+    for pattern in patterns:
+        for path in root.glob(pattern):
+            found.update(path.rglob(name) if path.is_dir() else [path])
+    return sorted(found)
