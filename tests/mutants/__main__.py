@@ -41,6 +41,11 @@ SECONDS = 120
 """What the tests of one change may take, by the time that they took when nothing was changed."""
 
 
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def explained() -> dict[tuple[str, str, str], str]:
     listed = tomllib.loads(EXPLAINED.read_text()).get("survivor", [])
     return {(one["where"], *one["change"]): one["why"] for one in listed}
@@ -76,7 +81,7 @@ class Recorded:
         KEPT.mkdir(exist_ok=True)
         missing = sorted((file for file, kept in self._kept.items() if not kept.exists()), key=len)
         if missing:
-            print(f"recording what {len(missing)} files of tests reach …", flush=True)
+            say(f"recording what {len(missing)} files of tests reach …")
         waiting: SimpleQueue[str] = SimpleQueue()
         for file in missing:
             waiting.put(file)
@@ -86,7 +91,7 @@ class Recorded:
                 file = waiting.get()
                 told = copy.collect(self._code, [file], minutes)
                 if bad := [name for name, test in told.items() if test["outcome"] == "failed"]:
-                    print(f"  {file}: left out, as they fail without a change: {', '.join(bad)}", flush=True)
+                    say(f"  {file}: left out, as they fail without a change: {', '.join(bad)}")
                 self._kept[file].write_text(json.dumps(told))
 
         at_once(copies, work, copies)
@@ -161,7 +166,8 @@ def run(asked: argparse.Namespace) -> int:
         copies += [Copy(ROOT, room / str(number)) for number in range(asked.jobs)]
         tests = Recorded(area).tests(copies, minutes=10)
         if asked.unreached:
-            print(*unreached(ROOT, code, tests), sep="\n")
+            for line in unreached(ROOT, code, tests):
+                say(line)
             return 0
         every = [change for change in changes(ROOT, code) if asked.only in f"{change.file} {change.scope}"]
         return report(asked, sample(every, asked.seed, asked.count), tests, copies)
@@ -190,22 +196,20 @@ def report(asked: argparse.Namespace, chosen: list[Change], tests: Told, copies:
             copy = free.get()
             try:
                 seconds = 60 + 4 * sum(tests[name]["seconds"] for name in names)
-                source = (ROOT / change.file).read_bytes()
-                why = copy.killer(change.file, change.made(source), names, seconds)
+                why = copy.killer(change, names, seconds)
                 came = "killed" if why else "survived"
                 why = why or f"{len(names)} tests"
             finally:
                 free.put(copy)
         with speaking:
             counted[came] += 1
-            print(f"{came:9} {change.file}:{change.lines.start} {change.scope}: {change.kind} ({why})")
+            say(f"{came:9} {change.file}:{change.lines.start} {change.scope}: {change.kind} ({why})")
             if came not in {"killed", "not begun"}:
-                print(f"    - {change.before}\n    + {change.after}")
-            sys.stdout.flush()
+                say(f"    - {change.before}\n    + {change.after}")
 
     at_once(copies, become, chosen)
     judged = counted["killed"] + counted["survived"] + counted["unreached"]
-    print(
+    say(
         f"{asked.area}, seed {asked.seed}: {counted['killed']} of {judged} killed"
         f" ({100 * counted['killed'] / judged if judged else 100:.0f} %), {counted['survived']} survived,"
         f" {counted['unreached']} unreached, {counted['explained']} explained, {counted['not begun']} not begun"

@@ -65,7 +65,7 @@ def sample(every: Iterable[Change], seed: int, count: int) -> list[Change]:
     """Changes of all kinds in turn; the same ones for the same seed and files."""
     chosen = random.Random(seed)
     kinds: dict[str, list[Change]] = defaultdict(list)
-    for change in every:
+    for change in sorted(every, key=lambda change: (change.file, change.start, change.text)):
         kinds[change.kind].append(change)
     waiting = [of_kind for _, of_kind in sorted(kinds.items())]
     for of_kind in waiting:
@@ -96,7 +96,10 @@ class _Finder:
     def _statement(self, node: ast.stmt, scope: tuple[str, ...], *, in_function: bool) -> Iterator[Change]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from self._within(
-                node, [*node.args.defaults, *filter(None, node.args.kw_defaults), *node.decorator_list], scope, in_function
+                node,
+                [*node.args.defaults, *filter(None, node.args.kw_defaults), *node.decorator_list],
+                scope,
+                in_function,
             )
             yield from self._block(node.body, (*scope, node.name), in_function=True)
             return
@@ -181,8 +184,8 @@ class _Finder:
                     other = ast.Compare(node.left, ops, node.comparators)
                     yield self._change("comparison changed", node, ast.unparse(other), statement, scope, inside)
             elif isinstance(node, ast.BoolOp):
-                operator = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-                text = f"({ast.unparse(ast.BoolOp(operator, node.values))})"
+                turned = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+                text = f"({ast.unparse(ast.BoolOp(turned, node.values))})"
                 yield self._change("boolean operator changed", node, text, statement, scope, inside)
             elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
                 yield self._change("not dropped", node, f"({ast.unparse(node.operand)})", statement, scope, inside)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.mutants.changes import Change
 from tests.mutants.reached import INDEX, MAP
 
 LEFT_OUT = (".git", ".venv", "__pycache__", ".*_cache", "*.egg-info", "*.duckdb", "build", "dist")
@@ -41,7 +42,11 @@ class Copy:
             STARTS.format(root=self.root, map=MAP, packages=packages)
         )
         for script in Path(sys.executable).parent.iterdir():
-            if script.is_file() and not script.is_symlink() and not (own := self._python.with_name(script.name)).exists():
+            if (
+                script.is_file()
+                and not script.is_symlink()
+                and not (own := self._python.with_name(script.name)).exists()
+            ):
                 shutil.copy(script, own)
         self._temporary = self.root / ".temporary"
         self._written = 0
@@ -64,11 +69,11 @@ class Copy:
             test["lines"] = {Path(file).relative_to(self.root).as_posix(): lines for file, lines in reached.items()}
         return told
 
-    def killer(self, file: str, changed: bytes, tests: Sequence[str], seconds: float) -> str:
-        """The first of the tests that fails with the file changed, or ENDED, or ""."""
-        path = self.root / file
+    def killer(self, change: Change, tests: Sequence[str], seconds: float) -> str:
+        """The first of the tests that fails with the change, or ENDED, or ""."""
+        path = self.root / change.file
         held = path.read_bytes()
-        self._write(path, changed)
+        self._write(path, change.made(held))
         try:
             chosen = self.root / ".chosen"
             chosen.write_text(json.dumps(tests))

@@ -34,7 +34,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     if _reached is not None:
         _reached.begin()
     begun = time.monotonic()
-    _told[item.nodeid] = told = {"outcome": "passed"}
+    told: dict[str, Any] = {"outcome": "passed"}
+    _told[item.nodeid] = told
     result = yield
     told["seconds"] = round(time.monotonic() - begun, 3)
     if _reached is not None:
