@@ -18,6 +18,10 @@ CASES: dict[str, tuple[str, str]] = {
     ),
     "values that hold a statement's end": ("\\set two 'select 1 as a; select 2 as b;'\n:two", "a\n1\nb\n2\n"),
     "a value is never a command": ("\\set x 'select 1 as a \\\\\\\\echo no'\n\\echo :x", "select 1 as a \\\\echo no\n"),
+    "nor is it in a statement": (
+        "\\set ON_ERROR_STOP off\n\\set x 'select 1 as a \\\\\\\\echo no'\n:x;\n\\echo :ERROR :SQLSTATE",
+        "true 42601\n",
+    ),
     "no variable in strings, comments and dollars": (
         "\\set x 5\nselect ':x' as a, $$:x$$ as b -- :x\n, 1 /* :x */ as c;",
         "a,b,c\n:x,:x,1\n",

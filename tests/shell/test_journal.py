@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sqlshell.context import SessionContext
-from sqlshell.shell.records.journal import TOGETHER, Journal
+from sqlshell.interface.sqlstate import CANCELLED
+from sqlshell.shell.records.journal import KEPT_DAYS, LONGEST_SQL, TOGETHER, WAITING, Entry, Journal
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -78,3 +82,129 @@ def test_what_waits_is_bounded(tmp_path: Path) -> None:
     assert len(other.recent(2 * TOGETHER)) == TOGETHER
     journal.close()
     other.close()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    made = Journal(tmp_path / "deep" / "journal.db", "here", "staging", pytest.fail)
+    yield made
+    made.close()
+
+
+def only(journal: Journal) -> Entry:
+    (entry,) = journal.recent(10)
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [("03000", "running"), ("00000", "finished"), ("02000", "finished"), (CANCELLED, "cancelled"), ("42601", "failed")],
+)
+def test_how_a_statement_stands(journal: Journal, state: str, word: str) -> None:
+    journal.began("id", "select 1", SessionContext(database="d", timezone="UTC"), 5.0)
+    begun = only(journal)
+    assert (begun.state, begun.running, begun.ended, begun.rows) == ("running", True, None, None)
+    assert (begun.target, begun.profile, begun.sql, begun.query_id) == ("here", "staging", "select 1", "")
+    assert json.loads(begun.context) == {"database": "d", "timezone": "UTC"}
+    journal.ended("id", state, "said", 7)
+    ended = only(journal)
+    assert (ended.state, ended.sql_state, ended.message, ended.rows) == (word, state, "said", 7)
+    assert (ended.ended is None) == ended.running == (word == "running")
+
+
+def test_the_time_of_an_end_and_rows_that_are_known_stay(journal: Journal) -> None:
+    journal.began("id", "select 1", SessionContext(), 0.0)
+    journal.ended("id", "00000", "", 7)
+    first = only(journal)
+    journal.ended("id", "00000")
+    assert only(journal) == first
+    journal.ended("id", CANCELLED, "cancelled")
+    assert only(journal) == replace(first, sql_state=CANCELLED, message="cancelled")
+
+
+def test_the_start_is_when_it_was_sent(journal: Journal) -> None:
+    journal.began("late", "select 1", SessionContext(), 0.0)
+    journal.began("early", "select 2", SessionContext(), 1000.0)
+    journal.began("early", "select 3", SessionContext(), 0.0)
+    late, early = journal.recent(10)
+    assert (late.id, early.id, early.sql) == ("late", "early", "select 2")
+    assert late.began - early.began > 900
+
+
+def test_other_shells_see_a_query_at_once(journal: Journal, tmp_path: Path) -> None:
+    other = Journal(tmp_path / "deep" / "journal.db", "elsewhere", "", pytest.fail)
+    for at in (journal, other):
+        at.began("id", "create stream s", SessionContext(), 0.0)
+    journal.query("id", "q-1")
+    other.flush()
+    found = {entry.target: entry.query_id for entry in journal.find("ID")}
+    assert found == {"here": "q-1", "elsewhere": ""}
+    assert [journal.here(entry) for entry in journal.find("i")] == [True, False]
+    assert [other.here(entry) for entry in other.find("i")] == [True, False]
+    assert journal.find("idx") == []
+    other.close()
+
+
+def test_those_that_run_come_first_unless_only_this_target_is_asked_for(journal: Journal, tmp_path: Path) -> None:
+    other = Journal(tmp_path / "deep" / "journal.db", "elsewhere", "", pytest.fail)
+    for at, name, ago in ((journal, "old", 30.0), (journal, "new", 10.0), (other, "other", 0.0)):
+        at.began(name, f"select '{name}'", SessionContext(), ago)
+        at.flush()
+    journal.ended("new", "00000")
+    other.ended("other", "00000")
+    other.flush()
+    assert [entry.id for entry in journal.recent(10)] == ["old", "other", "new"]
+    assert [entry.id for entry in journal.recent(10, here=True)] == ["new", "old"]
+    assert [entry.id for entry in journal.recent(1, here=True)] == ["new"]
+    other.close()
+
+
+def test_secrets_are_taken_out_of_what_is_written_and_old_statements_are_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    journal = Journal(path, "here", "", pytest.fail, lambda text: text.replace("hush", "***"))
+    journal.began("id", "select 'hush'" + " " * LONGEST_SQL, SessionContext(), 0.0)
+    journal.began("plain", "select 1", SessionContext(), KEPT_DAYS * 86_400 - 3_600)
+    journal.ended("plain", "42601", "near hush" + "!" * 3_000)
+    journal.began("old", "select 2", SessionContext(), KEPT_DAYS * 86_400 + 3_600)
+    journal.close()
+    assert path.stat().st_mode & 0o777 == 0o600
+    again = Journal(path, "here", "", pytest.fail)
+    secret, plain = again.recent(10)
+    assert (secret.sql[:12], len(secret.sql)) == ("select '***'", LONGEST_SQL)
+    assert plain.message == ("near ***" + "!" * 3_000)[:2_000]
+    again.close()
+
+
+def test_a_journal_in_memory_keeps_what_was_written(tmp_path: Path) -> None:
+    journal = Journal(None, "here", "", pytest.fail, lambda text: text.replace("hush", "***"))
+    journal.began("id", "select 'hush'", SessionContext(), 0.0)
+    journal.flush()
+    assert only(journal).sql == "select 'hush'"
+    for number in range(TOGETHER - 1):
+        journal.began(f"id-{number}", "select 1", SessionContext(), 0.0)
+    assert len(journal._waiting) == TOGETHER - 1
+    journal.began("last", "select 1", SessionContext(), 0.0)
+    assert not journal._waiting
+    journal.close()
+    for number in range(WAITING + 5):
+        journal.began(f"id-{number}", "select 1", SessionContext(), 0.0)
+    assert len(journal.recent(WAITING * 2)) == WAITING
+    journal.close()
+
+
+@pytest.mark.parametrize("broken", ["folder", "no database"])
+def test_a_journal_that_cannot_be_used_is_told_once(tmp_path: Path, broken: str) -> None:
+    path = tmp_path / "journal.db"
+    if broken == "folder":
+        path.mkdir()
+    else:
+        path.write_text("this is no database" * 100)
+    told: list[str] = []
+    journal = Journal(path, "here", "", told.append)
+    journal.began("id", "select 1", SessionContext(), 0.0)
+    assert only(journal).id == "id"
+    journal.close()
+    assert len(journal.recent(10)) == 0
+    assert len(told) == 1
+    assert str(path) in told[0]
+    journal.close()

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlshell.origin import Foreign, theirs
+from sqlshell.errors import UsageError
+from sqlshell.origin import Foreign, Own, joined, mine, theirs
 from sqlshell.sql.script.scanner import Command, Item, Scanner, State, Statement
-from sqlshell.sql.script.splitting import complete, split
+from sqlshell.sql.script.splitting import complete, split, statements
 
 FRAGMENTS = (
     *("'", '"', "`", "$", "$$", "$a$", "$1", "a$b$", ";", "(", ")", "--", "/*", "*/", "-", "/", "*", "E'", "e", "U&'"),
@@ -374,3 +375,24 @@ def test_comments_alone_are_gone_over_once() -> None:
     assert [(item.text, item.line) for item in scanner.items(None) if isinstance(item, Statement)] == [
         ("select 1", 200_001)
     ]
+
+
+def test_no_backslash_in_a_value_is_a_command() -> None:
+    made = statements(mine(Own("select 1 \\echo a\n; select 2 \\g b.csv\n\\! touch c\n; select 3")))
+    assert [item.text for item in made] == ["select 1 \\echo a", "select 2 \\g b.csv\n\\! touch c", "select 3"]
+
+
+def test_a_value_of_a_service_makes_no_further_statement() -> None:
+    written = mine(Own("select 1; select "))
+    for value, allowed in (("2", True), ("2; drop table t", False), ("2;", True), ("'2; 3'", True)):
+        text = joined([written, theirs(value, ":x")])
+        if allowed:
+            first, second = statements(text)
+            assert (first.foreign, [part.source for part in second.foreign]) == ((), [":x"])
+            assert second.text[second.foreign[0].start : second.foreign[0].stop] == value.rstrip(";")
+        else:
+            with pytest.raises(UsageError, match=":x came from the service and holds several statements"):
+                statements(text)
+    assert [item.text for item in statements(theirs("select 1", ":x"))] == ["select 1"]
+    with pytest.raises(UsageError, match="several statements"):
+        statements(theirs("select 1; select 2", ":x"))

@@ -1,0 +1,155 @@
+"""The shell's variables: what may set them, which of them are options, and what a statement leaves in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlshell.context import SessionContext
+from sqlshell.errors import StatementError, UsageError, Where
+from sqlshell.origin import Own, mine, theirs
+from sqlshell.shell.scripts.variables import CONTROL, Variables, switch
+from sqlshell.shell.session import Session
+
+
+@pytest.fixture
+def session() -> Session:
+    return Session(SessionContext())
+
+
+def texts(variables: Variables) -> dict[str, str]:
+    return {name: value.text for name, value in variables.items()}
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a-b", ":a", "a;b"])
+def test_a_name_has_letters_digits_and_underscores(session: Session, name: str) -> None:
+    variables = Variables(session)
+    with pytest.raises(UsageError, match="variable name"):
+        variables.set(Own(name), mine(Own("1")))
+    with pytest.raises(UsageError, match="variable name"):
+        variables.receive({"fine": "1", name: "2"})
+    assert not variables
+    variables.set(Own("Ärger_2"), mine(Own("1")))
+    assert texts(variables) == {"Ärger_2": "1"}
+    assert len(variables) == 1
+
+
+@pytest.mark.parametrize("name", sorted(CONTROL))
+def test_a_service_does_not_set_the_shells_own(session: Session, name: str) -> None:
+    variables = Variables(session)
+    with pytest.raises(UsageError, match=f"{name}.*nothing was set"):
+        variables.receive({"before": "1", name: "off", "behind": None})
+    assert not variables
+    assert session.options.on_error == "stop"
+
+
+def test_what_a_service_gives_is_foreign_and_null_unsets(session: Session) -> None:
+    variables = Variables(session)
+    variables.set(Own("b"), mine(Own("kept")))
+    variables.receive({"a": "x", "b": None, "c": None})
+    assert texts(variables) == {"a": "x"}
+    assert variables["a"].source == ":a"
+    filled = variables.fill(mine(Own("select :a, :b")))
+    assert (filled.text, filled.source) == ("select x, :b", ":a")
+    assert Variables(session).fill(mine(Own("select :a"))).text == "select :a"
+
+
+def test_options_are_chosen_by_their_variables(session: Session) -> None:
+    variables, options = Variables(session), session.options
+    for value, expected in {"off": "continue", "": "stop", "0": "continue", "on": "stop", "fal": "continue"}.items():
+        variables.set(Own("ON_ERROR_STOP"), mine(Own(value)))
+        assert options.on_error == expected
+    variables.unset(Own("ON_ERROR_STOP"))
+    assert options.on_error == "continue"
+    assert "ON_ERROR_STOP" not in variables
+    variables.set(Own("ON_ERROR_STOP"), mine(Own("on")))
+    variables.unset(Own("other"))
+    assert options.on_error == "stop"
+    for value, quiet in {"": True, "off": False, "on": True}.items():
+        variables.set(Own("QUIET"), mine(Own(value)))
+        assert options.quiet is quiet
+    for value, echo in {"queries": True, "none": False, "all": True, "errors": False}.items():
+        variables.set(Own("ECHO"), mine(Own(value)))
+        assert options.echo is echo
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("ON_ERROR_STOP", "maybe", "ON_ERROR_STOP takes true or false"),
+        ("QUIET", "o", "QUIET takes true or false"),
+        ("ECHO", "everything", "ECHO is none"),
+    ],
+)
+def test_a_value_that_an_option_does_not_have_changes_nothing(
+    session: Session, name: str, value: str, words: str
+) -> None:
+    variables = Variables(session)
+    with pytest.raises(UsageError, match=words):
+        variables.set(Own(name), mine(Own(value)))
+    with pytest.raises(UsageError, match=f"the value of {name}"):
+        variables.set(Own(name), theirs("on", ":x"))
+    assert not variables
+    assert (session.options.on_error, session.options.quiet, session.options.echo) == ("stop", False, False)
+
+
+def test_the_command_line_gives_names_and_values(session: Session) -> None:
+    variables = Variables(session)
+    for given in ("a=1=2", "b", "c=", "QUIET=on"):
+        variables.given(Own(given))
+    assert texts(variables) == {"a": "1=2", "b": "", "c": "", "QUIET": "on"}
+    assert not any(value.foreign for value in variables.values())
+    assert session.options.quiet
+    with pytest.raises(UsageError, match="'5' is not a name"):
+        variables.given(Own("5=a"))
+
+
+def test_what_a_statement_leaves(session: Session) -> None:
+    variables = Variables(session)
+    session.last_id, session.rows, session.elapsed = "id-1", 3, 1.5
+    variables.ended(None)
+    first = {"LAST_STATEMENT_ID": "id-1", "ROW_COUNT": "3", "SQLSTATE": "00000", "ERROR": "false", "ELAPSED": "1.500"}
+    assert texts(variables) == first
+    assert [name for name, value in variables.items() if value.foreign] == ["LAST_STATEMENT_ID"]
+    session.rows = session.elapsed = None
+    variables.ended(None)
+    assert texts(variables) == first | {"ROW_COUNT": "0", "ELAPSED": "0.000"}
+
+
+@pytest.mark.parametrize(
+    ("where", "state", "foreign", "statement_id"),
+    [
+        (Where("42601", "id-2"), "42601", False, "id-2"),
+        (Where(), "XX000", False, "id-1"),
+        (Where("42601x"), "42601x", True, "id-1"),
+        (Where("'; x"), "'; x", True, "id-1"),
+    ],
+)
+def test_what_a_failure_leaves(session: Session, where: Where, state: str, foreign: bool, statement_id: str) -> None:
+    variables = Variables(session)
+    session.last_id, session.rows = "id-1", 3
+    variables.ended(StatementError("first line\nsecond", where=where))
+    left = texts(variables)
+    assert (left["SQLSTATE"], bool(variables["SQLSTATE"].foreign)) == (state, foreign)
+    assert (left["LAST_STATEMENT_ID"], left["ROW_COUNT"], left["ERROR"]) == (statement_id, "0", "true")
+    assert left["LAST_ERROR_MESSAGE"] == "first line"
+    assert variables["LAST_ERROR_MESSAGE"].foreign
+    variables.ended(None)
+    assert texts(variables)["LAST_ERROR_MESSAGE"] == "first line"
+    variables.ended(StatementError(""))
+    assert texts(variables)["LAST_ERROR_MESSAGE"] == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *((word, True) for word in ("on", "ON", " true ", "t", "tr", "1", "yes", "y", "ye")),
+        *((word, False) for word in ("off", "of", "false", "f", "0", "no", "n")),
+        *((word, None) for word in ("", "o", "2", "onn", "maybe", "10")),
+    ],
+)
+def test_switches(text: str, expected: bool | None) -> None:
+    if expected is None:
+        with pytest.raises(UsageError, match="WORD takes true or false"):
+            switch(text, "WORD")
+    else:
+        assert switch(text, "WORD") is expected
