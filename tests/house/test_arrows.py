@@ -18,7 +18,6 @@ def test_import_contracts_hold() -> None:
 
 
 KNOWN_CIRCLES: list[set[str]] = [
-    {"service.http.app", "service.http.legacy"},
     {
         *(
             "shell.commands.command",

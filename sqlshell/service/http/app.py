@@ -7,7 +7,6 @@ import contextlib
 import re
 import uuid
 from collections.abc import Collection
-from functools import partial
 from urllib.parse import quote
 
 import msgspec
@@ -23,28 +22,17 @@ from sqlshell import __version__
 from sqlshell.interface.models import StatementRequest, Version
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.http.answers import Answers, json_response, message, several
-from sqlshell.service.http.auth import BY_PLANE, BearerAuth
-from sqlshell.service.http.body import (
-    BadRequest,
-    Form,
-    Limits,
-    check_encoding,
-    check_timezone,
-    kind_of,
-    pieces,
-    read_form,
-    read_request,
-)
+from sqlshell.service.http.auth import BY_PLANE, BearerAuth, caller_of
+from sqlshell.service.http.bodies import Bodies
+from sqlshell.service.http.body import BadRequest, Form, check_timezone
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
-from sqlshell.service.http.decoding import Elsewhere
 from sqlshell.service.http.guard import Guard
 from sqlshell.service.objects import resources
-from sqlshell.service.objects.catalog import OPERATOR, ROLES, Caller
 from sqlshell.service.options import Options
 from sqlshell.service.results.partitions import Pages
 from sqlshell.service.statements.ledger import settle
 from sqlshell.service.statements.statements import Statements
-from sqlshell.service.wire.budget import Budget, Lease
+from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import left
 from sqlshell.service.wire.refused import ReadFirst
 from sqlshell.service.wire.turns import Turns
@@ -62,9 +50,6 @@ and some can read one answer that it runs and no second one; others give up afte
 PREFERRED = re.compile(r"\s*wait\s*=\s*([0-9]{1,9})\s*(?:;.*)?", re.I)
 """In the header Prefer: how many seconds at most a client wants to wait (RFC 7240)."""
 
-JSON = "application/json"
-FORM = "multipart/form-data"
-
 
 def make_app(statements: Statements, token: str, options: Options, hosts: Collection[str] = ()) -> ASGIApp:
     """The application. `token` is the operator's; where `hosts` are given, requests for others are refused."""
@@ -73,8 +58,8 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     unread = Budget(options.bounds.unread_size)
     pages = Pages(statements.organizations, unread)
     answers = Answers(pages, plane, statements.endings.handover)
-    turns = Turns()
-    api = Endpoints(statements, answers, plane, options, unread, turns)
+    bodies = Bodies(statements, options)
+    api = Endpoints(statements, bodies, answers, plane, options, unread)
     routes = [
         Route("/v2/statements", api.submit, methods=["POST"]),
         Route(STATEMENTS + "{statement_id}", api.look_up, methods=["GET"]),
@@ -86,7 +71,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     if options.legacy:
         from sqlshell.service.http.legacy import Legacy
 
-        legacy = Legacy(api, statements, pages)
+        legacy = Legacy(statements, bodies, pages)
         routes += [
             Route("/run-statement", legacy.run, methods=["POST"]),
             Route("/copy/{kind}/{organization}/{name:path}", api.download, methods=["GET"]),
@@ -101,7 +86,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
             Exception: _broken,
         },
     )
-    app = BearerAuth(app, catalog, plane, token, turns, anonymous=options.legacy and options.legacy_anonymous)
+    app = BearerAuth(app, catalog, plane, token, Turns(), anonymous=options.legacy and options.legacy_anonymous)
     return ReadFirst(Guard(app, hosts) if hosts else app, options.bounds.body_seconds)
 
 
@@ -114,57 +99,30 @@ class Endpoints:
     """What answers requests."""
 
     def __init__(
-        self, statements: Statements, answers: Answers, plane: DataPlane, options: Options, unread: Budget, turns: Turns
+        self,
+        statements: Statements,
+        bodies: Bodies,
+        answers: Answers,
+        plane: DataPlane,
+        options: Options,
+        unread: Budget,
     ) -> None:
-        self._unread = unread
-        self._turns = turns
         self._statements = statements
+        self._bodies = bodies
         self._answers = answers
         self._plane = plane
         self._options = options
+        self._unread = unread
         self._document = b""
-        bounds = options.bounds
-        self._bodies = Budget(options.bounds.bodies_size)
-        self._uploads = Budget(options.bounds.uploads_size)
-        self.limits = Limits(
-            options.statement_limit,
-            options.attachment_limit,
-            options.attachments,
-            bounds.name,
-            bounds.statements,
-            bounds.bodies_size,
-        )
 
     async def submit(self, request: Request) -> Response:
         """POST /v2/statements."""
-        lease = self.lease(request)
+        lease = self._bodies.lease(request)
         try:
-            asked, form = await self._read(request, lease)
+            asked, form = await self._bodies.submission(request, lease)
             return await self._run(request, asked, form)
         finally:
             lease.close()
-
-    def lease(self, request: Request) -> Lease:
-        """What the body of a request takes of the memory for all of them."""
-        return Lease(self._bodies, caller_of(request).organization)
-
-    async def _read(self, request: Request, lease: Lease) -> tuple[StatementRequest, Form]:
-        check_encoding(request.headers.get("content-encoding", ""))
-        kind, caller = kind_of(request.headers.get("content-type", ""), (FORM, JSON)), caller_of(request)
-        size = request.headers.get("content-length", "0")
-        elsewhere: Elsewhere = partial(self._statements.texts.run, caller.organization or OPERATOR)
-        # A refusal costs less than the work that it refuses.
-        self._statements.check_room(caller, int(size) if size.isdecimal() else 0)
-        if kind == JSON:
-            return await read_request(request.stream(), self.limits, elsewhere, lease), Form()
-        form = await self.form(request, ("request",), "attachments", lease)
-        try:
-            if "request" not in form.fields:
-                raise BadRequest("the part 'request' is missing")
-            return await read_request(pieces(form.fields.pop("request")), self.limits, elsewhere), form
-        except BaseException:
-            form.close()
-            raise
 
     async def _run(self, request: Request, asked: StatementRequest, form: Form) -> Response:
         timezone = (asked.parameters.timezone if asked.parameters else None) or ""
@@ -248,25 +206,6 @@ class Endpoints:
         # Strangers may ask for it: it is made once.
         self._document = self._document or msgspec.json.encode(document(self._options))
         return json_response(self._document)
-
-    async def form(self, request: Request, fields: Collection[str], files: str, lease: Lease) -> Form:
-        folder = await asyncio.to_thread(self._statements.organizations.uploads)
-        kind = request.headers.get("content-type", "")
-        return await read_form(
-            kind,
-            request.stream(),
-            self.limits,
-            fields=fields,
-            files=files,
-            folder=folder,
-            lease=lease,
-            files_lease=Lease(self._uploads, caller_of(request).organization),
-        )
-
-
-def caller_of(request: Request) -> Caller:
-    found = request.scope.get("caller")
-    return found if isinstance(found, Caller) else Caller("nobody", "-", tuple(ROLES)[-1:])
 
 
 def _asked(request: Request) -> tuple[str, int, str]:

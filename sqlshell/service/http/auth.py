@@ -6,11 +6,12 @@ import hmac
 from collections.abc import Sequence
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sqlshell.service.http.answers import message
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
-from sqlshell.service.objects.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest
+from sqlshell.service.objects.catalog import ANONYMOUS, OPERATOR, ROLES, Caller, Catalog, digest
 from sqlshell.service.wire.connections import peer, refusal
 from sqlshell.service.wire.turns import Turns
 
@@ -126,6 +127,12 @@ class BearerAuth:
         if hmac.compare_digest(digest(token), self._operator):
             return Caller(OPERATOR)
         return self._catalog.caller(token)
+
+
+def caller_of(request: Request) -> Caller:
+    """Whom BearerAuth let through; nobody, of the least role, where it did not see the request."""
+    found = request.scope.get("caller")
+    return found if isinstance(found, Caller) else Caller("nobody", "-", tuple(ROLES)[-1:])
 
 
 def bearer(given: Sequence[str]) -> str:

@@ -7,7 +7,6 @@ import json
 import re
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import Request
@@ -17,16 +16,14 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Rows, StatementRequest
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.http.answers import message
-from sqlshell.service.http.body import BadRequest, Form, check_encoding, check_names, check_statement, kind_of
+from sqlshell.service.http.auth import caller_of
+from sqlshell.service.http.bodies import Bodies
+from sqlshell.service.http.body import BadRequest, Form, check_names, check_statement
 from sqlshell.service.objects.catalog import Caller
-from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.partitions import Pages
 from sqlshell.service.statements.artifacts import is_row
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.statements.statements import Statements
-
-if TYPE_CHECKING:
-    from sqlshell.service.http.app import Endpoints
 
 WAIT_SECONDS = 300.0
 """How long a request waits for its statements; then it is 408, and they go on."""
@@ -42,21 +39,16 @@ _WORDS = re.compile(r"\s*(\w+)(?:\s+(?:or\s+replace\s+|temp(?:orary)?\s+)*(\w+))
 class Legacy:
     """Answers the legacy endpoints."""
 
-    def __init__(self, api: Endpoints, statements: Statements, pages: Pages) -> None:
-        self._api = api
+    def __init__(self, statements: Statements, bodies: Bodies, pages: Pages) -> None:
         self._statements = statements
-        self._organizations: Organizations = statements.organizations
+        self._bodies = bodies
         self._pages = pages
 
     async def run(self, request: Request) -> Response:
         """POST /run-statement."""
-        from sqlshell.service.http.app import caller_of
-
-        kind_of(request.headers.get("content-type", ""), ("multipart/form-data",))
-        check_encoding(request.headers.get("content-encoding", ""))
-        lease = self._api.lease(request)
+        lease = self._bodies.lease(request)
         try:
-            form = await self._api.form(request, FIELDS, "attachment", lease)
+            form = await self._bodies.form(request, FIELDS, "attachment", lease)
             try:
                 asked = self._read(form)
             except BadRequest:
@@ -89,7 +81,7 @@ class Legacy:
                 texts[name] = form.fields.get(name, b"").decode()
             except UnicodeDecodeError:
                 raise BadRequest(f"{name} is not UTF-8") from None
-        check_statement(texts["statement"], "statement", self._api.limits)
+        check_statement(texts["statement"], "statement", self._bodies.limits)
         if texts["orgID"]:
             try:
                 uuid.UUID(texts["orgID"])
@@ -103,7 +95,7 @@ class Legacy:
             texts["schemaName"] or None,
             texts["storeName"] or None,
         )
-        check_names(asked, self._api.limits.name)
+        check_names(asked, self._bodies.limits.name)
         return asked
 
     async def _elements(self, records: Sequence[Record], caller: Caller) -> AsyncIterator[bytes]:
