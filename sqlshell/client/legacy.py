@@ -82,8 +82,8 @@ class Legacy(Struct):
             if not asked.reads_only:
                 may_have_run(error)
             raise
-        for number, element in enumerate(elements):
-            yield _result(element, number)
+        for element in elements:
+            yield _result(element)
 
     async def fetch(
         self, statement_id: str, context: SessionContext, watch: Watch | None = None
@@ -159,7 +159,7 @@ def _failure(answer: Answer, base: str, asked: Submission) -> ShellError:
     return error
 
 
-def _result(element: Element, number: int) -> Result:
+def _result(element: Element) -> Result:
     columns, rows = _table(element.data)
     label = " ".join(_word(item) for item in (element.action, element.target) if item not in (None, ""))
     secret = element.secret if isinstance(element.secret, str) else ""

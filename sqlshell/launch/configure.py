@@ -54,7 +54,7 @@ def configure(action: str, name: str, environ: Mapping[str, str]) -> int:
         case "settings":
             _list_settings()
         case "check":
-            return _check(read_config(folder), environ, path)
+            return _check(read_config(folder), path)
         case "init":
             _init(path)
         case "edit":
@@ -88,7 +88,7 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _check(config: Config, environ: Mapping[str, str], path: Path) -> int:
+def _check(config: Config, path: Path) -> int:
     """Every profile's values read as their kinds, and the files that they name looked for."""
     # The tables of formats and styles are for this alone.
     from sqlshell.launch.validation import wrong_values

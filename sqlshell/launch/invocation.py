@@ -48,8 +48,6 @@ from sqlshell.shell.shell import Shell
 if TYPE_CHECKING:
     from sqlshell.shell.commands import Command
 
-    pass
-
 NO_PAGER = "off"
 """The value of the setting `pager` that has none; any other is a command."""
 
@@ -121,7 +119,7 @@ def _started(asked: Start, ending: Ending) -> int:
     for value in tokens_of(asked.environ, asked.config):
         session.keeping.note(value)
     with contextlib.ExitStack() as services:
-        reached = services.enter_context(reached_service(place, diagnostics, read_only=bool(settings["read_only"])))
+        reached = services.enter_context(reached_service(place, read_only=bool(settings["read_only"])))
 
         @contextlib.asynccontextmanager
         async def opened() -> AsyncIterator[Shell]:
@@ -213,7 +211,7 @@ def _connector(asked: Start, shell: Shell, services: contextlib.ExitStack) -> Ca
         with contextlib.ExitStack() as opened:
             # The prompt asks when the service does: a question here would hold up its event loop, and Ctrl-C with it.
             ask = not session.interactive
-            reached = opened.enter_context(reached_service(place, diagnostics, ask=ask, read_only=policy.read_only))
+            reached = opened.enter_context(reached_service(place, ask=ask, read_only=policy.read_only))
             service = service_of(place, reached, session, diagnostics)
             try:
                 if not place.settings["offline"]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sqlshell.client.target import Target
-from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.launch.assembly import Reached, service_of
 from sqlshell.launch.destination import Local, Place, Remote
@@ -43,9 +42,7 @@ def label(place: Place) -> str:
 
 
 @contextlib.contextmanager
-def reached_service(
-    place: Place, diagnostics: Diagnostics, *, ask: bool = True, read_only: bool = False
-) -> Iterator[Reached]:
+def reached_service(place: Place, *, ask: bool = True, read_only: bool = False) -> Iterator[Reached]:
     """The service that the place names, running. A person is asked for a token that is missing, where `ask` says so.
 
     With `read_only` an embedded service opens its file so that nothing writes into it.

@@ -45,7 +45,6 @@ class SqlshellLexer(RegexLexer):  # type: ignore[misc]
 
     name = "sqlshell"
     aliases: ClassVar[list[str]] = ["sqlshell"]
-    filenames: ClassVar[list[str]] = []
     flags = re.DOTALL
 
     tokens: ClassVar = {

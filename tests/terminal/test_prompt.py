@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Served
 from tests.terminal.terminal import Terminal
 
-F2, F3, F4 = "\x1bOQ", "\x1bOR", "\x1bOS"
+F2 = "\x1bOQ"
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ LARGE = 1 << 20
 SMALL = 64 << 10
 """Characters of rows that are sent to a reader without asking whether there is room for them."""
 
-NORMAL, GOING_AWAY, REFUSED, UNAUTHORIZED, INTERNAL, TRY_LATER = 1000, 1001, 1008, 4401, 1011, 1013
+NORMAL, REFUSED, UNAUTHORIZED, INTERNAL, TRY_LATER = 1000, 1008, 4401, 1011, 1013
 
 
 class DataPlane:

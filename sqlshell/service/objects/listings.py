@@ -230,7 +230,7 @@ def describe(asked: Describe, session: Session, options: Options, record: Record
     here = Here(organization, session)
     match asked.kind:
         case "relation" | "stream" | "changelog" | "table" | "view" | "materialized_view":
-            return _describe_relation(asked, session, options, sink)
+            return _describe_relation(asked, session, sink)
         case "entity":
             return _describe_entity(asked, session, options, record)
         case "organization":
@@ -257,7 +257,7 @@ def _described(kind: str, name: str, shown: Kind, found: Sequence[Facts], sink: 
     return properties((*shown.shown, *shown.more), found[0], sink)
 
 
-def _describe_relation(asked: Describe, session: Session, options: Options, sink: Sink) -> Outcome:
+def _describe_relation(asked: Describe, session: Session, sink: Sink) -> Outcome:
     organization = session.organization
     relation = session.connection.resolve(asked.names)
     is_stream = asked.kind == "stream"
@@ -274,7 +274,7 @@ def _describe_relation(asked: Describe, session: Session, options: Options, sink
 def _describe_entity(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:
     organization, names, here = session.organization, asked.names, Here(session.organization)
     if not asked.store and len(names) <= 3 and session.connection.resolve(names) in organization.streams.known:
-        return _describe_relation(asked, session, options, record.spool)
+        return _describe_relation(asked, session, record.spool)
     store = asked.store or session.store
     if not asked.store and names[0] in organization.store_names and len(names) > 1:
         store, names = names[0], names[1:]

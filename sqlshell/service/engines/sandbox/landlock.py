@@ -19,7 +19,6 @@ _RESTRICT: Final = 446
 _ASK_VERSION: Final = 1
 _PATH_BENEATH: Final = 1
 
-_EXECUTE: Final = 1 << 0
 _WRITE_FILE: Final = 1 << 1
 _READ_FILE: Final = 1 << 2
 _READ_DIR: Final = 1 << 3

@@ -382,7 +382,7 @@ class Judge:
             raise refused("DESCRIBE in this place")
         found.needs(seen.least, seen.because)
         _may(found, options)
-        self._check_places(plan, found, options)
+        self._check_places(found, options)
         return found
 
     def _walked(self, kind: str, tree: Any, options: Options) -> Found:
@@ -505,7 +505,7 @@ class Judge:
             return False
         return True
 
-    def _check_places(self, plan: Any, found: Found, options: Options) -> None:
+    def _check_places(self, found: Found, options: Options) -> None:
         """Refuse to change what is read only, or a stream otherwise than by INSERT."""
         stores = {name.lower() for name in options.stores}
         streams = {tuple(part.lower() for part in stream): stream for stream in options.streams}
