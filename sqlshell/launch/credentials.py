@@ -213,7 +213,7 @@ def keyring_token(named: str) -> str:
     try:
         import keyring
     except ImportError:
-        raise UsageError("token_keyring requires keyring", "run: pip install 'sqlshell[keyring]'") from None
+        raise UsageError("token_keyring requires keyring (extra: keyring)", "run: pip install keyring") from None
     try:
         token = keyring.get_password(service, user)
     except Exception as error:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from sqlshell.config.settings import GROUPS, SETTINGS
+from sqlshell import __version__
 from sqlshell.errors import Exit
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.shell.commands import BUILTIN
@@ -53,3 +54,15 @@ def test_the_page_for_contributors_names_files_that_there_are() -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
     for command in set(re.findall(r"python -m (tests[\w.]+)", text)) - {"tests.soak", "tests.mutants"}:
         assert importlib.util.find_spec(command) is not None, command
+
+
+def test_the_changelog_has_dated_releases() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    releases = re.findall(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", text, re.M)
+    assert releases[0] == ("Unreleased", "")
+    assert releases[1][0] == __version__
+    dates = [date for _, date in releases[1:]]
+    assert all(dates)
+    assert dates == sorted(dates, reverse=True)
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.+)$", text, re.M)) <= kinds

@@ -22,7 +22,7 @@ def drawn(chart: Chart, width: int, height: int, *, colours: bool) -> str:
     try:
         import plotext  # type: ignore[import-untyped]
     except ImportError:
-        raise UsageError("\\chart requires plotext", "run: pip install 'sqlshell[charts]'") from None
+        raise UsageError("\\chart requires plotext (extra: charts)", "run: pip install 'plotext>=5.3,<6'") from None
     plotext.clear_figure()
     plotext.limit_size(False, False)
     plotext.theme("clear" if not colours else "default")

@@ -25,7 +25,7 @@ def formatted(text: str) -> tuple[str, str]:
         import sqlglot
         from sqlglot.errors import SqlglotError
     except ImportError:
-        return text, "formatting requires sqlglot; run: pip install 'sqlshell[format]'"
+        return text, "formatting requires sqlglot (extra: format); run: pip install sqlglot"
     # What it cannot lay out it would say on stderr, over the prompt.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
