@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sqlshell.config.settings import GROUPS, SETTINGS
 from sqlshell import __version__
+from sqlshell.config.settings import GROUPS, SETTINGS
 from sqlshell.errors import Exit
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.shell.commands import BUILTIN
