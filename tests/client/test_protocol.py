@@ -16,7 +16,6 @@ from sqlshell.client.statements.protocol import (
     Follow,
     Poll,
     columns_of,
-    not_ready_wait,
     poll_wait,
     read_lookup,
     read_submission,
@@ -170,12 +169,6 @@ def test_no_columns_at_all_are_made_of_the_width() -> None:
 
 def test_polling_waits_a_tenth_of_the_time_elapsed() -> None:
     assert [poll_wait(seconds) for seconds in (0, 0.05, 0.3, 5, 60)] == [0.003, 0.005, 0.03, 0.5, 1.0]
-
-
-def test_waits_on_something_not_ready_grow_and_are_bounded() -> None:
-    waits = [not_ready_wait(attempt) for attempt in range(10)]
-    assert waits == sorted(waits)
-    assert waits[-1] == 8.0
 
 
 def test_the_request_is_a_multipart_part_of_json() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from sqlshell.client.http import retries
 from sqlshell.client.http.options import Network
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results import stream
 from sqlshell.client.results.building import Results
 from sqlshell.client.statements.polling import Statements, Submission
 from sqlshell.client.statements.watch import Rules, Watch
@@ -28,7 +28,7 @@ QUERY = "7b0f7a3d-4d00-4eb0-b076-eab202984e2a"
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(retries, "FIRST_WAIT", 0.01)
 
 
 @dataclass
@@ -256,8 +256,8 @@ def test_a_websocket_that_is_not_opened(status: int, tries: int, said: str) -> N
 
 
 def test_a_reader_that_has_enough_does_not_wait_for_a_reconnect(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "FIRST_WAIT", 30.0)
-    monkeypatch.setattr(stream, "LONGEST_WAIT", 30.0)
+    monkeypatch.setattr(retries, "FIRST_WAIT", 30.0)
+    monkeypatch.setattr(retries, "LONGEST_WAIT", 30.0)
     seen = read(sends(METADATA, *rows(1, 3), code=1012), rules=Rules(reconnect=True, seconds=0.5), dies=True)
     assert (seen.rows, seen.error, seen.ended) == (numbers(1, 3), None, "seconds")
 

@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import http.server
 import json
+import socket
 import socketserver
 import ssl
 import threading
@@ -20,6 +21,7 @@ import pytest
 
 from sqlshell.client.http import redact, retries
 from sqlshell.client.http.inflate import Body
+from sqlshell.client.http.network import connected
 from sqlshell.client.http.options import Network
 from sqlshell.client.http.proxies import proxy_for
 from sqlshell.client.http.retries import Tries, retry_after
@@ -444,3 +446,46 @@ def test_the_statements_of_a_batch_are_shown_without_their_secrets(rows: int) ->
     shown = redact.body(body.encode(), lambda sql: sql.replace("hunter2", "***"))
     assert "hunter2" not in shown
     assert "create secret" in shown
+
+
+def test_retries_wait_longer_each_time_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "FIRST_WAIT", 0.25)
+    waits = [retries.backoff(attempt) for attempt in range(40)]
+    assert all(
+        first * 0.75 <= wait <= first * 1.25 for first, wait in zip((0.25, 0.5, 1, 2, 4, 8), waits, strict=False)
+    )
+    assert all(6 <= wait <= 10 for wait in waits[5:])
+    assert len(set(waits)) > 30
+
+
+def test_each_address_of_a_name_is_checked_before_any_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+    found: list[str] = []
+
+    def look_up(host: str, port: int, *_: object, flags: int = 0, **__: object) -> list[Any]:
+        if flags & socket.AI_NUMERICHOST:
+            raise socket.gaierror(socket.EAI_NONAME, "not an address")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in found]
+
+    def check(address: str) -> None:
+        checked.append(address)
+        if address.startswith("10."):
+            raise ServiceError("private")
+
+    async def reach(addresses: list[str], port: int) -> str:
+        found[:] = addresses
+        checked.clear()
+        with await connected("service.test", port, check) as sock:
+            return str(sock.getpeername()[0])
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        # Nothing listens at the first address, on whatever system.
+        assert asyncio.run(reach(["127.0.0.2", "127.0.0.1"], port)) == "127.0.0.1"
+        assert checked == ["127.0.0.2", "127.0.0.1"]
+        with pytest.raises(ServiceError, match="private"):
+            asyncio.run(reach(["127.0.0.1", "10.0.0.1"], port))
+        with pytest.raises(ConnectionRefusedError):
+            asyncio.run(reach(["127.0.0.1", "127.0.0.1"], unused.getsockname()[1]))

@@ -15,6 +15,8 @@ from typing import Any
 import httpcore
 
 Dial = Callable[[], socket.socket]
+Admit = Callable[[str], None]
+"""Raises for an address that must not be connected to."""
 
 _BUFFER = 1 << 20
 
@@ -87,13 +89,50 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
         return bool(poll.poll(0))
 
 
+async def connected(host: str, port: int, admit: Admit | None = None) -> socket.socket:
+    """A TCP connection to the first address of `host` that accepts one.
+
+    `admit` is called with every address before any is tried, and raises for one that must not be connected to: the
+    address that was checked is the one that is used, for a name may change between two look-ups. Raises OSError;
+    socket.gaierror if the name cannot be resolved.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        # An address needs no look-up, and so no thread.
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    if admit is not None:
+        for *_, address in found:
+            admit(str(address[0]))
+    failures: list[OSError] = []
+    for family, kind, protocol, _, address in found:
+        sock = None
+        try:
+            sock = socket.socket(family, kind, protocol)
+            sock.setblocking(False)
+            await loop.sock_connect(sock, address)
+        except OSError as error:
+            failures.append(error)
+        except BaseException:
+            if sock is not None:
+                sock.close()
+            raise
+        else:
+            return sock
+        if sock is not None:
+            sock.close()
+    # A refusal says more than a network that cannot be reached.
+    raise next((error for error in failures if isinstance(error, ConnectionRefusedError)), failures[-1])
+
+
 class AsyncioBackend(httpcore.AsyncNetworkBackend):
     """Connects by `dial` where it is given, to the unix socket `uds` where that is, else by TCP.
 
-    `admit` is asked of each address that a name has, and raises for one that must not be connected to.
+    `admit` is as in connected().
     """
 
-    def __init__(self, *, dial: Dial | None = None, uds: str = "", admit: Callable[[str], None] | None = None) -> None:
+    def __init__(self, *, dial: Dial | None = None, uds: str = "", admit: Admit | None = None) -> None:
         self._dial = dial
         self._uds = uds
         self._admit = admit
@@ -114,32 +153,14 @@ class AsyncioBackend(httpcore.AsyncNetworkBackend):
             return AsyncioStream(*await asyncio.open_connection(sock=self._dial(), limit=_BUFFER))
         try:
             async with asyncio.timeout(timeout):
-                if self._admit is None:
-                    reader, writer = await asyncio.open_connection(host, port, limit=_BUFFER)
-                else:
-                    reader, writer = await self._connect_admitted(host, port, self._admit)
+                sock = await connected(host, port, self._admit)
+                reader, writer = await asyncio.open_connection(sock=sock, limit=_BUFFER)
                 self.peers.add(str((writer.get_extra_info("peername") or ("",))[0]))
                 return AsyncioStream(reader, writer)
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(str(error)) from error
         except OSError as error:
             raise httpcore.ConnectError(str(error)) from error
-
-    async def _connect_admitted(
-        self, host: str, port: int, admit: Callable[[str], None]
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """The address that was looked at is the one that is connected to: a name may change between two look-ups."""
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        addresses = list(dict.fromkeys(str(item[4][0]) for item in found))
-        for address in addresses:
-            admit(address)
-        for number, address in enumerate(addresses):
-            try:
-                return await asyncio.open_connection(address, port, limit=_BUFFER)
-            except OSError:
-                if number == len(addresses) - 1:
-                    raise
-        raise OSError(f"{host} has no address")
 
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None

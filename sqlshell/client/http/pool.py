@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import httpcore
 
 from sqlshell.client.http.lean_httpx import httpx
-from sqlshell.client.http.network import AsyncioBackend, Dial
+from sqlshell.client.http.network import Admit, AsyncioBackend, Dial
 from sqlshell.client.http.options import Network
 from sqlshell.client.http.proxies import proxy_for, secrets_of
 from sqlshell.client.target import Target
@@ -22,8 +21,6 @@ KEPT_SECONDS = 2.0
 
 CONNECTIONS = 8
 
-Admit = Callable[[str], None]
-
 
 class Pool(httpx.AsyncHTTPTransport):
     """httpx's own mapping of requests and errors over a pool of httpcore's.
@@ -35,44 +32,26 @@ class Pool(httpx.AsyncHTTPTransport):
     def __init__(
         self, target: Target, network: Network, *, dial: Dial | None = None, admit: Admit | None = None
     ) -> None:
-        backend = AsyncioBackend(dial=dial, uds=target.uds, admit=admit)
         context: ssl.SSLContext | None = network.tls() if target.scheme == "https" else None
-        proxy = "" if dial is not None else proxy_for(target)
+        url = "" if dial is not None else proxy_for(target)
+        # The address of a proxy is not the service's.
+        backend = AsyncioBackend(dial=dial, uds=target.uds, admit=None if url else admit)
         self.peers = backend.peers
-        self.secrets = secrets_of(proxy)
-        """What nobody may see of the proxy's URL."""
-        if proxy:
+        self.secrets = secrets_of(url)
+        """Parts of the proxy's URL that must not be shown."""
+        proxy = None
+        if url:
             # A proxy that is itself reached by TLS needs a context too.
             context = context or network.tls()
-            try:
-                given = httpx.Proxy(proxy)
-                self._pool = httpcore.AsyncConnectionPool(
-                    ssl_context=context,
-                    max_connections=CONNECTIONS,
-                    max_keepalive_connections=CONNECTIONS,
-                    keepalive_expiry=KEPT_SECONDS,
-                    network_backend=backend,
-                    proxy=httpcore.Proxy(
-                        httpcore.URL(
-                            scheme=given.url.raw_scheme,
-                            host=given.url.raw_host,
-                            port=given.url.port,
-                            target=given.url.raw_path,
-                        ),
-                        auth=given.raw_auth,
-                        headers=given.headers.raw,
-                    ),
-                )
-            except (ValueError, httpx.InvalidURL) as error:
-                raise UsageError(f"the proxy {proxy.rpartition('@')[2]} cannot be used: {error}") from None
-        else:
-            self._pool = httpcore.AsyncConnectionPool(
-                ssl_context=context,
-                max_connections=CONNECTIONS,
-                max_keepalive_connections=CONNECTIONS,
-                keepalive_expiry=KEPT_SECONDS,
-                network_backend=backend,
-            )
+            proxy = _proxy(url)
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=context,
+            max_connections=CONNECTIONS,
+            max_keepalive_connections=CONNECTIONS,
+            keepalive_expiry=KEPT_SECONDS,
+            network_backend=backend,
+            proxy=proxy,
+        )
 
     async def drop_stale(self) -> None:
         """Close idle connections on which more came than the answer: it would be read as that of the next request."""
@@ -90,3 +69,16 @@ def _read_ahead(connection: Any) -> bool:
     while connection is not None and not isinstance(connection, httpcore.AsyncHTTP11Connection):
         connection = connection._connection
     return connection is not None and bool(connection._h11_state.trailing_data[0])
+
+
+def _proxy(url: str) -> httpcore.Proxy:
+    try:
+        proxy = httpx.Proxy(url)
+        parts = proxy.url
+        return httpcore.Proxy(
+            httpcore.URL(scheme=parts.raw_scheme, host=parts.raw_host, port=parts.port, target=parts.raw_path),
+            auth=proxy.raw_auth,
+            headers=proxy.headers.raw,
+        )
+    except (ValueError, httpx.InvalidURL) as error:
+        raise UsageError(f"the proxy {url.rpartition('@')[2]} cannot be used: {error}") from None

@@ -20,6 +20,11 @@ FIRST_CONTACT_RETRIES = 2
 """A service that never answered is rather down, or elsewhere, than restarting."""
 
 
+def backoff(attempt: int) -> float:
+    """Seconds before the next attempt, which doubles, within bounds and spread by chance; attempts count from 0."""
+    return min(LONGEST_WAIT, FIRST_WAIT * float(2**attempt)) * random.uniform(0.75, 1.25)
+
+
 class Tries:
     """The repetitions of one request. `again` says whether it may be received twice, `known` whether the service has
     answered before."""
@@ -65,7 +70,7 @@ class Tries:
     def _wait(self, asked: float | None = None) -> float | None:
         if self.made >= self._network.retries:
             return None
-        wait = min(LONGEST_WAIT, FIRST_WAIT * float(2**self.made)) * random.uniform(0.75, 1.25)
+        wait = backoff(self.made)
         if asked is not None:
             wait = max(asked, wait / 4)
         if time.monotonic() - self._began + wait > self._network.timeout:

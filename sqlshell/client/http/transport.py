@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TypeVar
@@ -12,12 +11,13 @@ from typing import TypeVar
 from msgspec import Struct
 
 from sqlshell import __version__
+from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.inflate import Body as Inflated
 from sqlshell.client.http.inflate import bound
 from sqlshell.client.http.lean_httpx import httpx
-from sqlshell.client.http.network import Dial
+from sqlshell.client.http.network import Admit, Dial
 from sqlshell.client.http.options import Network
-from sqlshell.client.http.pool import Admit, Pool
+from sqlshell.client.http.pool import Pool
 from sqlshell.client.http.retries import Tries
 from sqlshell.client.http.trace import Request, Trace
 from sqlshell.client.http.upload import Upload
@@ -27,7 +27,6 @@ from sqlshell.errors import (
     ConnectionFailed,
     NotHttp,
     ShellError,
-    Unreachable,
     UsageError,
 )
 from sqlshell.result import Body
@@ -192,7 +191,7 @@ class Transport:
                 why = error.message
             if wait >= SAID_SECONDS:
                 self.say(
-                    f"{self._secrets.text(why)}: trying again in {wait:.1f} s ({tries.made} of {self.network.retries})"
+                    f"{self._secrets.text(why)}: retrying in {wait:.1f} s ({tries.made} of {self.network.retries})"
                 )
             await asyncio.sleep(wait)
 
@@ -200,20 +199,17 @@ class Transport:
     async def opened(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
         """A GET whose body the caller reads, piece by piece. It is made once."""
         with self._secrets.kept():
-            async with self._translated(), self._asked_once(path, headers) as response:
-                yield response
-
-    @contextlib.asynccontextmanager
-    async def _asked_once(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
-        request = self._client.build_request("GET", path, headers=self._with(headers))
-        told = self._told(request, b"")
-        response = await self._client.send(request, stream=True)
-        if told is not None:
-            told.answered(response.status_code, response.headers, b"", 0)
-        try:
-            yield response
-        finally:
-            await response.aclose()
+            async with self._translated():
+                request = self._client.build_request("GET", path, headers=self._with(headers))
+                traced = self._traced(request, b"")
+                response = await self._client.send(request, stream=True)
+            if traced is not None:
+                traced.answered(response.status_code, response.headers, b"", 0)
+            try:
+                async with self._translated(answering=True):
+                    yield response
+            finally:
+                await response.aclose()
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -238,7 +234,7 @@ class Transport:
         held = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         return self._headers | held | dict(headers)
 
-    def _told(self, request: httpx.Request, content: bytes) -> Request | None:
+    def _traced(self, request: httpx.Request, content: bytes) -> Request | None:
         if not self.trace.on:
             return None
         return self.trace.asked(request.method, str(request.url), request.headers, content)
@@ -252,7 +248,7 @@ class Transport:
         content_type: str,
         rows: int | None,
     ) -> Answer:
-        told: Request | None = None
+        traced: Request | None = None
         try:
             async with self._translated():
                 headers = self._with({"Content-Type": content_type} if content_type else {})
@@ -263,19 +259,20 @@ class Transport:
                 else:
                     given = content
                 request = self._client.build_request(method, path, params=params, content=given, headers=headers)
-                told = self._told(request, content.head if isinstance(content, Upload) else content or b"")
+                traced = self._traced(request, content.head if isinstance(content, Upload) else content or b"")
                 response = await self._client.send(request, stream=True)
+            async with self._translated(answering=True):
                 try:
                     answer, received = await self._whole(response, rows)
                 finally:
                     await response.aclose()
                 await self._pool.drop_stale()
         except ShellError as error:
-            if told is not None:
-                told.failed(error.message)
+            if traced is not None:
+                traced.failed(error.message)
             raise
-        if told is not None:
-            told.answered(answer.status, answer.headers, answer.body, received)
+        if traced is not None:
+            traced.answered(answer.status, answer.headers, answer.body, received)
         if announced := answer.headers.get("sqlshell-extensions"):
             self.extensions = frozenset(item.strip() for item in announced.split(","))
         return answer
@@ -299,7 +296,8 @@ class Transport:
         return Answer(status, headers, whole), received
 
     @contextlib.asynccontextmanager
-    async def _translated(self) -> AsyncIterator[None]:
+    async def _translated(self, *, answering: bool = False) -> AsyncIterator[None]:
+        """Turn httpx's errors into ours; `answering` once the status and the headers are there."""
         base = self.target.name
         try:
             yield
@@ -310,14 +308,15 @@ class Transport:
         except httpx.ReadTimeout as error:
             raise ConnectionBroken(f"{base} took the request and then fell silent") from error
         except httpx.ConnectError as error:
-            raise _unreachable(base, error) from error
+            raise connection_failed(base, error, local=bool(self.target.uds)) from error
         except httpx.RemoteProtocolError as error:
-            if any(word in str(error) for word in ("disconnect", "peer closed", "incomplete")):
-                doubt = "" if self._known else " or does not speak HTTP"
-                raise ConnectionBroken(f"{base} broke off{doubt}: {error}") from error
-            raise NotHttp(
-                f"{base} does not speak HTTP: {error}", "is it http where you wrote https, or the reverse?"
-            ) from error
+            if answering:
+                raise ConnectionBroken(f"{base} closed the connection in the middle of its answer: {error}") from error
+            # What cannot be read as HTTP comes from h11; a connection that was closed has no further cause.
+            if error.__cause__ is None or error.__cause__.__cause__ is None:
+                doubt = "" if self._known else "; it may not speak HTTP"
+                raise ConnectionBroken(f"{base} closed the connection without an answer{doubt}") from error
+            raise NotHttp(f"{base} does not speak HTTP: {error}", "check whether the URL is http or https") from error
         except httpx.PoolTimeout as error:
             raise ConnectionFailed(f"{base}: no connection became free in time") from error
         except httpx.TimeoutException as error:
@@ -344,34 +343,3 @@ def _checked(token: str) -> str:
     if any(char in token for char in "\r\n\0"):
         raise UsageError("the token has a line break in it", "a token file holds one line")
     return token
-
-
-def _unreachable(base: str, error: Exception) -> ConnectionFailed:
-    chain: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return Unreachable(
-                f"the certificate of {base} is not trusted: {cause.verify_message}",
-                "--ca-file FILE names its authority",
-            )
-        if isinstance(cause, ssl.SSLError):
-            reason = (cause.reason or "").lower()
-            if "certificate" in reason:
-                return Unreachable(f"{base} wants a client certificate", "--client-cert FILE names one")
-            return Unreachable(f"{base} does not speak TLS", "write http:// if the service has no TLS")
-        if isinstance(cause, FileNotFoundError):
-            return Unreachable(f"cannot reach {base}: there is no such socket", "is the service running? (serve --uds)")
-        if isinstance(cause, PermissionError) and base.startswith("unix:"):
-            return Unreachable(
-                f"cannot reach {base}: the socket may not be used", "it belongs to another user, or its mode forbids it"
-            )
-        chain.append(str(cause))
-        cause = cause.__cause__ or cause.__context__
-    text = " ".join(chain).lower()
-    if "refused" in text or "errno 111" in text or "errno 61" in text:
-        right = "" if base.startswith("unix:") else ", and is the port right"
-        return ConnectionFailed(f"connection refused by {base}", f"is the service running{right}?")
-    if ("name" in text and ("resol" in text or "known" in text or "nodename" in text)) or "getaddrinfo" in text:
-        return Unreachable(f"the host of {base} is not known", "is the name spelt right?")
-    return ConnectionFailed(f"cannot reach {base}: {next((item for item in chain if item), type(error).__name__)}")

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import websockets
@@ -14,13 +14,13 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.frames import Frame, Opcode
 
 from sqlshell import __version__
-from sqlshell.client.http.network import Dial
+from sqlshell.client.http.failures import connection_failed
+from sqlshell.client.http.network import Admit, Dial, connected
 from sqlshell.client.http.options import Network
-from sqlshell.client.http.pool import Admit
 from sqlshell.client.http.proxies import proxy_for, secrets_of
 from sqlshell.client.secret_values import Secrets
 from sqlshell.client.target import Target
-from sqlshell.errors import ConnectionFailed, NotAuthenticated, ProtocolError, ServiceError, Unreachable
+from sqlshell.errors import ConnectionFailed, NotAuthenticated, ProtocolError, ServiceError
 
 FRAME_LIMIT = 16 << 20
 HELD_BYTES = 8 << 20
@@ -141,32 +141,32 @@ async def opened(
         given |= {"unix": True, "path": target.uds}
     else:
         proxy = proxy_for(target)
-        if not proxy and admit is not None:
-            given["host"] = await _admitted(target, admit)
-            given["port"] = target.port
+        given["proxy"] = proxy or None
     if target.scheme == "https":
         given["ssl"] = network.tls()
     if session_id:
         given["additional_headers"] = {"ds-session-id": session_id}
-    opening = _Straight(
-        uri,
-        create_connection=Connection,
-        compression=None,
-        proxy=proxy or None,
-        user_agent_header=f"sqlshell/{__version__}",
-        open_timeout=network.connect_timeout or None,
-        close_timeout=2,
-        max_size=FRAME_LIMIT,
-        ping_interval=20,
-        # A reader that waits for its own reader takes no pongs: the kernel notices a service that is gone.
-        ping_timeout=None,
-        **given,
-    )
     secrets = secrets or Secrets()
     for secret in secrets_of(proxy):
         secrets.add(secret)
-    with secrets.kept():
-        connection = await _connected(opening, target)
+    with secrets.kept(), _translated(target):
+        async with asyncio.timeout(network.connect_timeout or None):
+            if not (given.keys() & {"sock", "unix"} or proxy):
+                given["sock"] = await connected(target.host, target.port, admit)
+            connection = await _Straight(
+                uri,
+                create_connection=Connection,
+                compression=None,
+                user_agent_header=f"sqlshell/{__version__}",
+                open_timeout=None,
+                close_timeout=2,
+                max_size=FRAME_LIMIT,
+                ping_interval=20,
+                # A reader that waits for its own reader takes no pongs: the kernel notices a service that is gone.
+                ping_timeout=None,
+                **({"proxy": None} | given),
+            )
+    assert isinstance(connection, Connection)
     connection.secrets = secrets
     _notice_silence(connection)
     try:
@@ -175,45 +175,31 @@ async def opened(
         await connection.close()
 
 
-async def _connected(opening: connect, target: Target) -> Connection:
+@contextlib.contextmanager
+def _translated(target: Target) -> Iterator[None]:
+    name = f"the data plane {target.name}"
     try:
-        connection = await opening
+        yield
     except TimeoutError as error:
-        raise ConnectionFailed(f"the data plane {target.name} did not answer in time") from error
+        raise ConnectionFailed(f"{name} did not answer in time") from error
     except websockets.InvalidStatus as error:
         status = error.response.status_code
-        told = f"the data plane {target.name} answered {status} instead of opening the stream"
+        message = f"{name} answered {status} instead of opening the stream"
         if status in {401, 403}:
-            raise NotAuthenticated(told, "its token may be too old: run the statement again") from error
+            raise NotAuthenticated(message, "its token may have expired: run the statement again") from error
         if status in {408, 429, 500, 502, 503, 504}:
-            raise ConnectionFailed(told) from error
+            raise ConnectionFailed(message) from error
         if 300 <= status < 400:
-            raise ServiceError(told, "redirects are not followed, for the token must not leave") from error
-        raise ServiceError(told) from error
+            raise ServiceError(
+                message, "redirects are not followed, so that the token is not sent elsewhere"
+            ) from error
+        raise ServiceError(message) from error
     except (websockets.InvalidHandshake, websockets.InvalidMessage, EOFError) as error:
-        raise ConnectionFailed(f"the data plane {target.name} does not open the stream: {error}") from error
+        raise ConnectionFailed(f"{name} did not open the stream: {error}") from error
     except OSError as error:
-        import ssl
-
-        if isinstance(error, ssl.SSLCertVerificationError):
-            told = f"the certificate of the data plane {target.name} is not trusted: {error.verify_message}"
-            raise Unreachable(told, "--ca-file FILE names its authority") from error
-        raise ConnectionFailed(f"cannot reach the data plane {target.name}: {error.strerror or error}") from error
+        raise connection_failed(name, error, local=bool(target.uds)) from error
     except (websockets.InvalidURI, ValueError) as error:
-        raise ProtocolError(f"the data plane {target.name} cannot be opened: {error}") from error
-    assert isinstance(connection, Connection)
-    return connection
-
-
-async def _admitted(target: Target, admit: Admit) -> str:
-    """An address of the target, after all that it has were looked at."""
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise Unreachable(f"the host of the data plane {target.name} is not known") from error
-    for item in found:
-        admit(str(item[4][0]))
-    return str(found[0][4][0])
+        raise ProtocolError(f"{name} cannot be opened: {error}") from error
 
 
 def _notice_silence(connection: Connection) -> None:

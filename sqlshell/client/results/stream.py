@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from sqlshell.client.http.inflate import FEW, values_in
-from sqlshell.client.http.retries import FIRST_WAIT, LONGEST_WAIT
+from sqlshell.client.http.retries import backoff
 from sqlshell.client.results.frames import ENDED, UNAUTHORISED, Connection
 from sqlshell.client.statements.watch import Rules
 from sqlshell.errors import (
@@ -225,8 +225,8 @@ class Stream:
                 await self._stack.aclose()
                 if attempt == self._retries:
                     raise
-                wait = min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)
-                self._say(f"{error.message}: trying again in {wait:g} s")
+                wait = backoff(attempt)
+                self._say(f"{error.message}: retrying in {wait:.1f} s ({attempt + 1} of {self._retries})")
                 await self._pause(wait)
                 if self._over():
                     return

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from msgspec import Struct, field
 
+from sqlshell.client.http.retries import backoff
 from sqlshell.client.http.transport import Answer, Transport
 from sqlshell.client.http.upload import Attachment, Upload
 from sqlshell.client.results.building import Results
@@ -22,7 +23,6 @@ from sqlshell.client.statements.protocol import (
     Poll,
     Step,
     announces,
-    not_ready_wait,
     poll_wait,
     read_lookup,
     read_submission,
@@ -214,7 +214,7 @@ class Statements(Struct):
             try:
                 return await self._wait(step, context, began, watch)
             except StatementError as error:
-                wait, elapsed = not_ready_wait(attempt), time.monotonic() - began
+                wait, elapsed = backoff(attempt), time.monotonic() - began
                 if not sqlstate.not_ready(error.where.sql_state) or attempt >= network.retries:
                     raise
                 left = self.wait_limit - elapsed if self.wait_limit is not None else None
@@ -226,7 +226,7 @@ class Statements(Struct):
                     raise
                 attempt += 1
                 watch.say(
-                    f"{error.message} ({error.where.sql_state}): trying again in {wait:g} s"
+                    f"{error.message} ({error.where.sql_state}): retrying in {wait:.1f} s"
                     f" ({attempt} of {network.retries})"
                 )
                 await asyncio.sleep(wait)

@@ -102,11 +102,6 @@ def poll_wait(elapsed: float) -> float:
     return min(POLL_LONGEST, max(POLL_SHORTEST, elapsed / 10))
 
 
-def not_ready_wait(attempt: int) -> float:
-    """Seconds before a statement that met something not ready (class 3E) is submitted again; attempts count from 0."""
-    return float(min(8.0, 0.25 * 2**attempt))
-
-
 def announces(headers: Mapping[str, str]) -> bool:
     """Whether a service says in an answer that it takes batches."""
     return "batch" in [name.strip() for name in headers.get("sqlshell-extensions", "").split(",")]
