@@ -266,7 +266,7 @@ def test_a_port_that_does_not_speak_http(program: Program) -> None:
                     continue
         _, err = process.communicate(timeout=30)
     assert process.returncode == 3
-    assert b"does not speak HTTP" in err
+    assert b"it may not speak HTTP" in err
 
 
 def test_a_wait_that_runs_out(program: Program, served: Served) -> None:
@@ -468,7 +468,7 @@ def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:
         (
             "unix:///nope/u.sock",
             3,
-            "cannot reach unix:///nope/u.sock: there is no such socket\n  is the service running",
+            "cannot connect to unix:///nope/u.sock: the socket does not exist\n  check that the service is running",
         ),
         ("ftp://host", 2, "by http, https or unix, not by 'ftp'"),
     ],

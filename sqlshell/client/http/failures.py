@@ -42,7 +42,8 @@ def connection_failed(name: str, error: BaseException, *, local: bool = False) -
                 hint = "check that the service is running" + ("" if local else " and the port is right")
                 return ConnectionFailed(f"connection refused by {name}", hint)
             case FileNotFoundError() if local:
-                return Unreachable(f"cannot connect to {name}: the socket does not exist", "start sqlshell serve --uds")
+                message = f"cannot connect to {name}: the socket does not exist"
+                return Unreachable(message, "check that the service is running (sqlshell serve --uds)")
             case PermissionError() if local:
                 return Unreachable(f"cannot connect to {name}: permission denied", "check the socket's owner and mode")
             case OSError():
