@@ -32,8 +32,8 @@ def always_quoted(name: str) -> str:
 
 
 def qualified(*parts: str) -> str:
-    """A qualified name for a statement, each part in double quotes; empty parts are left out."""
-    return ".".join(always_quoted(part) for part in parts if part)
+    """A qualified name for a statement, each part in double quotes."""
+    return ".".join(always_quoted(part) for part in parts)
 
 
 def unquoted(name: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from sqlshell.sql.identifiers import always_quoted
+
 Names = tuple[str, ...]
 """The parts of a dotted name: unquoted ones folded to lower case."""
 
@@ -50,8 +52,7 @@ def names_of(text: str) -> Names:
 def written(names: Names) -> str:
     """A dotted name as names_of() reads it, in quotes where it needs them."""
     return ".".join(
-        part if re.fullmatch(r"[a-z_][\w$-]*", part) and part.islower() else '"' + part.replace('"', '""') + '"'
-        for part in names
+        part if re.fullmatch(r"[a-z_][\w$-]*", part) and part.islower() else always_quoted(part) for part in names
     )
 
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from sqlshell.interface import sqlstate
 from sqlshell.service.bounds import met
 from sqlshell.service.dialect import Alter, CreateFunction, DropFunction, InsertEntity, Test, Truncate, Update
-from sqlshell.service.engines.duckdb.results.render import literal
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
 from sqlshell.service.objects import functions
 from sqlshell.service.objects.catalog import missing
-from sqlshell.service.objects.objects import Objects, pool_detail, quoted, relation_kind, require, unsupported
+from sqlshell.service.objects.objects import Objects, pool_detail, relation_kind, require, unsupported
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import DEFAULT, read_size, size_of
 from sqlshell.service.organizations.sessions import Session
@@ -22,6 +21,7 @@ from sqlshell.service.statements.ledger import Record
 from sqlshell.service.stores import stores
 from sqlshell.service.stores.copies import Waiting
 from sqlshell.service.stores.entities import check_options
+from sqlshell.sql.identifiers import literal, qualified
 
 Changing = Update | Test | InsertEntity | Truncate | Alter | CreateFunction | DropFunction
 
@@ -116,7 +116,7 @@ class Changes:
             raise Failure(sqlstate.UNSUPPORTED, said)
         if kind == "view":
             raise Failure(sqlstate.UNSUPPORTED, f"{relation[2]!r} is a view, which has no rows of its own")
-        session.connection.run(f"TRUNCATE {quoted(relation)}", options, Discard())
+        session.connection.run(f"TRUNCATE {qualified(*relation)}", options, Discard())
         return Outcome(message="TRUNCATE RELATION")
 
     def _alter(self, asked: Alter, session: Session, options: Options) -> Outcome:
@@ -127,7 +127,7 @@ class Changes:
         if asked.kind in {"stream", "changelog"} and kind != asked.kind:
             raise missing(asked.kind, asked.names[-1])
         what = "VIEW" if kind == "view" else "TABLE"
-        sql = f"COMMENT ON {what} {quoted(relation)} IS {literal(asked.description)}"
+        sql = f"COMMENT ON {what} {qualified(*relation)} IS {literal(asked.description)}"
         session.connection.run(sql, options, Discard())
         return Outcome(message=verb)
 

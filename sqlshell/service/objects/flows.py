@@ -14,7 +14,6 @@ from typing import Final
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect import Create, CreateAs, Drop
 from sqlshell.service.dialect.columns import first_words, without_key
-from sqlshell.service.engines.duckdb.results.render import identifier
 from sqlshell.service.engines.duckdb.translation.errors import placed
 from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Relation
 from sqlshell.service.objects.catalog import duplicate
@@ -22,6 +21,7 @@ from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.results.results import Discard
 from sqlshell.sql.analysis.secrets import shown_options
+from sqlshell.sql.identifiers import qualified
 
 _NEAR: Final = re.compile(r'syntax error at or near "(\w+)"')
 
@@ -38,7 +38,7 @@ def create(asked: Create, session: Session) -> Relation:
             raise duplicate(asked.kind, asked.names[-1])
         verb = "CREATE OR REPLACE"
     columns, key = columns_of(asked)
-    with told(columns, before := f"{verb} TABLE {written(relation)} "):
+    with told(columns, before := f"{verb} TABLE {qualified(*relation)} "):
         connection.run(before + columns, Options(), Discard())
     organization.check_streams()
     organization.add_stream(relation, {"kind": asked.kind, "options": shown_options(asked.options), "primary_key": key})
@@ -78,14 +78,14 @@ def engines(asked: CreateAs) -> tuple[str, str]:
     # A view shows what its sources hold when it is read, which a table that was made once would not.
     kind = "VIEW" if asked.kind == "materialized_view" else "TABLE"
     there = " IF NOT EXISTS" if asked.if_not_exists else ""
-    name = ".".join(identifier(part) for part in asked.names)
+    name = qualified(*asked.names)
     head = f"{verb} {kind}{there} {name} "
     return (f"{head}{asked.columns} AS\n", asked.select) if asked.select else (head, asked.columns)
 
 
 def schema(asked: Create | Drop) -> str:
     """CREATE or DROP SCHEMA … IN DATABASE as the engine's own."""
-    name = ".".join(identifier(part) for part in asked.names)
+    name = qualified(*asked.names)
     if isinstance(asked, Drop):
         there, cascade = " IF EXISTS" if asked.if_exists else "", " CASCADE" if asked.cascade else ""
         return f"DROP SCHEMA{there} {name}{cascade}"
@@ -99,7 +99,3 @@ def kind_of(organization: Organization, relation: Relation) -> str:
         return ""
     found = organization.catalog.find(organization.id, "stream", json.dumps(relation))
     return str(found.detail.get("kind", "stream")) if found is not None else "stream"
-
-
-def written(relation: Relation) -> str:
-    return ".".join(identifier(part) for part in relation)

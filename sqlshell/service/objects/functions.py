@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect import CreateFunction, DropFunction
-from sqlshell.service.engines.duckdb.results.render import literal
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.objects.catalog import duplicate, missing
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.sql.analysis.secrets import shown_options
+from sqlshell.sql.identifiers import literal
 
 KIND: Final = "function"
 UNKNOWN: Final = frozenset({"42883", sqlstate.PRIVILEGE})

@@ -19,7 +19,7 @@ from sqlshell.service.dialect import bare, names_of
 from sqlshell.service.dialect.names import DOTTED, HEAD
 from sqlshell.service.engines.engine import Failure, Rights
 from sqlshell.service.objects.catalog import ROLES, Object, owning_role
-from sqlshell.service.objects.objects import pool_detail, quoted
+from sqlshell.service.objects.objects import pool_detail
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.pools import DEFAULT, Size
 from sqlshell.service.organizations.sessions import Session
@@ -28,6 +28,7 @@ from sqlshell.service.secrets import secrets
 from sqlshell.service.statements import artifacts
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.secrets import shown_options
+from sqlshell.sql.identifiers import qualified
 
 NOTED = "noted"
 """The kind under which the catalog has when relations and schemas were made; their names are JSON lists."""
@@ -146,7 +147,7 @@ def relations(
                 "state": "created",
                 "database": place,
                 "schema": within,
-                "fqn": quoted((place, within, named)),
+                "fqn": qualified(place, within, named),
                 "primary_key": key or ", ".join(detail.get("primary_key", ())),
                 "description": detail.get("description") or comment,
                 "properties": json.dumps(shown_options(detail.get("options", {}))),

@@ -25,6 +25,7 @@ from sqlshell.service.secrets import registries, secrets
 from sqlshell.service.stores import stores
 from sqlshell.service.stores.copies import Waiting
 from sqlshell.service.stores.entities import Entities
+from sqlshell.sql.identifiers import qualified
 
 
 class Objects:
@@ -138,7 +139,7 @@ class Objects:
                     if self._organizations.alone and catalog.find(organization.id, "secret", name) is None:
                         # It may be one of the engine's own.
                         exists = "IF EXISTS " if asked.if_exists else ""
-                        session.connection.run(f"DROP SECRET {exists}{quoted((name,))}", Options(), Discard())
+                        session.connection.run(f"DROP SECRET {exists}{qualified(name)}", Options(), Discard())
                     else:
                         with organization.changing:
                             registries.check_unused(name, organization.id, catalog)
@@ -343,10 +344,6 @@ def pool_detail(size: Size) -> dict[str, object]:
     }
 
 
-def quoted(names: Names) -> str:
-    return ".".join('"' + part.replace('"', '""') + '"' for part in names)
-
-
 def _create_database(organization: Organization, name: str) -> None:
     if not organization.locked:
         organization.engine.attach(name, None)
@@ -394,6 +391,6 @@ def _drop_relation(asked: Drop, session: Session) -> None:
     if what not in {"relation", flows.kind_of(session.organization, relation) or kind}:
         raise missing(asked.kind, asked.names[-1])
     what = "VIEW" if kind == "view" else "TABLE"
-    session.connection.run(f"DROP {what} {quoted(relation)}", Options(), Discard())
+    session.connection.run(f"DROP {what} {qualified(*relation)}", Options(), Discard())
     if kind == "stream":
         session.organization.check_streams()

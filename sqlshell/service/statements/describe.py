@@ -17,13 +17,14 @@ from sqlshell.service.engines.duckdb.translation.errors import placed
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Plan, Relation, Rights, Sink
 from sqlshell.service.objects import flows
 from sqlshell.service.objects.catalog import duplicate
-from sqlshell.service.objects.objects import only_operator, quoted, require
+from sqlshell.service.objects.objects import only_operator, require
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.results.made_rows import table
 from sqlshell.service.statements.artifacts import place
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.secrets import shown_options
+from sqlshell.sql.identifiers import qualified
 
 COLUMNS = ("type", "description")
 
@@ -45,7 +46,7 @@ def _described(
             relation = _free(session, asked.kind, asked)
             with (
                 placed(sql, "", asked.columns),
-                flows.told(columns, before := f"CREATE TABLE {flows.written(relation)} "),
+                flows.told(columns, before := f"CREATE TABLE {qualified(*relation)} "),
             ):
                 plan = session.connection.plan(before + columns, options)
             made = _relation(session, relation, asked.kind, asked.options, plan.columns) | {"primary_key": key}
@@ -122,7 +123,7 @@ def _relation(
     in_store = relation[0] if relation[0] in organization.store_names else ""
     told: dict[str, Any] = {
         # Terraform's provider compares it with its organization and the fqn of deltastream.sys.
-        "fqn": f'"{organization.id}".{quoted(relation)}',
+        "fqn": qualified(organization.id, *relation),
         "type": kind,
         "db_name": relation[0],
         "schema_name": relation[1],

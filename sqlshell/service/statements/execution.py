@@ -38,7 +38,7 @@ from sqlshell.service.objects import flows, functions, inventory, listings, priv
 from sqlshell.service.objects.changes import Changes
 from sqlshell.service.objects.names import check_named
 from sqlshell.service.objects.needs import needed
-from sqlshell.service.objects.objects import Objects, blamed, quoted
+from sqlshell.service.objects.objects import Objects, blamed
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
@@ -46,6 +46,7 @@ from sqlshell.service.results.results import PARTITION_BYTES, Discard
 from sqlshell.service.statements import artifacts, describe
 from sqlshell.service.statements.ledger import Ledger, Record
 from sqlshell.service.stores import stores
+from sqlshell.sql.identifiers import qualified
 
 MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?!\w)"
 DROPS = re.compile(r"\s*+drop\s", re.I)
@@ -291,12 +292,12 @@ class Execution:
         organization = session.organization
         relation = session.connection.resolve(asked.names)
         if not asked.store and relation in organization.streams.known:
-            feed = session.connection.feed(f"SELECT * FROM {quoted(relation)}", [relation], options)
+            feed = session.connection.feed(f"SELECT * FROM {qualified(*relation)}", [relation], options)
             assert feed is not None
             return feed, 0 if asked.from_beginning else organization.engine.head(relation)
         store, entity = stores.split_name(asked.names, asked.store or session.store, organization.store_names)
         stores.mount(organization, store, [entity], record)
-        return session.connection.run(f"SELECT * FROM {quoted((store, 'main', entity))}", options, record.spool)
+        return session.connection.run(f"SELECT * FROM {qualified(store, 'main', entity)}", options, record.spool)
 
     def _application(self, session: Session, asked: Application, options: Options) -> Outcome:
         for number, sql in enumerate(asked.statements, 1):

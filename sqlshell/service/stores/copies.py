@@ -22,10 +22,10 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.converter.conversion import COPY, Order, Said, Stamp
-from sqlshell.service.engines.duckdb.results.render import literal
 from sqlshell.service.engines.engine import Engine, Failure, Limits
 from sqlshell.service.engines.process import launching
 from sqlshell.service.engines.sandbox import sandbox
+from sqlshell.sql.identifiers import literal
 
 SECONDS: Final = 600.0
 """How long a converter has."""

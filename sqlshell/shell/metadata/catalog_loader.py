@@ -236,7 +236,7 @@ class Loader:
 
     async def _describe(self, contents: Contents, context: SessionContext) -> None:
         for relation in contents.relations[:DESCRIBED]:
-            name = qualified(relation.database, relation.schema, relation.name)
+            name = qualified(*filter(None, (relation.database, relation.schema, relation.name)))
             rows = await self._rows(f"DESCRIBE RELATION COLUMNS {name}", context)
             contents.columns[key(relation)] = [
                 Column(row[0] or "", (row[1] or "") if len(row) > 1 else "") for row in rows if row and row[0]

@@ -88,7 +88,7 @@ class Inspector:
                 continue
             if found.columns or found.sequence:
                 return found
-        return await self.described(qualified(relation.database, relation.schema, relation.name))
+        return await self.described(qualified(*filter(None, (relation.database, relation.schema, relation.name))))
 
     async def described(self, name: str) -> Details:
         """What DESCRIBE tells about a name, which is written as in a statement. Raises StatementError."""

@@ -18,10 +18,10 @@ import msgspec
 
 from sqlshell.service.engines.converter.conversion import COPY, Order, Said, Stamp, stamp
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
-from sqlshell.service.engines.duckdb.results.render import identifier, literal
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.engines.sandbox import sandbox
 from sqlshell.service.engines.sandbox.beneath import opened
+from sqlshell.sql.identifiers import always_quoted, literal
 
 
 def main() -> int:
@@ -52,7 +52,7 @@ def main() -> int:
     if before:
         connection.execute(f"ATTACH {literal(order.before)} AS before (READ_ONLY)")
         for name in order.keep:
-            connection.execute(f"CREATE TABLE {identifier(name)} AS FROM before.main.{identifier(name)}")
+            connection.execute(f"CREATE TABLE {always_quoted(name)} AS FROM before.main.{always_quoted(name)}")
         connection.execute("DETACH before")
     for name in order.entities:
         _say(Said(name))
@@ -75,7 +75,7 @@ def main() -> int:
 def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stamp:
     with opened(root, name) as file:
         found = os.fstat(file)
-        into, path = f"CREATE TABLE {identifier(name)} AS FROM ", Path(f"/dev/fd/{file}")
+        into, path = f"CREATE TABLE {always_quoted(name)} AS FROM ", Path(f"/dev/fd/{file}")
         try:
             connection.execute(into + reader(name, path, lines=True))
         except (duckdb.ConversionException, duckdb.InvalidInputException) as error:

@@ -9,8 +9,8 @@ from typing import Final
 import duckdb
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.results.render import literal
 from sqlshell.service.engines.engine import Failure
+from sqlshell.sql.identifiers import literal
 
 SESSION_SETTINGS: Final = ("TimeZone", "enable_progress_bar", "enable_progress_bar_print", "search_path", "schema")
 """What a session may set when the instance's configuration is locked."""

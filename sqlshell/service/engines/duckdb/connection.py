@@ -22,7 +22,7 @@ from sqlshell.service.engines.duckdb.feeds import make_feed
 from sqlshell.service.engines.duckdb.looks import FILLERS, first_word, returns_rows, writes_inside
 from sqlshell.service.engines.duckdb.planned import planned
 from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
-from sqlshell.service.engines.duckdb.results.render import identifier, literal, type_name
+from sqlshell.service.engines.duckdb.results.render import type_name
 from sqlshell.service.engines.duckdb.results.returned import gives_rows, kind_of, returned
 from sqlshell.service.engines.duckdb.results.room import Growing, Room
 from sqlshell.service.engines.duckdb.results.selected import selected, selected_constants
@@ -44,6 +44,7 @@ from sqlshell.service.engines.engine import (
     Rights,
     Sink,
 )
+from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
 KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
 """Statement types after which database and schema are what they were."""
@@ -225,7 +226,7 @@ class DuckdbConnection:
             into = into if into in names else next((name for name in names if name.lower() == into.lower()), into)
             if into not in names:
                 raise Failure(sqlstate.NO_SCHEMA, f"schema {into!r} does not exist in database {wanted!r}")
-            self._connection.execute(f"USE {identifier(wanted)}.{identifier(into)}")
+            self._connection.execute(f"USE {always_quoted(wanted)}.{always_quoted(into)}")
         except duckdb.Error as error:
             raise failure(error) from error
         finally:
@@ -269,7 +270,7 @@ class DuckdbConnection:
             return self._columns(relation)
 
     def _columns(self, relation: Relation) -> list[ColumnInfo]:
-        name = ".".join(identifier(part) for part in relation)
+        name = qualified(*relation)
         try:
             described = self._connection.execute(f"DESCRIBE {name}").fetchall()
             kinds = self._connection.query(f"FROM {name}").types

@@ -6,8 +6,8 @@ import json
 import string
 from collections.abc import Collection
 
-from sqlshell.service.engines.duckdb.results.render import identifier, literal
 from sqlshell.service.engines.engine import Listed, Relation
+from sqlshell.sql.identifiers import always_quoted, literal
 
 SYSTEM = "deltastream"
 """The service's own database."""
@@ -87,15 +87,15 @@ def inline(rows: Listed) -> str:
     kinds = {name: _KINDS[kind] for name, kind in rows.columns}
     names = [f"c{number}" for number in range(len(kinds))]
     if not rows.rows:
-        empty = ", ".join(f"NULL::{kind} AS {identifier(name)}" for name, kind in kinds.items())
+        empty = ", ".join(f"NULL::{kind} AS {always_quoted(name)}" for name, kind in kinds.items())
         return f"SELECT {empty} WHERE false"
     held = json.dumps([dict(zip(names, row, strict=True)) for row in rows.rows], ensure_ascii=False)
     form = json.dumps([dict.fromkeys(names, "VARCHAR")])
     each = ", ".join(
         # A time that nobody knows is NULL.
-        f"nullif(r.{place}, '')::{kind} AS {identifier(name)}"
+        f"nullif(r.{place}, '')::{kind} AS {always_quoted(name)}"
         if kind != "VARCHAR"
-        else f"r.{place} AS {identifier(name)}"
+        else f"r.{place} AS {always_quoted(name)}"
         for place, (name, kind) in zip(names, kinds.items(), strict=True)
     )
     return f"SELECT {each} FROM unnest(from_json({literal(held)}, {literal(form)})) t(r)"

@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.results.render import literal
 from sqlshell.service.engines.engine import Failure
+from sqlshell.sql.identifiers import literal
 
 _CSV = re.compile(
     r"(?:[A-Z]\w+ )+Error: CSV Error on Line: (?P<line>\d+)\n(?:Original Line: (?P<text>[^\n]*)\n)?(?P<cause>[^\n]+)"
@@ -87,14 +87,14 @@ def explained(message: str, *, store: bool = False) -> str:
         if "unicode" in cause:
             return (
                 f"{where}: {ENCODING}; name its encoding, such as"
-                f" from read_csv('{_quoted(file)}', encoding = 'latin-1'), or {CONVERT}"
+                f" from read_csv({literal(file)}, encoding = 'latin-1'), or {CONVERT}"
             )
         if counts := _COLUMNS.match(cause):
             cause = f"{counts[2]} columns, and the lines before have {counts[1]}"
         text = f"\n  {found['text'][:LONGEST_LINE]}" if found["text"] else ""
         advice = ""
         if "converting column" in cause and not store:
-            advice = f"\n  from read_csv('{_quoted(file)}', sample_size = -1) looks at all rows before it chooses types"
+            advice = f"\n  from read_csv({literal(file)}, sample_size = -1) looks at all rows before it chooses types"
         return f"{where}: {cause}{text}{advice}"
     if found := _JSON.match(message):
         lines = found["unit"] == "line" or found["file"].lower().endswith((".jsonl", ".ndjson"))
@@ -109,7 +109,3 @@ def explained(message: str, *, store: bool = False) -> str:
         cause = found["cause"].strip().rstrip(".")
         return f"{cause}: the file is damaged, or its name has the wrong ending" if damaged else cause
     return message
-
-
-def _quoted(path: str) -> str:
-    return path.replace("'", "''")

@@ -18,9 +18,10 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.bounds import met
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.fetch import fetched
-from sqlshell.service.engines.duckdb.results.render import finished, identifier, row, type_name
+from sqlshell.service.engines.duckdb.results.render import finished, row, type_name
 from sqlshell.service.engines.duckdb.translation.text import without_place
 from sqlshell.service.engines.engine import CONTINUOUS, Failure, Feed, Relation
+from sqlshell.sql.identifiers import always_quoted, qualified
 
 MOST = 16 << 20
 """Characters of rows that are evaluated at once, at most."""
@@ -52,8 +53,8 @@ def make_feed(
     node = tree["statements"][0]["node"]
     _check(connection, node)
     table = node["from_table"]
-    source = ".".join(identifier(part) for part in stream)
-    alias = identifier(table["alias"] or stream[2])
+    source = qualified(*stream)
+    alias = always_quoted(table["alias"] or stream[2])
     inner = _parsed(
         connection,
         f"SELECT * FROM (SELECT * FROM {source} WHERE rowid >= $lo AND rowid < $hi ORDER BY rowid) AS {alias}",

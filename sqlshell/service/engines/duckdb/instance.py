@@ -18,10 +18,10 @@ from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.feeds import evaluated
 from sqlshell.service.engines.duckdb.results.filed import Reader
-from sqlshell.service.engines.duckdb.results.render import identifier, literal
 from sqlshell.service.engines.duckdb.results.room import Room
 from sqlshell.service.engines.duckdb.rights.walk import Known
 from sqlshell.service.engines.engine import Failure, Feed, Limits, Listed, Relation
+from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
 
 class DuckdbEngine:
@@ -63,7 +63,7 @@ class DuckdbEngine:
         self._seconds = 0.0
         for name, path in (views or {}).items():
             try:
-                self._root.execute(f"CREATE VIEW {identifier(name)} AS FROM {reader(path.name, path)}")
+                self._root.execute(f"CREATE VIEW {always_quoted(name)} AS FROM {reader(path.name, path)}")
             except (duckdb.Error, Failure) as error:
                 self._root.close()
                 message = explained(str(error))
@@ -92,15 +92,15 @@ class DuckdbEngine:
         for name, path in databases.items():
             new = not path.exists()
             try:
-                root.execute(f"ATTACH {literal(str(path))} AS {identifier(name)}")
+                root.execute(f"ATTACH {literal(str(path))} AS {always_quoted(name)}")
                 if new:
-                    root.execute(f"CREATE SCHEMA {identifier(name)}.{FIRST_SCHEMA}")
+                    root.execute(f"CREATE SCHEMA {always_quoted(name)}.{FIRST_SCHEMA}")
             except duckdb.Error as error:
                 self.broken[name] = str(error).partition("\n")[0].replace(str(path), path.name)
         # New connections begin in what was attached first.
         self._system()
         self.first_database = next((name for name in databases if name not in self.broken), SYSTEM)
-        root.execute(f"USE {identifier(self.first_database)}")
+        root.execute(f"USE {always_quoted(self.first_database)}")
         root.execute("DETACH memory")
         functions = "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE internal"
         settings = "SELECT DISTINCT lower(name) FROM duckdb_settings()"
@@ -134,34 +134,32 @@ class DuckdbEngine:
         self._results.rest()
 
     def attach(self, name: str, path: Path | None) -> None:
-        place = (
-            f"{literal(str(path))} AS {identifier(name)}" if path else f"':memory:' AS {identifier(name)} (READ_WRITE)"
-        )
-        self._execute(f"ATTACH {place}")
-        self._execute(f"CREATE SCHEMA IF NOT EXISTS {identifier(name)}.{FIRST_SCHEMA}")
+        source, access = (literal(str(path)), "") if path else ("':memory:'", " (READ_WRITE)")
+        self._execute(f"ATTACH {source} AS {always_quoted(name)}{access}")
+        self._execute(f"CREATE SCHEMA IF NOT EXISTS {always_quoted(name)}.{FIRST_SCHEMA}")
 
     def detach(self, name: str) -> None:
         with self._mounting:
-            self._execute(f"DETACH {identifier(name)}")
+            self._execute(f"DETACH {always_quoted(name)}")
             self._forget(name)
 
     def mount(self, store: str, copy: Path) -> None:
         with self._mounting:
             # Nothing but an older copy of the same store makes way.
             verb = "ATTACH OR REPLACE" if store in self._stores else "ATTACH"
-            self._execute(f"{verb} {literal(str(copy))} AS {identifier(store)} (READ_ONLY)")
+            self._execute(f"{verb} {literal(str(copy))} AS {always_quoted(store)} (READ_ONLY)")
             self._stores.add(store)
 
     def view(self, store: str, entities: Mapping[str, Path]) -> None:
         with self._mounting:
             if not self.read_listing(f"SELECT 1 FROM duckdb_databases() WHERE database_name = {literal(store)}"):
-                self._execute(f"ATTACH ':memory:' AS {identifier(store)} (READ_WRITE)")
+                self._execute(f"ATTACH ':memory:' AS {always_quoted(store)} (READ_WRITE)")
                 self._forget(store)
             for name, path in entities.items():
                 state = path.stat()
                 stamp = (str(path), state.st_mtime_ns, state.st_size)
                 if self._viewed.get((store, name)) != stamp:
-                    target = f"{identifier(store)}.main.{identifier(name)}"
+                    target = f"{always_quoted(store)}.main.{always_quoted(name)}"
                     self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {reader(name, path, lines=True)}")
                     self._viewed[store, name] = stamp
 
@@ -177,10 +175,8 @@ class DuckdbEngine:
         return listing(what, database, schema, streams, {*HIDDEN, *hidden}, name)
 
     def identity(self, relation: Relation) -> int | None:
-        wanted = " AND ".join(
-            f"{name} = '{part.replace(chr(39), chr(39) * 2)}'"
-            for name, part in zip(("database_name", "schema_name", "table_name"), relation, strict=True)
-        )
+        places = zip(("database_name", "schema_name", "table_name"), relation, strict=True)
+        wanted = " AND ".join(f"{name} = {literal(part)}" for name, part in places)
         found = self.read_listing(f"SELECT table_oid FROM duckdb_tables() WHERE {wanted}")
         return int(found[0][0]) if found else None
 
@@ -204,11 +200,11 @@ class DuckdbEngine:
             for name, rows in tables.items():
                 # What is as it was stays, so that no verdict on a statement that reads it is forgotten.
                 if self._shown.get(name) != rows:
-                    self._execute(f"CREATE OR REPLACE TABLE {SYSTEM}.sys.{identifier(name)} AS {inline(rows)}")
+                    self._execute(f"CREATE OR REPLACE TABLE {SYSTEM}.sys.{always_quoted(name)} AS {inline(rows)}")
                     self._shown[name] = rows
 
     def head(self, stream: Relation, least: int = 0) -> int:
-        name = ".".join(identifier(part) for part in stream)
+        name = qualified(*stream)
         found = self.read_listing(f"SELECT max(rowid) FROM {name} WHERE rowid >= {least}")
         return int(found[0][0]) + 1 if found and found[0][0] else least
 

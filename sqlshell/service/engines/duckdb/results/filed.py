@@ -11,8 +11,9 @@ from typing import Any
 
 import duckdb
 
-from sqlshell.service.engines.duckdb.results.render import PLAIN, finished, identifier, literal, row, stored, type_id
+from sqlshell.service.engines.duckdb.results.render import PLAIN, finished, row, stored, type_id
 from sqlshell.service.engines.engine import Options
+from sqlshell.sql.identifiers import always_quoted, literal
 
 LARGE = 50_000
 """Rows, by DuckDB's estimate, from which a result is written to a file of its own form and not as text."""
@@ -80,7 +81,7 @@ def reads_wide(connection: duckdb.DuckDBPyConnection, sql: str) -> bool:
     plan = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
     for node in _scans(json.loads(plan[1])) if plan is not None else ():
         told = node["Projections"]
-        names = [identifier(name) for name in ([told] if isinstance(told, str) else told)]
+        names = [always_quoted(name) for name in ([told] if isinstance(told, str) else told)]
         widths = ", ".join(f"strlen({name}::VARCHAR)" for name in names)
         some = f"SELECT {', '.join(names)} FROM {node['Table']} LIMIT {SAMPLE}"
         found = connection.execute(f"SELECT avg(list_sum([{widths}])) FROM ({some})").fetchone()

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from sqlshell.sql.identifiers import always_quoted, literal
+
 NAMES = {
     "boolean": "BOOLEAN",
     "tinyint": "TINYINT",
@@ -81,7 +83,7 @@ def type_name(kind: Any) -> str:
 
 def field_name(name: str) -> str:
     """A field's name in a type; in quotes where it is not a word, so that the type can be read back."""
-    return name if _WORD.fullmatch(name) else identifier(name)
+    return name if _WORD.fullmatch(name) else always_quoted(name)
 
 
 def type_id(kind: Any) -> str:
@@ -173,8 +175,8 @@ def _nested(kind: Any, name: str, depth: int) -> str:
             body = f"{{'key': {key}, 'value': {inner}}}"
             return f"map_from_entries(list_transform(map_entries({name}), lambda {entry}: {body}))"
         case "struct":
-            fields = [(field, _nested(part, f"{name}.{identifier(field)}", depth)) for field, part in kind.children]
-            if not fields or all(inner == f"{name}.{identifier(field)}" for field, inner in fields):
+            fields = [(field, _nested(part, f"{name}.{always_quoted(field)}", depth)) for field, part in kind.children]
+            if not fields or all(inner == f"{name}.{always_quoted(field)}" for field, inner in fields):
                 return name
             packed = ", ".join(f"{literal(field)}: {inner}" for field, inner in fields)
             return f"CASE WHEN {name} IS NOT NULL THEN {{{packed}}} END"
@@ -219,14 +221,6 @@ def _where(kind: Any) -> Any:
 
 def _children(kind: Any) -> dict[str, Any]:
     return dict(kind.children)
-
-
-def identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 NATIVE = frozenset(

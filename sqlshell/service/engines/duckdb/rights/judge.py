@@ -21,12 +21,12 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.copying import copied
-from sqlshell.service.engines.duckdb.results.render import identifier, literal
 from sqlshell.service.engines.duckdb.results.returned import kind_of
 from sqlshell.service.engines.duckdb.rights import parts
 from sqlshell.service.engines.duckdb.rights.functions import SEQUENCES
 from sqlshell.service.engines.duckdb.rights.walk import Found, Known, Path, is_constant, refused, walk
 from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Rights
+from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
 PLANNED: Final = frozenset(
     {
@@ -165,7 +165,7 @@ class Judge:
             return known[1]
         try:
             # So many arguments match no macro: nothing of one is run.
-            plan = self._asked(_PLAN, f"SELECT {identifier(name)}({', '.join('1' * _MANY)})")
+            plan = self._asked(_PLAN, f"SELECT {always_quoted(name)}({', '.join('1' * _MANY)})")
         except duckdb.Error:
             return True
         found = bool(plan.get("error_subtype") != "MISSING_ENTRY")
@@ -498,7 +498,7 @@ class Judge:
     def _there(self, path: Sequence[str]) -> bool:
         """Whether a relation exists. It is looked for by its name: to list all of them would fail in a transaction that
         has read an older copy of a store."""
-        name = ".".join(identifier(part) for part in path)
+        name = qualified(*path)
         try:
             self._connection.execute("SELECT 1 FROM pragma_table_info($1) LIMIT 1", [name]).fetchall()
         except (duckdb.CatalogException, duckdb.BinderException):

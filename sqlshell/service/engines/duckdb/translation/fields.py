@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sqlshell.service.engines.duckdb.results.render import literal
 from sqlshell.service.engines.duckdb.translation.text import Edits, Typed
+from sqlshell.sql.identifiers import literal
 
 _CLOSING: Final = frozenset(")]}")
 _NOT_VALUES: Final = frozenset(

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.results.render import literal
 from sqlshell.service.engines.duckdb.translation.patterns import SECONDS, strftime
 from sqlshell.service.engines.duckdb.translation.text import Edits, Typed
 from sqlshell.service.engines.engine import CONTINUOUS, Failure
+from sqlshell.sql.identifiers import literal
 
 _UNITS: Final = {
     unit: unit.lower()

@@ -9,11 +9,11 @@ from typing import Final
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.results.render import identifier
 from sqlshell.service.engines.duckdb.translation import fields, functions, sources
 from sqlshell.service.engines.duckdb.translation.text import Edits, Made, Typed
 from sqlshell.service.engines.duckdb.translation.types import read_type
 from sqlshell.service.engines.engine import Failure
+from sqlshell.sql.identifiers import always_quoted
 
 _FIRST: Final = ("(", "<", "->", "::", "alter", "type", "within", "json", "map")
 _STEMS: Final = (
@@ -474,7 +474,7 @@ class _Reader:
         behind, text = last + 1, self.text
         ended = behind == len(text) or text.sign(behind) in {",", ")", ";"} or text.word(behind) in _ENDS
         if self._frames[-1].column == start and ended:
-            edits.replace(last, f"{edits.instead[last]} AS {identifier(name)}")
+            edits.replace(last, f"{edits.instead[last]} AS {always_quoted(name)}")
             self._frames[-1].keeps = True
 
     def _change(self, edits: Edits) -> None:
@@ -498,9 +498,9 @@ class _Reader:
         if text.tokens[behind - 1].end - text.tokens[start].start <= _LONGEST_NAME:
             words = " ".join(text.written(start, behind).split())
             if changed:
-                self.edits.append(behind - 1, f" AS {identifier(words)}")
+                self.edits.append(behind - 1, f" AS {always_quoted(words)}")
             else:
-                self.names.append(Name(behind - 1, f" AS {identifier(words)}", sites))
+                self.names.append(Name(behind - 1, f" AS {always_quoted(words)}", sites))
 
     def _ends_unnamed(self, last: int) -> bool:
         """Whether what ends with a token is a value without a name behind it, as far as that is certain."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.results.render import identifier
 from sqlshell.service.engines.duckdb.translation.text import Edits, Typed
 from sqlshell.service.engines.engine import Failure
+from sqlshell.sql.identifiers import always_quoted
 
 MOST_DIGITS: Final = 9
 _DEEPEST: Final = 100
@@ -132,7 +132,7 @@ class _Reader:
             return -1
         token = self._text.tokens[at]
         # A word may be one of DuckDB's own.
-        self._edits.replace(at, identifier(token.value))
+        self._edits.replace(at, always_quoted(token.value))
         at += 1
         if self._text.sign(at) == ":":
             self._edits.drop(at, at + 1)
