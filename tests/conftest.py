@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
+from typing import Any
 
 import pytest
 
 from tests import checked
-from tests.prepared import Prepared
-
-CHECKED = Path(checked.__file__)
-"""The program that is `sqlshell`, and checks the answers of its service."""
+from tests.prepared import Forked, Prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class Served:
 
     url: str
     token: str
-    process: subprocess.Popen[str]
+    process: Forked
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ def clean_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, st
     return kept | {"HOME": str(home), "TERM": "xterm-256color", "PYTHONWARNINGS": "default"} | dict(extra)
 
 
-_STARTED: list[subprocess.Popen[str]] = []
+_STARTED: list[Forked] = []
 
 _WRONG = Path(tempfile.mkstemp(prefix="sqlshell-wrong-")[1])
 """What services of this run answered that is not as their OpenAPI document says."""
@@ -75,39 +73,31 @@ def nothing_stays_behind() -> Iterator[None]:
         if process.poll() is None:
             process.kill()
             process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+            process.close()
+    prepared().close()
+
+
+@functools.cache
+def prepared() -> Prepared:
+    """The program, ready to be forked; made for the first who asks."""
+    return Prepared(clean_environment(Path(os.devnull)))
 
 
 def serve(
     folder: Path,
     *options: str,
     token: str = "test-token-0123456789",
-    python: Sequence[str] = (),
+    python: Sequence[str] | None = None,
     stderr: Path | None = None,
 ) -> Served:
     """Start the service with options of its own and of Python's; `stderr` is a file for what it writes there."""
     token_file = folder / "token"
     token_file.write_text(token)
     token_file.chmod(0o600)
+    argv = ("serve", "--port", "0", "--token-file", str(token_file), *options)
     with (stderr or Path(os.devnull)).open("wb") as said:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                *python,
-                str(CHECKED),
-                "serve",
-                "--port",
-                "0",
-                "--token-file",
-                str(token_file),
-                *options,
-            ],
-            stdout=subprocess.PIPE,
-            stderr=said,
-            text=True,
-            env=clean_environment(folder),
-            cwd=folder,
+        process = prepared().start(
+            argv, clean_environment(folder), folder, stdout=PIPE, stderr=said, text=True, python=python
         )
     _STARTED.append(process)
     assert process.stdout is not None
@@ -132,34 +122,25 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     stop(running)
 
 
-@pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
-    made = Prepared(clean_environment(tmp_path_factory.mktemp("prepared")))
-    yield made
-    made.close()
+def start(folder: Path, *argv: str, env: Mapping[str, str] = {}, **given: Any) -> Forked:
+    """Start the program there; `given` are streams and options as Prepared.start() takes them."""
+    process = prepared().start(argv, clean_environment(folder, env), folder, **given)
+    _STARTED.append(process)
+    return process
 
 
 @pytest.fixture
-def program(tmp_path: Path, prepared: Prepared) -> Program:
+def program(tmp_path: Path) -> Program:
     """Run the program: `program(*argv, stdin=…, env=…)`; its home and working folder are empty."""
 
     def run(*argv: str, stdin: str | bytes | None = None, env: Mapping[str, str] = {}, timeout: float = 60) -> Done:
         given = stdin.encode() if isinstance(stdin, str) else stdin
-        if prepared.can_run(environment := clean_environment(tmp_path, env)):
-            code, out, err = prepared.run(argv, given, environment, tmp_path, timeout)
-            assert b"Traceback" not in err, err.decode()
-            return Done(code, out.decode(), err.decode())
-        done = subprocess.run(
-            [sys.executable, "-m", "sqlshell", *argv],
-            input=given,
-            stdin=subprocess.DEVNULL if given is None else None,
-            capture_output=True,
-            env=environment,
-            cwd=tmp_path,
-            timeout=timeout,
-            check=False,
-        )
-        assert b"Traceback" not in done.stderr, done.stderr.decode()
-        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        process = start(tmp_path, *argv, env=env, stdin=DEVNULL if given is None else PIPE, stdout=PIPE, stderr=PIPE)
+        try:
+            out, err = process.communicate(given, timeout)
+        finally:
+            process.kill()
+        assert b"Traceback" not in err, err.decode()
+        return Done(process.wait(), out.decode(), err.decode())
 
     return run

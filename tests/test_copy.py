@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from sqlshell.runtime.descriptors import Descriptor, descriptor
-from tests.conftest import Program, Served, clean_environment
+from tests.conftest import Program, Served, start
 
 DUMP = """create table t (i int, s text);
 insert into t values (7, 'kept');
@@ -144,16 +142,8 @@ def test_redirected_files_are_never_truncated(tmp_path: Path, mode: str) -> None
     log = tmp_path / "log"
     log.write_text("older\n")
     with log.open(mode) as file:
-        subprocess.run(
-            [sys.executable, "-m", "sqlshell", "-q", "--format", "csv", "--on-error", "continue", "-c", script],
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-            env=clean_environment(tmp_path),
-            cwd=tmp_path,
-            timeout=60,
-            check=False,
-        )
+        argv = ("-q", "--format", "csv", "--on-error", "continue", "-c", script)
+        start(tmp_path, *argv, stdout=file, stderr=file).wait(60)
     told = log.read_text()
     assert told.startswith("older\na\n0\n" if mode == "a" else "a\n0\n")
     rows = [line for line in told.splitlines() if line.isdigit() or line == "rows" or line.startswith("error 0A000")]
@@ -202,25 +192,8 @@ def test_a_link_to_stdout_is_no_file_to_replace(tmp_path: Path) -> None:
     link, out = tmp_path / "link", tmp_path / "out"
     link.symlink_to("/dev/stdout")
     with out.open("w") as file:
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "sqlshell",
-                "-q",
-                "--format",
-                "csv",
-                "-o",
-                str(link),
-                "-c",
-                "select 1 as a; \\echo b",
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            env=clean_environment(tmp_path),
-            timeout=60,
-            check=True,
-        )
+        argv = ("-q", "--format", "csv", "-o", str(link), "-c", "select 1 as a; \\echo b")
+        assert start(tmp_path, *argv, stdout=file).wait(60) == 0
         file.write("last\n")
     assert out.read_text() == "a\n1\nb\nlast\n"
 

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 from urllib.parse import urlsplit
 
 import pytest
 
 from sqlshell.runtime import scratch
 from sqlshell.runtime.scratch import Scratch, sweep
-from tests.conftest import Program, clean_environment, serve
+from tests.conftest import Program, clean_environment, serve, start
 from tests.terminal.terminal import Terminal
 
 LARGE = "select range as i, repeat('x', 200) as s from range(40000000)"
@@ -28,15 +29,7 @@ class Running:
     def __init__(self, folder: Path, *argv: str, temporary: Path | None = None) -> None:
         self.folder, self.temporary = folder, temporary or folder / "temporary"
         self.temporary.mkdir(exist_ok=True)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "sqlshell", "-q", *argv],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=clean_environment(folder, {"TMPDIR": str(self.temporary)}),
-            cwd=folder,
-            text=True,
-        )
+        self.process = start(folder, "-q", *argv, env={"TMPDIR": str(self.temporary)}, stderr=PIPE, text=True)
         until = time.monotonic() + 30
         while sum(file.stat().st_size for file in self.files()) < 1 << 20:
             assert self.process.poll() is None, self.process.communicate()[1]
@@ -85,14 +78,7 @@ def test_more_signals_leave_nothing_either(tmp_path: Path, numbers: tuple[int, .
 
 @pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT))
 def test_a_script_that_waits_for_more_ends_too(tmp_path: Path, number: int) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "-q", "--format", "csv"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=clean_environment(tmp_path),
-        text=True,
-    )
+    process = start(tmp_path, "-q", "--format", "csv", stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
     # Something in the background has the shell wait for its input aside.
@@ -169,7 +155,7 @@ def test_a_terminal_that_goes_away_leaves_nothing(tmp_path: Path) -> None:
     terminal.enter(f"create table t as {LARGE};")
     terminal.wait("running")
     assert list(temporary.iterdir())
-    terminal.child.kill(signal.SIGHUP)
+    terminal.process.send_signal(signal.SIGHUP)
     assert terminal.end() == 128 + signal.SIGHUP
     assert list(temporary.iterdir()) == []
 

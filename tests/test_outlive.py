@@ -12,16 +12,16 @@ import signal
 import sqlite3
 import stat
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 
 from tests.client.test_statements import ID, RUNNING, done, scripted
-from tests.conftest import Program, Served, clean_environment, serve, stop
+from tests.conftest import Program, Served, clean_environment, serve, start, stop
 
 LONG = "select count(*) from range(100000000000) a, range(1000) b"
 
@@ -110,13 +110,7 @@ def test_bad_input(program: Program, kept: Served, argv: list[str], code: int, s
 
 def test_a_shell_that_was_killed_in_mid_fetch(program: Program, kept: Served, tmp_path: Path) -> None:
     sql = "select range as i, repeat('x', 200) as x from range(400000)"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "-c", sql, "--format", "csv"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=clean_environment(tmp_path, to(kept)),
-    )
+    process = start(tmp_path, "-c", sql, "--format", "csv", env=to(kept), stdout=PIPE)
     assert process.stdout is not None
     process.stdout.read(100_000)
     process.kill()
@@ -129,12 +123,7 @@ def test_a_shell_that_was_killed_in_mid_fetch(program: Program, kept: Served, tm
 
 
 def test_a_shell_that_was_killed_while_its_statement_ran(program: Program, kept: Served, tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "-v", "-c", LONG],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=clean_environment(tmp_path, to(kept)),
-    )
+    process = start(tmp_path, "-v", "-c", LONG, env=to(kept), stderr=PIPE)
     assert process.stderr is not None
     process.stderr.readline()
     process.stderr.readline()
@@ -352,13 +341,18 @@ def wait_for_reader(program: Program, kept: Served, stream: str) -> None:
 
 def test_a_stream_as_lines(program: Program, kept: Served, tmp_path: Path) -> None:
     assert program("-c", "create stream s1 (a integer, b varchar)", env=to(kept)).code == 0
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "-c", "select * from s1", "--format", "jsonl", "--max-rows", "3"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+    process = start(
+        tmp_path,
+        "-c",
+        "select * from s1",
+        "--format",
+        "jsonl",
+        "--max-rows",
+        "3",
+        env=to(kept),
+        stdout=PIPE,
+        stderr=PIPE,
         text=True,
-        env=clean_environment(tmp_path, to(kept)),
     )
     assert process.stdout is not None
     wait_for_reader(program, kept, "s1")
@@ -375,13 +369,8 @@ def test_a_stream_for_a_time_and_interrupted(program: Program, kept: Served, tmp
     program("-c", "create stream s2 (a integer)", env=to(kept))
     found = program("-c", "select * from s2", "--for", "300ms", "--format", "csv", env=to(kept))
     assert (found.code, found.out) == (0, "a\n")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "-c", "select * from s2", "--format", "csv"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=clean_environment(tmp_path, to(kept)),
+    process = start(
+        tmp_path, "-c", "select * from s2", "--format", "csv", env=to(kept), stdout=PIPE, stderr=PIPE, text=True
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "a\n"
@@ -396,14 +385,7 @@ def test_rows_of_a_stream_stay_in_their_file(program: Program, kept: Served, tmp
     stream = "s3" if argv else "s4"
     program("-c", f"create stream {stream} (a integer)", env=to(kept))
     sql = f"select * from {stream}" if argv else f"select * from {stream} \\g rows.csv"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "-v", "-c", sql, *argv],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=clean_environment(tmp_path, to(kept)),
-    )
+    process = start(tmp_path, "-v", "-c", sql, *argv, env=to(kept), stderr=PIPE, text=True)
     assert process.stderr is not None
     process.stderr.readline()
     wait_for_reader(program, kept, stream)
@@ -471,12 +453,8 @@ def test_a_service_without_a_way_to_end_statements(program: Program, tmp_path: P
     refusal = done(data=None) | {"sqlState": "42601", "message": "TERMINATE is not known"}
     with scripted((202, RUNNING), (200, RUNNING)) as state:
         state.refusal = (200, refusal)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "sqlshell", state.url, "-c", "insert into t values (1)"],
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=clean_environment(tmp_path, {"SQLSHELL_TOKEN": "t"}),
+        process = start(
+            tmp_path, state.url, "-c", "insert into t values (1)", env={"SQLSHELL_TOKEN": "t"}, stderr=PIPE, text=True
         )
         while len(state.asked) < 2:
             time.sleep(0.01)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
-from tests.conftest import CHECKED, Program, Served, clean_environment
+from tests.conftest import Program, Served, start
 
 
 def remote(served: Served) -> dict[str, str]:
@@ -248,14 +247,11 @@ def test_a_url_that_is_no_service(program: Program, served: Served) -> None:
     assert "path" in done.err
 
 
-def test_a_port_that_does_not_speak_http(program: Program) -> None:
+def test_a_port_that_does_not_speak_http(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(30)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "sqlshell", f"http://127.0.0.1:{listener.getsockname()[1]}", "-c", "select 1"],
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-        )
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        process = start(tmp_path, url, "-c", "select 1", stderr=PIPE)
         for _ in range(3):
             connection, _ = listener.accept()
             with connection:
@@ -281,14 +277,7 @@ def test_a_wait_that_runs_out(program: Program, served: Served) -> None:
 
 def test_ctrl_c_ends_the_statement_and_the_script(tmp_path: Path, served: Served) -> None:
     sql = "select count(*) from range(10000000000) a, range(1000) b; select 2"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "-v", "-c", sql],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=clean_environment(tmp_path, remote(served)),
-    )
+    process = start(tmp_path, "-v", "-c", sql, env=remote(served), stdout=PIPE, stderr=PIPE, text=True)
     assert process.stderr is not None
     assert "/v2/statements 202" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
@@ -298,14 +287,7 @@ def test_ctrl_c_ends_the_statement_and_the_script(tmp_path: Path, served: Served
 
 
 def test_ctrl_c_while_stdin_is_waited_for(tmp_path: Path, served: Served) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "--format", "csv"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=clean_environment(tmp_path, remote(served)),
-    )
+    process = start(tmp_path, "--format", "csv", env=remote(served), stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("select 1 as a;\n")
@@ -320,12 +302,15 @@ def test_ctrl_c_while_stdin_is_waited_for(tmp_path: Path, served: Served) -> Non
 
 
 def test_a_reader_that_leaves_is_told_by_the_exit_code_alone(tmp_path: Path, served: Served) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "--format", "csv", "-c", "select range from range(5000000)"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=clean_environment(tmp_path, remote(served)),
+    process = start(
+        tmp_path,
+        "--format",
+        "csv",
+        "-c",
+        "select range from range(5000000)",
+        env=remote(served),
+        stdout=PIPE,
+        stderr=PIPE,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"range\n"
@@ -354,13 +339,7 @@ def test_a_file_that_is_no_database(program: Program, tmp_path: Path) -> None:
 
 
 def test_the_local_service_opens_no_port(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "-q", "--format", "csv"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=clean_environment(tmp_path),
-    )
+    process = start(tmp_path, "-q", "--format", "csv", stdin=PIPE, stdout=PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("select 1 as a;\n")
@@ -386,13 +365,7 @@ def test_a_token_never_shows(program: Program, served: Served, tmp_path: Path) -
 
 
 def test_serve_makes_a_token_and_says_so(tmp_path: Path, program: Program) -> None:
-    process = subprocess.Popen(
-        [sys.executable, str(CHECKED), "serve", "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=clean_environment(tmp_path),
-    )
+    process = start(tmp_path, "serve", "--port", "0", stdout=PIPE, stderr=PIPE, text=True)
     assert process.stdout is not None
     assert process.stderr is not None
     url = process.stdout.readline().removeprefix("listening on ").strip()
@@ -411,12 +384,8 @@ def test_a_token_outlives_the_service(tmp_path: Path, program: Program) -> None:
     """With --data it is in a file that others cannot read, and in nothing that is printed."""
     said, tokens = [], []
     for _ in range(2):
-        process = subprocess.Popen(
-            [sys.executable, str(CHECKED), "serve", "--port", "0", "--data", str(tmp_path / "data")],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=clean_environment(tmp_path),
+        process = start(
+            tmp_path, "serve", "--port", "0", "--data", str(tmp_path / "data"), stdout=PIPE, stderr=PIPE, text=True
         )
         assert process.stdout is not None
         url = process.stdout.readline().removeprefix("listening on ").strip()
@@ -439,14 +408,7 @@ def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:
     token_file.write_text("t0ken")
     token_file.chmod(0o600)
     path = tmp_path / "a socket"
-    process = subprocess.Popen(
-        [sys.executable, str(CHECKED), "serve", "--uds", path.name, "--token-file", str(token_file)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=clean_environment(tmp_path),
-        cwd=tmp_path,
-    )
+    process = start(tmp_path, "serve", "--uds", path.name, "--token-file", str(token_file), stdout=PIPE, text=True)
     assert process.stdout is not None
     address = process.stdout.readline().removeprefix("listening on ").strip()
     assert address.startswith("unix:///")
@@ -479,14 +441,7 @@ def test_a_socket_that_cannot_be_reached_is_named(program: Program, url: str, co
 
 
 def test_a_database_that_another_process_holds(program: Program, tmp_path: Path) -> None:
-    holder = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "held.db", "-q", "--format", "csv"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=clean_environment(tmp_path),
-        cwd=tmp_path,
-    )
+    holder = start(tmp_path, "held.db", "-q", "--format", "csv", stdin=PIPE, stdout=PIPE, text=True)
     assert holder.stdin is not None
     assert holder.stdout is not None
     holder.stdin.write("select 1 as a;\n")

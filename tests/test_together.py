@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
-from tests.conftest import Done, Program, Served, clean_environment, serve, stop
+from tests.conftest import Done, Program, Served, serve, start, stop
 from tests.faults.proxy import Exchange, Proxy
 
 
@@ -147,14 +146,8 @@ def test_ctrl_c_ends_the_run_and_says_what_ran(service: Served, program: Program
     slow = "select count(*) from range(10000000000) a, range(1000) b;\n"
     script = f"create table ended (a int);\ninsert into ended values (1);\n{slow}insert into ended values (2);\n"
     (tmp_path / "s.sql").write_text(script)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "-v", "-f", "s.sql", "--on-error", "continue"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=clean_environment(tmp_path, to(service)),
-        cwd=tmp_path,
+    process = start(
+        tmp_path, "-v", "-f", "s.sql", "--on-error", "continue", env=to(service), stdout=PIPE, stderr=PIPE, text=True
     )
     assert process.stderr is not None
     said = ""
@@ -171,14 +164,7 @@ def test_ctrl_c_ends_the_run_and_says_what_ran(service: Served, program: Program
 
 
 def test_a_pipe_that_trickles_is_answered_at_once(service: Served, tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sqlshell", "--format", "csv"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=clean_environment(tmp_path, to(service)),
-    )
+    process = start(tmp_path, "--format", "csv", env=to(service), stdin=PIPE, stdout=PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
     for number in range(3):

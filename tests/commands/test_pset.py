@@ -162,4 +162,4 @@ def test_vi_keys_from_the_next_prompt_on(tmp_path: Path) -> None:
     terminal.screen_after(0.8)
     terminal.type("0x\r")
     terminal.wait("|  42 |")
-    terminal.child.close(force=True)
+    terminal.close()

@@ -5,15 +5,13 @@ from __future__ import annotations
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import httpx
 
-from tests.conftest import CHECKED, Served, clean_environment, serve, stop
+from tests.conftest import Done, Program, Served, serve, stop
 from tests.service.client import Client
 
 ENDLESS = "select count(*) from range(100000000000) a, range(1000) b"
@@ -83,14 +81,11 @@ def test_killed_at_random_moments_under_load(tmp_path: Path) -> None:
     assert rounds(tmp_path, 3, random.Random(5)) == (0, 0)
 
 
-def test_a_second_service_is_refused(tmp_path: Path) -> None:
+def test_a_second_service_is_refused(program: Program, tmp_path: Path) -> None:
     running = serve(tmp_path, "--data", "data")
-    argv = [sys.executable, str(CHECKED), "serve", "--port", "0", "--token-file", "token", "--data", "data"]
-    done = subprocess.run(
-        argv, cwd=tmp_path, env=clean_environment(tmp_path), capture_output=True, text=True, timeout=30, check=False
-    )
-    assert done.returncode == 3
-    assert f"in use by another service (process {running.process.pid})" in done.stderr
+    done = program("serve", "--port", "0", "--token-file", "token", "--data", "data")
+    assert done.code == 3
+    assert f"in use by another service (process {running.process.pid})" in done.err
     with Client(running) as client:
         assert client.rows("select 1") == [["1"]]
     assert stop(running) == 0
@@ -169,39 +164,32 @@ def test_half_written_uploads_and_lost_results_go(tmp_path: Path) -> None:
     assert stop(again) == 0
 
 
-def test_tokens_are_made_beside_a_running_service_and_kept_as_hashes(tmp_path: Path) -> None:
+def test_tokens_are_made_beside_a_running_service_and_kept_as_hashes(program: Program, tmp_path: Path) -> None:
     running = serve(tmp_path, "--data", "data")
 
-    def made(*options: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "sqlshell", "serve", "--new-token", "--data", "data", *options]
-        return subprocess.run(
-            argv, cwd=tmp_path, env=clean_environment(tmp_path), capture_output=True, text=True, timeout=30, check=False
-        )
+    def made(*options: str) -> Done:
+        return program("serve", "--new-token", "--data", "data", *options)
 
-    token = made("--role", "reader").stdout.strip()
+    token = made("--role", "reader").out.strip()
     assert len(token) > 30
     with Client(running, token) as reader:
         assert reader.rows("select 1") == [["1"]]
         assert reader.state("create table t (i int)") == "42501"
-    assert made("--organization", "nowhere").returncode == 2
-    assert made("--role", "king").returncode == 2
+    assert made("--organization", "nowhere").code == 2
+    assert made("--role", "king").code == 2
     assert stop(running) == 0
     for file in (tmp_path / "data").rglob("*"):
         assert not file.is_file() or token.encode() not in file.read_bytes()
 
 
-def test_a_damaged_folder_is_told_in_a_line(tmp_path: Path) -> None:
+def test_a_damaged_folder_is_told_in_a_line(program: Program, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "service.sqlite").write_bytes(b"not a database at all" * 100)
     (tmp_path / "token").write_text("token-of-the-test")
     (tmp_path / "token").chmod(0o600)
-    argv = [sys.executable, str(CHECKED), "serve", "--port", "0", "--token-file", "token", "--data", "data"]
-    done = subprocess.run(
-        argv, cwd=tmp_path, env=clean_environment(tmp_path), capture_output=True, text=True, timeout=30, check=False
-    )
-    assert done.returncode == 2
-    assert "cannot be used" in done.stderr
-    assert "Traceback" not in done.stderr
+    done = program("serve", "--port", "0", "--token-file", "token", "--data", "data")
+    assert done.code == 2
+    assert "cannot be used" in done.err
 
 
 def test_the_record_is_written_before_the_statement_runs(tmp_path: Path) -> None:

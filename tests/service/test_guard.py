@@ -179,33 +179,19 @@ def test_limits_are_options(tmp_path: Path) -> None:
 
 
 def test_a_client_that_leaves_in_mid_body_leaves_no_traceback(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    from tests.conftest import CHECKED, clean_environment
-
-    (tmp_path / "token").write_text("test-token-0123456789")
-    (tmp_path / "token").chmod(0o600)
-    with (tmp_path / "err").open("w") as err:
-        argv = [sys.executable, str(CHECKED), "serve", "--port", "0", "--token-file", "token"]
-        process = subprocess.Popen(
-            argv, cwd=tmp_path, env=clean_environment(tmp_path), stdout=subprocess.PIPE, stderr=err, text=True
-        )
-        assert process.stdout is not None
-        url = process.stdout.readline().removeprefix("listening on ").strip()
-        served = Served(url, "test-token-0123456789", process)
-        parts = urlsplit(url)
-        for kind in ("application/json", "multipart/form-data; boundary=X"):
-            for body in (b"", b'--X\r\nContent-Disposition: form-data; name="attachments"; filename="a"\r\n\r\nxx'):
-                with socket.create_connection((parts.hostname or "", parts.port or 0)) as wire:
-                    wire.sendall(
-                        head(served, "POST /v2/statements HTTP/1.1", f"Content-Type: {kind}", "Content-Length: 999")
-                    )
-                    wire.sendall(body)
-                    time.sleep(0.1)
-        with Client(served) as client:
-            assert client.rows("select 1") == [["1"]]
-        assert stop(served) == 0
+    served = serve(tmp_path, stderr=tmp_path / "err")
+    parts = urlsplit(served.url)
+    for kind in ("application/json", "multipart/form-data; boundary=X"):
+        for body in (b"", b'--X\r\nContent-Disposition: form-data; name="attachments"; filename="a"\r\n\r\nxx'):
+            with socket.create_connection((parts.hostname or "", parts.port or 0)) as wire:
+                wire.sendall(
+                    head(served, "POST /v2/statements HTTP/1.1", f"Content-Type: {kind}", "Content-Length: 999")
+                )
+                wire.sendall(body)
+                time.sleep(0.1)
+    with Client(served) as client:
+        assert client.rows("select 1") == [["1"]]
+    assert stop(served) == 0
     assert "Traceback" not in (tmp_path / "err").read_text()
 
 

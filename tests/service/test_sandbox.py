@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.service.engines.sandbox import landlock, sandbox
-from tests.conftest import CHECKED, Served
+from tests.conftest import Served, start
 
 linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Landlock")
 
@@ -278,11 +278,8 @@ def test_the_engines_of_a_service_are_restricted(served: Served) -> None:
 
 def test_serve_says_what_the_system_gave(tmp_path: Path) -> None:
     """In one line, before the address."""
-    begun = subprocess.Popen(
-        [sys.executable, str(CHECKED), "serve", "--port", "0", "--data", str(tmp_path / "data")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    begun = start(
+        tmp_path, "serve", "--port", "0", "--data", "data", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         assert begun.stdout is not None

@@ -96,7 +96,7 @@ def main() -> None:
         terminal.wait("column")
         terminal.screen_after(0.5)
         (FOLDER / "completion.svg").write_text(svg(terminal))
-        terminal.child.close(force=True)
+        terminal.close()
 
 
 if __name__ == "__main__":

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
+import errno
+import fcntl
+import os
+import select
+import struct
+import subprocess
+import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pexpect
 import pyte
 
-from tests.conftest import clean_environment
+from tests.conftest import start
+
+ROUND_SECONDS = 0.1
+"""How long the terminal waits for something to draw before it looks at the screen again."""
+
+
+ENDING_SECONDS = 10.0
+"""How long a program may take to end once its terminal is gone."""
 
 
 class Terminal:
-    """`screen()` is what a person sees; wait() looks until it holds, and shows the screen when it never does."""
+    """`screen()` is what a person sees; wait() looks until it holds, and shows the screen when it never does.
+
+    `python` are options of Python for a program that is started anew.
+    """
 
     def __init__(
         self,
@@ -24,19 +40,20 @@ class Terminal:
         env: Mapping[str, str] = {},
         rows: int = 24,
         columns: int = 80,
-        python: Sequence[str] = (),
+        python: Sequence[str] | None = None,
     ) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self.written = b""
-        self.child = pexpect.spawn(
-            sys.executable,
-            [*python, "-m", "sqlshell", *argv],
-            env=clean_environment(home, env),
-            cwd=str(home),
-            dimensions=(rows, columns),
-            timeout=60,
-        )
+        self.descriptor, theirs = os.openpty()
+        os.set_blocking(self.descriptor, False)
+        try:
+            fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+            self.process = start(
+                home, *argv, env=env, stdin=theirs, stdout=theirs, stderr=theirs, python=python, terminal=True
+            )
+        finally:
+            os.close(theirs)
 
     def screen(self) -> str:
         return "\n".join(line.rstrip() for line in self._screen.display)
@@ -49,7 +66,7 @@ class Terminal:
             text = self.screen()
             if holds(text):
                 return text
-            if time.monotonic() > until or not self.child.isalive():
+            if time.monotonic() > until or self.process.poll() is not None:
                 self._read()
                 text = self.screen()
                 assert holds(text), f"not seen: {seen!r}\n{'-' * 80}\n{text}\n{'-' * 80}"
@@ -67,43 +84,81 @@ class Terminal:
         return self.screen()
 
     def prompt(self) -> str:
-        """Wait until the last line with anything on it, above the toolbar, is an empty prompt."""
+        """Wait until the last line with anything on it, above the toolbar, is an empty prompt that reads keys."""
+        return self.wait(lambda text: self._at_prompt(_lines(text)))
 
-        def ready(text: str) -> bool:
-            lines = [line for line in text.split("\n") if line and "│" not in line]
-            return bool(lines) and lines[-1].endswith(">") and " " not in lines[-1]
+    def clear(self) -> str:
+        """Clear the screen at an empty prompt: what is seen from now on is new."""
+        self.prompt()
+        self.type("\x0c")
+        return self.wait(lambda text: len(lines := _lines(text)) == 1 and self._at_prompt(lines))
 
-        return self.wait(ready)
+    def _at_prompt(self, lines: Sequence[str]) -> bool:
+        return bool(lines) and lines[-1].endswith(">") and " " not in lines[-1] and self.reads_keys()
+
+    def reads_keys(self) -> bool:
+        """Whether the program has each key at once: before, the terminal makes lines of them, and signals of some."""
+        return not termios.tcgetattr(self.descriptor)[3] & termios.ICANON
 
     def resize(self, rows: int, columns: int) -> None:
-        self.child.setwinsize(rows, columns)
+        fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
         self._screen.resize(rows, columns)
 
     def type(self, text: str) -> None:
-        self.child.send(text)
+        data = text.encode()
+        while data:
+            # Who types much reads what is drawn meanwhile: neither side may wait for the other.
+            self._read(0)
+            if select.select([], [self.descriptor], [], ROUND_SECONDS)[1]:
+                with contextlib.suppress(BlockingIOError):
+                    data = data[os.write(self.descriptor, data) :]
 
     def enter(self, text: str) -> None:
-        self.child.send(text + "\r")
+        self.type(text + "\r")
+
+    def hang_up(self) -> None:
+        """Close the terminal, as a window that is closed."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def close(self) -> None:
+        """Close the terminal, and end what goes on without it."""
+        self.hang_up()
+        try:
+            self.process.wait(ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
 
     def end(self) -> int:
         """Wait for the program to end; its exit code, or minus the signal."""
         until = time.monotonic() + 40
-        while self.child.isalive() and time.monotonic() < until:
+        while self.process.poll() is None and time.monotonic() < until:
             self._read()
         self._read()
-        self.child.close()
-        code = self.child.exitstatus
-        return int(code) if code is not None else -int(self.child.signalstatus or 0)
+        self.close()
+        return self.process.wait()
 
-    def _read(self) -> None:
+    def _read(self, seconds: float = ROUND_SECONDS) -> None:
+        if not select.select([self.descriptor], [], [], seconds)[0]:
+            return
         try:
-            data = bytes(self.child.read_nonblocking(1 << 16, timeout=0.1))  # type: ignore[arg-type]
-        except (pexpect.TIMEOUT, pexpect.EOF):
+            data = os.read(self.descriptor, 1 << 16)
+        except OSError as error:
+            # Nobody has the other end open any more.
+            if error.errno != errno.EIO:
+                raise
+            self.process.wait(40)
             return
         self.written += data
         first, *others = data.split(b"\x1b[6n")
         self._stream.feed(first)
         for part in others:
             # A terminal says where its cursor is by then; the toolbar is drawn only when it did.
-            self.child.send(f"\x1b[{self._screen.cursor.y + 1};{self._screen.cursor.x + 1}R")
+            os.write(self.descriptor, f"\x1b[{self._screen.cursor.y + 1};{self._screen.cursor.x + 1}R".encode())
             self._stream.feed(part)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines above the toolbar that have anything on them."""
+    return [line for line in text.split("\n") if line and "│" not in line]

@@ -25,7 +25,7 @@ def explorer(tmp_path: Path) -> Iterator[Terminal]:
     opened.enter(MAKE)
     opened.wait("row 1 of 25,000")
     yield opened
-    opened.child.close(force=True)
+    opened.close()
 
 
 def test_walking(explorer: Terminal) -> None:
@@ -133,7 +133,7 @@ def test_from_the_pager_by_a_key(tmp_path: Path) -> None:
     terminal.wait("row 1 of 100")
     terminal.type("q")
     terminal.prompt()
-    terminal.child.close(force=True)
+    terminal.close()
 
 
 def test_the_mouse(explorer: Terminal) -> None:
@@ -161,7 +161,7 @@ def test_watch_redraws_and_marks(tmp_path: Path) -> None:
     terminal.prompt()
     assert b"\x1b[7m  3\x1b[0m | same" in terminal.written
     assert terminal.screen().count("Ctrl-C ends it") == 1
-    terminal.child.close(force=True)
+    terminal.close()
 
 
 def test_ctrl_c_leaves_watch_quietly_while_its_statement_runs(tmp_path: Path) -> None:
@@ -175,4 +175,4 @@ def test_ctrl_c_leaves_watch_quietly_while_its_statement_runs(tmp_path: Path) ->
     assert "asking" not in shown, shown
     terminal.enter("select 'plain' || ' prompt';")
     terminal.wait("plain prompt")
-    terminal.child.close(force=True)
+    terminal.close()

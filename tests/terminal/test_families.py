@@ -80,4 +80,4 @@ def test_a_family(tmp_path: Path, family: str) -> None:
     terminal.prompt()
     screen = re.sub(r"in \d+\.\d+ s", "in T", terminal.screen_after(0.5))
     compare(f"family-{family}", screen)
-    terminal.child.close(force=True)
+    terminal.close()

@@ -28,7 +28,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 
     yield start
     for terminal in terminals:
-        terminal.child.close(force=True)
+        terminal.close()
 
 
 def test_a_statement_and_its_table(opened: Open) -> None:
@@ -99,6 +99,7 @@ def test_an_error_leaves_the_prompt(opened: Open) -> None:
     terminal.prompt()
     terminal.enter("\\nope")
     terminal.wait("there is no command \\nope")
+    terminal.prompt()
     terminal.type("\x04")
     assert terminal.end() == 0
 
@@ -128,10 +129,10 @@ def test_a_signal_gives_the_terminal_back(opened: Open, number: signal.Signals) 
     terminal = opened("-q")
     terminal.wait(">")
     assert b"\x1b[?2004h" in terminal.written
-    assert not termios.tcgetattr(terminal.child.child_fd)[3] & termios.ICANON
-    terminal.child.kill(number)
-    descriptor = terminal.child.child_fd
-    terminal.wait(lambda text: not terminal.child.isalive())
+    assert not termios.tcgetattr(terminal.descriptor)[3] & termios.ICANON
+    terminal.process.send_signal(number)
+    descriptor = terminal.descriptor
+    terminal.wait(lambda text: terminal.process.poll() is not None)
     after = termios.tcgetattr(descriptor)
     assert after[3] & termios.ICANON
     assert after[3] & termios.ECHO

@@ -27,7 +27,7 @@ def terminal(tmp_path: Path, streaming: Served) -> Iterator[Terminal]:
     opened = Terminal(tmp_path, "-q", streaming.url, env={"SQLSHELL_TOKEN": streaming.token})
     opened.prompt()
     yield opened
-    opened.child.close(force=True)
+    opened.close()
 
 
 def test_a_stream_is_a_view_of_its_last_rows(tmp_path: Path, streaming: Served, terminal: Terminal) -> None:
@@ -45,7 +45,7 @@ def test_a_stream_is_a_view_of_its_last_rows(tmp_path: Path, streaming: Served, 
     shown = terminal.wait(lambda text: "1099 |" in text and "105 rows" in text)
     assert "|   4 |" not in shown
     assert "|   a |" in shown or "a |" in shown
-    other.child.close(force=True)
+    other.close()
     terminal.type("\x03")
     shown = terminal.wait(lambda text: "joins it again" in text.replace("\n", ""))
     assert "105 rows in" in shown
@@ -128,4 +128,4 @@ def test_a_view_on_a_terminal_that_cannot_draw(tmp_path: Path, streaming: Served
     assert b"\x1b[?7l\x1b[" not in terminal.written
     terminal.type("\x03")
     terminal.wait("joins it again")
-    terminal.child.close(force=True)
+    terminal.close()

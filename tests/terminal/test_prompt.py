@@ -18,7 +18,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     opened = Terminal(tmp_path, "-q", "work.duckdb")
     opened.prompt()
     yield opened
-    opened.child.close(force=True)
+    opened.close()
 
 
 def test_names_are_completed_after_they_are_made(terminal: Terminal) -> None:
@@ -122,7 +122,7 @@ def test_what_is_edited_is_taken_as_typed(tmp_path: Path) -> None:
     terminal.wait("work.main> select 'after'\n        ->")
     terminal.enter("as unfinished;")
     terminal.wait("after        |")
-    terminal.child.close(force=True)
+    terminal.close()
 
 
 def test_the_history_is_kept_by_target_without_secrets(tmp_path: Path, served: Served) -> None:
@@ -234,4 +234,4 @@ def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
     terminal.wait(lambda text: text.count("\\u202eevil") == 2)
     assert "\u202e".encode() not in terminal.written
     assert b"38;2;255;0;0" in terminal.written
-    terminal.child.close(force=True)
+    terminal.close()

@@ -24,14 +24,13 @@ def test_the_prompt_does_with_an_unfinished_statement_what_psql_does(tmp_path: P
     made = prepare(tmp_path)
     terminal = Terminal(tmp_path, "-q", "--no-rc", env={**made, "TERM": "xterm"}, rows=12)
     try:
-        terminal.child.delaybeforesend = None
         terminal.prompt()
         terminal.enter("\\pset completion off")
         terminal.enter(SETUP)
         terminal.prompt()
         found = answers(tmp_path, terminal.enter, lambda: terminal.screen_after(0.01))
     finally:
-        terminal.child.close(force=True)
+        terminal.close()
     # Where psql describes the statement, it is refused here: it may write. A person has it back.
     assert found == expected() | {"\\gdesc": ["1,2,3", "delete from t\nprobe"]}
 
@@ -70,4 +69,4 @@ def test_leaving_an_included_file_keeps_the_shell_and_a_refused_command_the_text
         terminal.enter(";")
         assert "never seen" not in terminal.wait("kept text")
     finally:
-        terminal.child.close(force=True)
+        terminal.close()

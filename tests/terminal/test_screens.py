@@ -66,7 +66,7 @@ def test_statements_and_errors(tmp_path: Path, size: str, kind: str) -> None:
     compare(f"statements {size} {kind}", terminal.screen())
     coloured = COLOUR.search(terminal.written) is not None
     assert coloured == (kind in {"256 colours", "16 colours"})
-    terminal.child.close(force=True)
+    terminal.close()
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -76,7 +76,7 @@ def test_the_menu(tmp_path: Path, size: str) -> None:
     terminal.type("create st")
     terminal.wait("stream")
     compare(f"menu {size}", terminal.screen_after(0.3))
-    terminal.child.close(force=True)
+    terminal.close()
 
 
 def test_a_window_that_changes_its_size(tmp_path: Path) -> None:
@@ -91,4 +91,4 @@ def test_a_window_that_changes_its_size(tmp_path: Path) -> None:
     shown = terminal.wait("1 row")
     assert "Traceback" not in shown
     terminal.prompt()
-    terminal.child.close(force=True)
+    terminal.close()

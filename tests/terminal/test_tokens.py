@@ -34,7 +34,7 @@ def test_a_token_is_asked_for_again(tmp_path: Path, program: Program) -> None:
         assert shown.count("token for") == 2
         assert "wrong" not in shown
         assert second.token not in shown
-        terminal.child.close(force=True)
+        terminal.close()
         script = program(first.url, "-c", "select 1", env={"SQLSHELL_TOKEN": first.token})
         assert (script.code, "token for" in script.err) == (3, False)
     finally:

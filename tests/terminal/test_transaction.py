@@ -49,7 +49,7 @@ def test_a_transaction_at_the_prompt(tmp_path: Path) -> None:
     terminal.wait("now on other.duckdb")
     terminal.enter("begin;")
     terminal.wait(_prompts("*", "other.main"))
-    terminal.child.close(force=True)
+    terminal.close()
 
 
 def test_a_transaction_of_a_served_session(tmp_path: Path, served: Served) -> None:
@@ -58,7 +58,7 @@ def test_a_transaction_of_a_served_session(tmp_path: Path, served: Served) -> No
     for text, mark in (("begin;", "*>"), ("begin;", "!>"), ("rollback;", "main>")):
         terminal.enter(text)
         terminal.wait(lambda seen, mark=mark: [x for x in seen.split("\n") if x and "│" not in x][-1].endswith(mark))  # type: ignore[misc]
-    terminal.child.close(force=True)
+    terminal.close()
 
 
 @pytest.mark.parametrize(("template", "shown"), [("{database}{transaction}# ", "w*#")])
@@ -69,7 +69,7 @@ def test_the_mark_in_a_template(tmp_path: Path, template: str, shown: str) -> No
     terminal.wait("w#")
     terminal.enter("begin;")
     terminal.wait(shown)
-    terminal.child.close(force=True)
+    terminal.close()
 
 
 def test_ctrl_c_while_connecting_keeps_the_connection(tmp_path: Path, served: Served) -> None:
@@ -90,4 +90,4 @@ def test_ctrl_c_while_connecting_keeps_the_connection(tmp_path: Path, served: Se
     terminal.wait("token for")
     terminal.enter(served.token)
     terminal.wait(f"now on {served.url}")
-    terminal.child.close(force=True)
+    terminal.close()

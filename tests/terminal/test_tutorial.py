@@ -41,7 +41,7 @@ def test_one_step_at_a_time(tmp_path: Path) -> None:
     terminal.wait(lambda text: text.count(ASKED) == 5)
     terminal.type("\x03")
     terminal.prompt()
-    terminal.child.close(force=True)
+    terminal.close()
 
 
 def test_the_whole_tour(tmp_path: Path) -> None:
@@ -55,4 +55,4 @@ def test_the_whole_tour(tmp_path: Path) -> None:
     shown = terminal.prompt()
     assert shown.count("error 42") == 1
     assert "pricee" in shown
-    terminal.child.close(force=True)
+    terminal.close()

@@ -46,7 +46,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory, served: Served) -> Iterat
     opened.wait("1 row")
     opened.prompt()
     yield opened
-    opened.child.close(force=True)
+    opened.close()
 
 
 def press(terminal: Terminal, key: str) -> None:
@@ -60,6 +60,7 @@ def press(terminal: Terminal, key: str) -> None:
 
 def plain(terminal: Terminal, word: str) -> None:
     """A statement that is typed now runs, and nothing that was not sent has run."""
+    terminal.prompt()
     terminal.enter(f"select count(*) || ' rows, {word}' as x from t;")
     terminal.wait(f"100 rows, {word}")
     terminal.prompt()
@@ -72,7 +73,7 @@ MODES = {
     "completion": ("select * fro\t", "select * fro", {"Ctrl-C"}, INTERRUPT),
     "continuation": ("delete from t\r", "->", {"Ctrl-C"}, INTERRUPT),
     "question": ("drop table t;\r", "Go on?", {"Ctrl-C", "Ctrl-D"}, "\r"),
-    "prompt": ("\\prompt 'say: ' word\r", "say:", {"Ctrl-C", "Ctrl-D"}, "\r"),
+    "prompt": ("\\prompt 'say: ' word\r", "\\nsay:", {"Ctrl-C", "Ctrl-D"}, "\r"),
     "watch": ("select 1 as w \\watch 1\r", "Ctrl-C ends it", {"Ctrl-C"}, INTERRUPT),
     "pager": ("select a, 'page' as p from t;\r", "\n:", set(), "q"),
     "explorer": ("select a from t \\browse\r", "? lists the keys", {"Ctrl-C", "Ctrl-D", "Escape"}, "q"),
@@ -89,7 +90,7 @@ def test_ways_out(terminal: Terminal, mode: str) -> None:
     for number, key in enumerate(KEYS):
         if (mode, key) == ("continuation", "Ctrl-D"):
             continue  # It ends the shell.
-        terminal.type("\x0c")
+        terminal.clear()
         terminal.type(begin)
         terminal.wait(seen)
         press(terminal, key)
@@ -100,52 +101,44 @@ def test_ways_out(terminal: Terminal, mode: str) -> None:
         plain(terminal, f"{mode} {number}")
 
 
-@pytest.fixture
-def at_once(terminal: Terminal) -> Iterator[Terminal]:
-    """A terminal whose person needs no time between two keys."""
-    before, terminal.child.delaybeforesend = terminal.child.delaybeforesend, None
-    yield terminal
-    terminal.child.delaybeforesend = before
-
-
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_ctrl_c_behind_enter_ends_what_was_entered(at_once: Terminal, moment: float) -> None:
-    at_once.type("\x0c")
-    at_once.type(LONG)
-    at_once.wait("range(1000) b;")
-    press_behind_enter(at_once, moment)
-    at_once.prompt()
-    plain(at_once, f"{moment} s")
+def test_ctrl_c_behind_enter_ends_what_was_entered(terminal: Terminal, moment: float) -> None:
+    terminal.clear()
+    terminal.type(LONG)
+    terminal.wait("range(1000) b;")
+    press_behind_enter(terminal, moment)
+    terminal.prompt()
+    plain(terminal, f"{moment} s")
 
 
 @pytest.mark.parametrize("moment", MOMENTS[::2])
-def test_ctrl_c_behind_enter_while_the_pager_starts(at_once: Terminal, moment: float) -> None:
-    at_once.type("\x0c")
-    at_once.type("select a, 'page' as p from t;")
-    at_once.wait("from t;")
-    press_behind_enter(at_once, moment)
-    at_once.screen_after(0.5)
+def test_ctrl_c_behind_enter_while_the_pager_starts(terminal: Terminal, moment: float) -> None:
+    terminal.clear()
+    terminal.type("select a, 'page' as p from t;")
+    terminal.wait("from t;")
+    press_behind_enter(terminal, moment)
+    terminal.screen_after(0.5)
     # It leaves less where that has begun, and is typed at the prompt where it has not; Ctrl-C forgets it there.
-    at_once.type("q")
-    at_once.screen_after(0.2)
-    at_once.type(INTERRUPT)
-    at_once.prompt()
-    plain(at_once, f"{moment} s")
+    terminal.type("q")
+    terminal.screen_after(0.2)
+    terminal.type(INTERRUPT)
+    terminal.prompt()
+    plain(terminal, f"{moment} s")
 
 
 @pytest.mark.parametrize("keys", ("y\r", f"y\r{INTERRUPT}", INTERRUPT))
-def test_ctrl_c_ends_what_runs_behind_a_question(at_once: Terminal, keys: str) -> None:
-    at_once.type("\x0c")
-    at_once.type(f"\\prompt 'say: ' word \\\\ {LONG}\r")
-    at_once.wait("\nsay:")
-    at_once.screen_after(0.2)
-    at_once.type(keys)
+def test_ctrl_c_ends_what_runs_behind_a_question(terminal: Terminal, keys: str) -> None:
+    terminal.clear()
+    terminal.type(f"\\prompt 'say: ' word \\\\ {LONG}\r")
+    terminal.wait("\nsay:")
+    terminal.screen_after(0.2)
+    terminal.type(keys)
     if keys == "y\r":
-        at_once.wait(" ms ░")
-        at_once.type(INTERRUPT)
-        at_once.wait("57000")
-    at_once.prompt()
-    plain(at_once, f"{len(keys)} keys")
+        terminal.wait(" ms ░")
+        terminal.type(INTERRUPT)
+        terminal.wait("57000")
+    terminal.prompt()
+    plain(terminal, f"{len(keys)} keys")
 
 
 def press_behind_enter(terminal: Terminal, moment: float) -> None:
@@ -174,7 +167,7 @@ def test_ways_out_of_hidden_input(tmp_path: Path, served: Served, key: str) -> N
     shown = terminal.wait("plain text")
     assert "drop table" not in shown
     assert served.token not in shown
-    terminal.child.close(force=True)
+    terminal.close()
 
 
 def test_the_end_of_input_discards_what_is_unfinished(terminal: Terminal) -> None:
@@ -182,7 +175,7 @@ def test_the_end_of_input_discards_what_is_unfinished(terminal: Terminal) -> Non
     terminal.wait("->")
     terminal.type(END)
     assert terminal.end() == 0
-    terminal.child.close(force=True)
+    terminal.close()
 
 
 @pytest.mark.parametrize("vi", [False, True], ids=["emacs", "vi"])
@@ -198,7 +191,7 @@ def test_enter_after_escape_sends_nothing_unfinished(tmp_path: Path, served: Ser
     terminal.screen_after(pause)
     terminal.type("\r")
     assert "42" not in terminal.screen_after(1.0)
-    terminal.child.close(force=True)
+    terminal.close()
 
 
 def test_alt_enter_sends_without_a_semicolon(tmp_path: Path, served: Served) -> None:
@@ -208,4 +201,4 @@ def test_alt_enter_sends_without_a_semicolon(tmp_path: Path, served: Served) -> 
     terminal.wait("as sent")
     terminal.type("\x1b\r")
     terminal.wait("42")
-    terminal.child.close(force=True)
+    terminal.close()
