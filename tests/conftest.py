@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import signal
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ class Served:
 
     url: str
     token: str
-    process: Forked
+    process: Forked | subprocess.Popen[str]
 
 
 @dataclass(frozen=True, slots=True)

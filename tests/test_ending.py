@@ -43,7 +43,7 @@ class Running:
     def end(self, *numbers: int) -> str:
         for number in numbers:
             self.process.send_signal(number)
-        said = self.process.communicate(timeout=30)[1]
+        said = str(self.process.communicate(timeout=30)[1])
         assert "Traceback" not in said
         assert "nanobind" not in said
         return said

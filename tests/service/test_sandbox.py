@@ -22,7 +22,7 @@ from pathlib import Path
 
 import duckdb
 
-from sqlshell.service.engines import sandbox
+from sqlshell.service.engines.sandbox import sandbox
 
 own = Path({own!r})
 given = sandbox.restrict(
@@ -223,7 +223,7 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     code = (
         "import os, subprocess, sys, time\n"
         "made = subprocess.Popen([sys.executable, '-c', 'import os, sys, time\\n"
-        "from sqlshell.service.engines import sandbox\\n"
+        "from sqlshell.service.engines.sandbox import sandbox\\n"
         "sandbox.restrict([], [], sandbox.Bounds(), parent=os.getppid())\\n"
         "print(os.getpid(), flush=True)\\ntime.sleep(60)'], stdout=subprocess.PIPE)\n"
         "print(made.stdout.readline().decode().strip(), flush=True)\n"
@@ -240,7 +240,7 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
 def test_a_second_thread_is_refused(tmp_path: Path) -> None:
     """Threads that run already would keep their rights."""
     code = (
-        "import threading, time\nfrom sqlshell.service.engines import sandbox\n"
+        "import threading, time\nfrom sqlshell.service.engines.sandbox import sandbox\n"
         "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
         "sandbox.restrict([], [], sandbox.Bounds())\n"
     )

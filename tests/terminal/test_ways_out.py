@@ -73,7 +73,7 @@ MODES = {
     "completion": ("select * fro\t", "select * fro", {"Ctrl-C"}, INTERRUPT),
     "continuation": ("delete from t\r", "->", {"Ctrl-C"}, INTERRUPT),
     "question": ("drop table t;\r", "Go on?", {"Ctrl-C", "Ctrl-D"}, "\r"),
-    "prompt": ("\\prompt 'say: ' word\r", "\\nsay:", {"Ctrl-C", "Ctrl-D"}, "\r"),
+    "prompt": ("\\prompt 'say: ' word\r", "\nsay:", {"Ctrl-C", "Ctrl-D"}, "\r"),
     "watch": ("select 1 as w \\watch 1\r", "Ctrl-C ends it", {"Ctrl-C"}, INTERRUPT),
     "pager": ("select a, 'page' as p from t;\r", "\n:", set(), "q"),
     "explorer": ("select a from t \\browse\r", "? lists the keys", {"Ctrl-C", "Ctrl-D", "Escape"}, "q"),
