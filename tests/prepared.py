@@ -40,7 +40,7 @@ IMPORTED = (
         "sqlshell.shell.commands",
         "sqlshell.shell.interactive.loop",
     ),
-    *("sqlshell.output.writers.delimited", "sqlshell.output.writers.raw_csv"),
+    *("sqlshell.output.writers.delimited", "sqlshell.output.writers.csv_from_json"),
     *("sqlshell.output.writers.styles", "sqlshell.output.writers.table"),
 )
 

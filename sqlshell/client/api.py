@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct, field
 
 from sqlshell.client.http.transport import Answer, Transport
+from sqlshell.client.statements.client import Client, Submission, Takes, Watch
 from sqlshell.client.statements.protocol import read_lookup, unreadable
-from sqlshell.client.statements.watch import Client, Submission, Takes, Watch
 from sqlshell.context import SessionContext
 from sqlshell.errors import ProtocolError, ServiceError, ShellError
 from sqlshell.interface.models import Version

@@ -17,9 +17,9 @@ from msgspec import Struct, field
 
 from sqlshell.client.http.transport import Answer, Transport
 from sqlshell.client.http.upload import Upload
+from sqlshell.client.statements.client import Submission, Watch, may_have_run
 from sqlshell.client.statements.polling import UNCERTAIN, upload_of
 from sqlshell.client.statements.protocol import read_submission, unreadable
-from sqlshell.client.statements.watch import Submission, Watch, may_have_run
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, ProtocolError, ShellError, StatementError, UsageError, WaitTimeout, Where
 from sqlshell.result import Batch, Column, HeldBatches, Result

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.statements.watch import Client, Submission, Watch
+from sqlshell.client.statements.client import Client, Submission, Watch
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 

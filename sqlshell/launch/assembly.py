@@ -14,10 +14,10 @@ from sqlshell.client.http.network import Dial
 from sqlshell.client.http.options import Network
 from sqlshell.client.http.trace import Trace
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.building import Results
+from sqlshell.client.results.factory import Results
 from sqlshell.client.service import Service
+from sqlshell.client.statements.client import Client, Rules, Submission
 from sqlshell.client.statements.polling import Statements
-from sqlshell.client.statements.watch import Client, Rules, Submission
 from sqlshell.client.target import Target
 from sqlshell.config.settings import BY_NAME
 from sqlshell.config.values import Settings

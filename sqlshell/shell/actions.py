@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sqlshell.client.statements.watch import Submission
+from sqlshell.client.statements.client import Submission
 from sqlshell.errors import Interrupted, ShellError, UsageError
 from sqlshell.origin import NOWHERE, Text, mine
 from sqlshell.output.writer import Summary

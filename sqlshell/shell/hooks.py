@@ -13,7 +13,7 @@ from sqlshell.origin import Own
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.running.policy import Ask
-from sqlshell.sql.completion.known_names import Catalog
+from sqlshell.sql.completion.catalog import Catalog
 
 if TYPE_CHECKING:
     from sqlshell.shell.local.local import Local

@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlshell.client.http import retries
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.building import Results
+from sqlshell.client.results.factory import Results
 from sqlshell.client.statements.polling import Statements, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext

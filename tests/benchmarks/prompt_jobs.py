@@ -23,7 +23,7 @@ import msgspec
 
 from sqlshell.context import SessionContext
 from sqlshell.shell.metadata.catalog_loader import Loader
-from sqlshell.sql.completion.known_names import Catalog, Column, Contents, Relation, key
+from sqlshell.sql.completion.catalog import Catalog, Column, Contents, Relation, key
 from sqlshell.sql.completion.suggestions import Place, suggestions
 from tests.benchmarks.measure import Row, environment, run
 

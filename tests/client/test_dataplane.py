@@ -11,8 +11,8 @@ import pytest
 from sqlshell.client.http.addresses import private
 from sqlshell.client.http.options import Network
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.building import Results
 from sqlshell.client.results.dataplane import Plane, admission, plane_of
+from sqlshell.client.results.factory import Results
 from sqlshell.client.statements.polling import Statements, Submission
 from sqlshell.client.target import Target, parse
 from sqlshell.context import SessionContext

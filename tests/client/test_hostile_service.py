@@ -16,11 +16,11 @@ from urllib.parse import quote
 
 import pytest
 
-from sqlshell.client.http.inflate import ERROR, FEW, LARGEST, PER_VALUE, ROW, UNANNOUNCED, bound, values_in
+from sqlshell.client.http.decompress import ERROR, FEW, LARGEST, PER_VALUE, ROW, UNANNOUNCED, bound, values_in
 from sqlshell.client.http.options import Network
 from sqlshell.client.http.trace import Trace
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.building import Results
+from sqlshell.client.results.factory import Results
 from sqlshell.client.secret_values import Secrets
 from sqlshell.client.statements.polling import Statements, Submission
 from sqlshell.client.target import parse

@@ -11,7 +11,7 @@ from sqlshell.client.api import Auto, version
 from sqlshell.client.http.options import Network
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.legacy import Legacy
-from sqlshell.client.results.building import Results
+from sqlshell.client.results.factory import Results
 from sqlshell.client.statements.polling import Statements, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext

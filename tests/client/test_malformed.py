@@ -111,9 +111,9 @@ def test_a_look_up_about_another_statement() -> None:
 
 
 def test_a_body_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sqlshell.client.http import inflate
+    from sqlshell.client.http import decompress
 
-    monkeypatch.setattr(inflate, "UNANNOUNCED", 10_000)
+    monkeypatch.setattr(decompress, "UNANNOUNCED", 10_000)
     assert "sent more than" in failure((200, done(data=[["x" * 100_000]]))).message
 
 
@@ -150,9 +150,9 @@ def test_json_that_others_found_hard() -> None:
 
 
 def test_a_partition_that_is_prepared_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sqlshell.client.results import pages
+    from sqlshell.client.results import partition_fetcher
 
-    monkeypatch.setattr(pages, "PREPARING_SECONDS", 0.1)
+    monkeypatch.setattr(partition_fetcher, "PREPARING_SECONDS", 0.1)
     preparing = {"sqlState": "03000", "statementID": ID, "createdOn": 1}
     for status in (200, 202):
         error = failure((200, parts(1, 1, data=[["1"]])), (status, preparing))

@@ -8,7 +8,8 @@ from email.parser import BytesParser
 import pytest
 
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.building import Results
+from sqlshell.client.results.factory import Results
+from sqlshell.client.statements.client import Submission, Watch
 from sqlshell.client.statements.polling import Statements
 from sqlshell.client.statements.protocol import (
     Done,
@@ -20,7 +21,6 @@ from sqlshell.client.statements.protocol import (
     read_lookup,
     read_submission,
 )
-from sqlshell.client.statements.watch import Submission, Watch
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, NotAuthenticated, ProtocolError, ServiceError, StatementError, WaitTimeout

@@ -14,7 +14,7 @@ import pytest
 
 from sqlshell.client.http.options import Network
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.building import Results
+from sqlshell.client.results.factory import Results
 from sqlshell.client.statements.polling import Statements, Submission, Watch
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext

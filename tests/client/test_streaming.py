@@ -14,9 +14,9 @@ import pytest
 from sqlshell.client.http import retries
 from sqlshell.client.http.options import Network
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.building import Results
+from sqlshell.client.results.factory import Results
+from sqlshell.client.statements.client import Rules, Watch
 from sqlshell.client.statements.polling import Statements, Submission
-from sqlshell.client.statements.watch import Rules, Watch
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, NotAuthenticated, ProtocolError, ShellError, StatementError

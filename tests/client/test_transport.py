@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import pytest
 
 from sqlshell.client.http import redact, retries
-from sqlshell.client.http.inflate import Body
+from sqlshell.client.http.decompress import Body
 from sqlshell.client.http.network import connected
 from sqlshell.client.http.options import Network
 from sqlshell.client.http.proxies import proxy_for

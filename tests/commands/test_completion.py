@@ -16,7 +16,7 @@ from sqlshell.origin import Own, mine
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
-from sqlshell.sql.completion.known_names import Catalog
+from sqlshell.sql.completion.catalog import Catalog
 from tests.commands.test_fuzz import room
 from tests.sql.test_completion import contents
 

@@ -29,7 +29,7 @@ from sqlshell.shell.scripts.flow import NAMES as FLOW
 from sqlshell.shell.scripts.variables import CONTROL
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.files import mentioned, named_files, refuse_files
-from sqlshell.sql.completion.known_names import Catalog, Contents, Function, Relation
+from sqlshell.sql.completion.catalog import Catalog, Contents, Function, Relation
 from sqlshell.sql.identifiers import literal
 from sqlshell.sql.script.scanner import Command as CommandText
 from sqlshell.sql.script.splitting import split

@@ -17,7 +17,7 @@ import click
 import duckdb
 import pytest
 
-from sqlshell.client.http.inflate import LARGEST, UNANNOUNCED
+from sqlshell.client.http.decompress import LARGEST, UNANNOUNCED
 from sqlshell.config.settings import PREFIX, SETTINGS
 from sqlshell.config.values import read_config, resolve
 from sqlshell.launch.cli import SUBCOMMANDS, shell_command, subcommand

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlshell.output.writer import Summary, Writer, WriterOptions
+from sqlshell.output.writers.csv_from_json import raw_csv
 from sqlshell.output.writers.delimited import CsvWriter, TsvWriter
-from sqlshell.output.writers.raw_csv import raw_csv
 from sqlshell.result import Batch, Column, Rows
 
 SPECIAL = st.sampled_from(

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlshell.output.text.cells import cells
-from sqlshell.output.text.fitting import AutoWriter, FoldWriter, drawn_width
-from sqlshell.output.text.shape import Shape, Shaped, grouped, indented, moved
+from sqlshell.output.text.display_format import Shape, Shaped, grouped, indented, moved
 from sqlshell.output.writer import Summary, Writer, WriterOptions
+from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, drawn_width
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column, Rows
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from sqlshell.errors import UsageError
 from sqlshell.output.text.cells import cells, printable
-from sqlshell.output.text.fitting import AutoWriter, FoldWriter
 from sqlshell.output.writer import Summary, Writer, WriterOptions
+from sqlshell.output.writers.fitting import AutoWriter, FoldWriter
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.output.writers.styles import style_names
 from sqlshell.output.writers.table import SAMPLE, TableWriter

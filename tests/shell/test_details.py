@@ -11,7 +11,7 @@ import pytest
 from sqlshell.errors import StatementError
 from sqlshell.result import Column, Rows
 from sqlshell.shell.metadata.relation_details import Details, Inspector, ddl
-from sqlshell.sql.completion.known_names import Relation
+from sqlshell.sql.completion.catalog import Relation
 
 MADE = """
 create table customer (id integer primary key, name varchar not null default 'nobody', email varchar unique);

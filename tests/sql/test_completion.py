@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sqlshell.sql.completion.catalog import Catalog, Column, Contents, ForeignKey, Function, Names, Relation
 from sqlshell.sql.completion.expected import Expected
-from sqlshell.sql.completion.known_names import Catalog, Column, Contents, ForeignKey, Function, Names, Relation
 from sqlshell.sql.completion.suggestions import Place, Suggestion, suggestions
 
 TABLE = Path(__file__).with_name("completion.txt")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 
 from sqlshell.client.legacy import FIELDS
+from sqlshell.client.statements.client import Submission
 from sqlshell.client.statements.protocol import request_part
-from sqlshell.client.statements.watch import Submission
 from sqlshell.client.target import Target
 from sqlshell.context import SessionContext
 

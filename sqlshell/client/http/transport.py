@@ -11,9 +11,9 @@ from typing import TypeVar
 from msgspec import Struct
 
 from sqlshell import __version__
+from sqlshell.client.http.decompress import Body as Inflated
+from sqlshell.client.http.decompress import bound
 from sqlshell.client.http.failures import connection_failed
-from sqlshell.client.http.inflate import Body as Inflated
-from sqlshell.client.http.inflate import bound
 from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.network import Admit, Dial
 from sqlshell.client.http.options import Network

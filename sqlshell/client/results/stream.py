@@ -17,10 +17,10 @@ from typing import Any
 
 import msgspec
 
-from sqlshell.client.http.inflate import FEW, values_in
+from sqlshell.client.http.decompress import FEW, values_in
 from sqlshell.client.http.retries import backoff
 from sqlshell.client.results.frames import ENDED, UNAUTHORISED, Connection
-from sqlshell.client.statements.watch import Rules
+from sqlshell.client.statements.client import Rules
 from sqlshell.errors import (
     ConnectionBroken,
     ConnectionFailed,

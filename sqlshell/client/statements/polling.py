@@ -14,8 +14,9 @@ from msgspec import Struct, field
 from sqlshell.client.http.retries import backoff
 from sqlshell.client.http.transport import Answer, Transport
 from sqlshell.client.http.upload import Attachment, Upload
-from sqlshell.client.results.building import Results
-from sqlshell.client.results.pages import statement_path
+from sqlshell.client.results.factory import Results
+from sqlshell.client.results.partition_fetcher import statement_path
+from sqlshell.client.statements.client import Submission, Takes, Watch, may_have_run
 from sqlshell.client.statements.protocol import (
     Done,
     Fail,
@@ -28,7 +29,6 @@ from sqlshell.client.statements.protocol import (
     read_submission,
     request_part,
 )
-from sqlshell.client.statements.watch import Submission, Takes, Watch, may_have_run
 from sqlshell.context import SessionContext
 from sqlshell.errors import (
     ConnectionBroken,
@@ -141,7 +141,7 @@ class Statements(Struct):
         time to be waited for: the ones behind it would run all the same."""
         if not self.batches or self.wait_limit is not None:
             return None
-        from sqlshell.client.statements.together import Together
+        from sqlshell.client.statements.batches import Together
 
         return Together(self, asked, stop=stop, apart=not self.transport.inside)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlshell.errors import UsageError
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
-from sqlshell.output.writers.raw_csv import raw_csv
+from sqlshell.output.writers.csv_from_json import raw_csv
 from sqlshell.result import Batch, Column, Rows
 
 Values = Sequence[str | None]

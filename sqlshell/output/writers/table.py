@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sqlshell.output.text.cells import lines_of, printable
 from sqlshell.output.writer import Role, Summary, WriterOptions
-from sqlshell.output.writers.columns import Align, Cells, justify, prepare
+from sqlshell.output.writers.column_text import Align, Cells, justify, prepare
 from sqlshell.output.writers.delimited import Values, encoded
 from sqlshell.output.writers.styles import Edge, Lines, Style, style_named
 from sqlshell.result import Batch, Column, Rows

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.output.writer import Role, Summary, WriterOptions
-from sqlshell.output.writers.columns import prepare
+from sqlshell.output.writers.column_text import prepare
 from sqlshell.output.writers.delimited import Values, encode
 from sqlshell.output.writers.table import NULL
 from sqlshell.result import Batch, Column

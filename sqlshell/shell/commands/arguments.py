@@ -15,7 +15,7 @@ from sqlshell.shell.commands.command import OPTIONS, Command
 from sqlshell.shell.port import Port
 from sqlshell.shell.records.saved_queries import Queries
 from sqlshell.shell.session import Options
-from sqlshell.sql.completion.known_names import Names
+from sqlshell.sql.completion.catalog import Names
 from sqlshell.sql.completion.suggestions import Suggestion
 from sqlshell.sql.identifiers import literal, quoted, unquoted
 

@@ -14,7 +14,7 @@ from sqlshell.shell.metadata.queries import told
 from sqlshell.shell.metadata.relation_details import Details, Inspector, ddl, key_of
 from sqlshell.shell.port import Effect, Many, Port, Print, Say, Show
 from sqlshell.shell.results.rows import at, no_such, nothing, texts_of, value
-from sqlshell.sql.completion.known_names import Relation
+from sqlshell.sql.completion.catalog import Relation
 from sqlshell.sql.identifiers import Pattern, quoted
 
 MOST_DESCRIBED = 20

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from sqlshell.output.text.cells import printable
-from sqlshell.output.text.shape import indented
+from sqlshell.output.text.display_format import indented
 from sqlshell.result import Column
 from sqlshell.shell.charts.charts import bin_label, bins
 

@@ -52,7 +52,7 @@ from sqlshell.shell.results.humanize import duration
 from sqlshell.shell.session import Session
 from sqlshell.shell.shell import Shell
 from sqlshell.sql.analysis.kinds import verb
-from sqlshell.sql.completion.known_names import Catalog
+from sqlshell.sql.completion.catalog import Catalog
 from sqlshell.sql.completion.suggestions import used_names
 from sqlshell.sql.script.scanner import Statement
 from sqlshell.sql.script.splitting import complete, split

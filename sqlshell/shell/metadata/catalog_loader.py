@@ -16,14 +16,14 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from sqlshell.client.statements.client import Client
 from sqlshell.client.statements.polling import fresh_session_id
-from sqlshell.client.statements.watch import Client
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.shell.metadata.queries import asked
-from sqlshell.sql.completion.known_names import Catalog, Column, Contents, ForeignKey, Function, Relation, key
+from sqlshell.sql.completion.catalog import Catalog, Column, Contents, ForeignKey, Function, Relation, key
 from sqlshell.sql.identifiers import qualified
 
 LOADING_SECONDS = 60.0

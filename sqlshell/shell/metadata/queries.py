@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sqlshell.client.service import Service
-from sqlshell.client.statements.watch import Client, Submission, Watch
+from sqlshell.client.statements.client import Client, Submission, Watch
 from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError
 from sqlshell.interface.models import ContextEcho

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from sqlshell.errors import StatementError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.result import Column, Rows
-from sqlshell.sql.completion.known_names import Relation
+from sqlshell.sql.completion.catalog import Relation
 from sqlshell.sql.identifiers import literal, qualified, quoted
 
 _NAMED = re.compile(r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)(?:\.(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+))*+')

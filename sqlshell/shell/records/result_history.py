@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from sqlshell.client.statements.watch import Client, Watch
+from sqlshell.client.statements.client import Client, Watch
 from sqlshell.errors import UsageError
 from sqlshell.result import Column, Result, Rows
 from sqlshell.shell.session import Session

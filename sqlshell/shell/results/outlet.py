@@ -241,7 +241,7 @@ class Outlet:
         options = self._session.options
         if form.name == "table" and sink.terminal and (options.expanded == "auto" or options.wide == "fold"):
             from sqlshell.output.text.binary import Hexadecimal
-            from sqlshell.output.text.fitting import AutoWriter, FoldWriter
+            from sqlshell.output.writers.fitting import AutoWriter, FoldWriter
 
             width = shutil.get_terminal_size().columns
             # Folding is never a default: who asks for it gets it.
@@ -255,7 +255,7 @@ class Outlet:
         asked = options.maxwidth or options.numericlocale or nested
         if form.audience != "people" or not (asked or any("TIMESTAMP" in column.type for column in columns)):
             return writer
-        from sqlshell.output.text.shape import Shape, Shaped, grouping_here
+        from sqlshell.output.text.display_format import Shape, Shaped, grouping_here
 
         grouping = grouping_here() if options.numericlocale else None
         return Shaped(writer, Shape(options.maxwidth, grouping, zone, form.name == "vertical"))

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from sqlshell.client.statements.client import Client, Submission, Watch
 from sqlshell.client.statements.polling import fresh_session_id
-from sqlshell.client.statements.watch import Client, Submission, Watch
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import ShellError, UsageError, WaitTimeout, Where

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from sqlshell.client.statements.watch import Client, Submission, Takes, Watch
+from sqlshell.client.statements.client import Client, Submission, Takes, Watch
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementError, UsageError, WaitTimeout, Where

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from sqlshell.client.statements.watch import Client, Submission, Takes
+from sqlshell.client.statements.client import Client, Submission, Takes
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, mine

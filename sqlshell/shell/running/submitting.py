@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlshell.client.statements.watch import Submission, Takes
+from sqlshell.client.statements.client import Submission, Takes
 from sqlshell.errors import ShellError, StatementError, Unreadable, UsageError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.origin import NOWHERE, Own, joined

@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.sql import keywords
+from sqlshell.sql.completion.catalog import Catalog, Column, Names, key
 from sqlshell.sql.completion.expected import Expected, expected
-from sqlshell.sql.completion.known_names import Catalog, Column, Names, key
 from sqlshell.sql.completion.scopes import Source
 from sqlshell.sql.identifiers import always_quoted, quoted
 

@@ -13,8 +13,8 @@ from sqlshell.shell.commands.arguments import SHOWN, files
 from sqlshell.shell.interactive.history import Entry, matching
 from sqlshell.shell.results.humanize import one_line
 from sqlshell.shell.session import Session
+from sqlshell.sql.completion.catalog import Catalog
 from sqlshell.sql.completion.expected import Expected
-from sqlshell.sql.completion.known_names import Catalog
 from sqlshell.sql.completion.suggestions import Place, Suggestion, suggestions
 
 LONGEST_DETAIL = 60

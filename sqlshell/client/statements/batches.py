@@ -15,8 +15,8 @@ from itertools import islice
 from typing import Protocol
 
 from sqlshell.client.http.transport import Answer
+from sqlshell.client.statements.client import Behind, Submission, Watch, may_have_run
 from sqlshell.client.statements.protocol import Done, Fail, Poll, poll_wait, read_batch
-from sqlshell.client.statements.watch import Behind, Submission, Watch, may_have_run
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, ShellError
 from sqlshell.interface import sqlstate

@@ -11,10 +11,10 @@ from msgspec import Struct, field
 
 from sqlshell.client.http.network import Dial
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.pages import Pages, statement_path
+from sqlshell.client.results.partition_fetcher import Pages, statement_path
 from sqlshell.client.results.partitions import PartitionReader
+from sqlshell.client.statements.client import Rules, Watch
 from sqlshell.client.statements.protocol import Done, agreed, check_count, columns_of, count_rows
-from sqlshell.client.statements.watch import Rules, Watch
 from sqlshell.errors import ProtocolError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import DataplaneRequest
