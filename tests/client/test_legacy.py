@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -15,9 +16,9 @@ from sqlshell.client.results.factory import Results
 from sqlshell.client.statements.polling import Statements, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
-from sqlshell.errors import Exit, ProtocolError, ServiceError, ShellError, StatementError
+from sqlshell.errors import Exit, ProtocolError, ServiceError, ShellError, StatementError, UsageError
 from sqlshell.result import Result, Rows
-from tests.client.test_statements import Scripted, done, scripted
+from tests.client.test_statements import ID, Scripted, done, scripted
 
 CONTEXT = SessionContext(organization="org", database="d", schema="s", store="st", role="r", timezone="UTC")
 
@@ -147,6 +148,106 @@ def test_the_interface_is_found_out() -> None:
     assert [item[1] for item in state.asked] == ["/v2/version", "/version", "/run-statement", "/version"]
     with scripted((404, {})) as state, pytest.raises(ServiceError, match="neither"):
         auto(state)
+
+
+Used = Callable[[Auto], Awaitable[None]]
+
+
+def using(state: Scripted, use: Used, wait: float | None = None) -> tuple[list[str], list[tuple[str, str]]]:
+    """What a person is told, and what is asked of the service, while a client is used that does not know it yet."""
+    told: list[str] = []
+
+    async def work() -> None:
+        transport = Transport(parse(state.url), "tok", network=Network(retries=0))
+        service = Auto(transport, Statements(transport, Results(transport), wait), Legacy(transport), told.append)
+        try:
+            await use(service)
+        finally:
+            await service.aclose()
+        with pytest.raises(RuntimeError, match="closed"):
+            await transport.request("GET", "/")
+
+    asyncio.run(work())
+    return told, [(method, path.partition("?")[0]) for method, path, _, _ in state.asked]
+
+
+def test_until_it_is_used_nothing_is_known_of_the_service() -> None:
+    async def use(service: Auto) -> None:
+        assert (service.batches, service.keeps, service.can_end, service.wait_limit) == (None, True, True, 7)
+        assert service.together([Submission("select 1"), Submission("select 2")], stop=True) is None
+        await service.leave(["s 1"])
+
+    with scripted((200, {})) as state:
+        assert using(state, use, 7) == ([], [])
+
+
+def test_everything_goes_to_the_interface_that_was_found() -> None:
+    async def use(service: Auto) -> None:
+        assert [result.statement_id async for result in service.fetch(ID, CONTEXT)] == [ID]
+        assert service.batches is None
+        await service.terminate("q-1", CONTEXT)
+        assert b"TERMINATE QUERY" in state.asked[-1][3]
+        assert service.batches is True
+        assert service.together([Submission("select 1"), Submission("select 2")], stop=True) is not None
+        assert (service.keeps, service.can_end, await service.is_legacy()) == (True, True, False)
+        assert await service.state(ID, CONTEXT) == ("00000", "")
+        await service.leave(["s-1"])
+        assert "s-1" in state.asked[-1][1] + state.asked[-1][3].decode()
+
+    with scripted((200, done(data=[])), extensions="batch, sessions") as state:
+        told, asked = using(state, use)
+    assert told == []
+    assert asked == [
+        ("GET", "/v2/version"),
+        ("GET", f"/v2/statements/{ID}"),
+        ("POST", "/v2/statements"),
+        ("GET", f"/v2/statements/{ID}"),
+        ("POST", "/v2/statements"),
+    ]
+
+
+def test_a_legacy_service_is_told_of_once_and_keeps_nothing() -> None:
+    async def use(service: Auto) -> None:
+        for _ in range(2):
+            with pytest.raises(UsageError, match="keeps no statements"):
+                await service.state(ID, CONTEXT)
+            with pytest.raises(UsageError, match="keeps no statements"):
+                await anext(service.fetch(ID, CONTEXT))
+        assert (service.batches, service.keeps, service.can_end) == (False, False, False)
+        assert service.together([Submission("select 1"), Submission("select 2")], stop=True) is None
+        assert await service.is_legacy()
+        await service.leave(["s-1"])
+        await service.terminate("it's", CONTEXT)
+        assert b"TERMINATE QUERY 'it''s'" in state.asked[-1][3]
+
+    with scripted((404, {}), (200, {}), (200, [])) as state:
+        told, asked = using(state, use)
+    assert len(told) == 1
+    assert "legacy interface" in told[0]
+    assert asked == [("GET", "/v2/version"), ("GET", "/version"), ("POST", "/run-statement")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((500, {"message": "boom"}), "boom"),
+        ((404, {}), "no statement-execution service"),
+        ((200, [1]), "/version"),
+        ((200, b'{"major": 1, "minor": "2", "patch": 3}'), "/version"),
+    ],
+)
+@pytest.mark.parametrize("legacy", [True, False])
+def test_no_version(answer: tuple[int, Any], words: str, legacy: bool) -> None:
+    async def work() -> str:
+        transport = Transport(parse(state.url), "tok", network=Network(retries=0))
+        try:
+            return await version(transport, legacy=legacy)
+        finally:
+            await transport.aclose()
+
+    with scripted(answer) as state, pytest.raises(ServiceError, match=words):
+        asyncio.run(work())
+    assert [item[1] for item in state.asked] == ["/version" if legacy else "/v2/version"]
 
 
 def test_a_version_that_is_none() -> None:

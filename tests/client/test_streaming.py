@@ -282,3 +282,44 @@ def test_a_stream_that_gives_our_tokens_back_does_not_get_them_shown(secret: str
         assert base64.b64encode(secret.encode()).decode()[:-4] not in shown
         assert seen.plane is not None
         assert seen.plane.hellos[0]["accessToken"] == "plane-token"
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "state"),
+    [
+        ({"message": "no room", "sqlCode": "53000"}, "no room", "53000"),
+        ({"message": "no room", "sqlCode": "53000 and more"}, "no room", "53000"),
+        ({"message": {"why": "no room"}, "sqlCode": 5}, '{"why": "no room"}', "XX000"),
+        ({"message": "", "sqlCode": ""}, "the query failed", "XX000"),
+        ({}, "the query failed", "XX000"),
+        ({"message": "a" * 3_000}, "a" * 2_000, "XX000"),
+    ],
+)
+def test_a_failure_of_any_shape(given: dict[str, Any], message: str, state: str) -> None:
+    seen = read(sends(METADATA, *rows(1, 2), {"type": "error", "headers": {}, **given}))
+    assert seen.rows == ["1", "2"]
+    assert isinstance(seen.error, StatementError)
+    assert (seen.error.message, seen.error.where.sql_state, seen.error.where.statement_id) == (message, state, ID)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (
+            [
+                {"name": "a", "type": "NUMERIC", "precision": 9},
+                {"name": "b", "type": "decimal", "precision": 9, "scale": 1},
+            ],
+            [("a", "NUMERIC(9,0)"), ("b", "decimal(9,1)")],
+        ),
+        ([{"name": 1, "type": 2}, {"type": ""}], [("column1", "VARCHAR"), ("column2", "VARCHAR")]),
+        (
+            [{"name": "a", "type": "DECIMAL"}, {"name": "b", "type": "INTEGER", "precision": 9}],
+            [("a", "DECIMAL"), ("b", "INTEGER")],
+        ),
+        ([{"name": "a", "type": "DECIMAL", "precision": "x"}], [("a", "DECIMAL")]),
+    ],
+)
+def test_columns_of_any_shape(columns: list[dict[str, Any]], expected: list[tuple[str, str]]) -> None:
+    seen = read(sends(METADATA | {"columns": columns}))
+    assert (seen.columns, seen.error) == (expected, None)

@@ -146,6 +146,111 @@ def test_the_token_is_made_again_once() -> None:
     assert [item[2]["Authorization"] for item in state.asked] == ["Bearer token-2"]
 
 
+def authorizations(*answers: tuple[int, Any], side_by_side: int = 1, **options: Any) -> list[str]:
+    async def work(transport: Transport) -> None:
+        await asyncio.gather(*(transport.request("GET", "/v2/version") for _ in range(side_by_side)))
+        await transport.request("GET", "/v2/version")
+
+    with scripted(*answers) as state:
+        using(state.url, work, **options)
+    return [item[2].get("Authorization", "").removeprefix("Bearer ") for item in state.asked]
+
+
+def test_a_command_that_makes_tokens_is_asked_before_the_first_request_and_a_person_after_a_refusal() -> None:
+    async def new() -> str:
+        return "new"
+
+    async def none() -> str:
+        return ""
+
+    fine, refused = (200, {}), (401, {})
+    assert authorizations(fine, token="", renew=new) == ["new", "new"]
+    assert authorizations(fine, token="", refused=new) == ["", ""]
+    assert authorizations(refused, fine, token="", refused=new) == ["", "new", "new"]
+    assert authorizations(refused, fine, refused=new) == ["tok", "new", "new"]
+    assert authorizations(refused, fine, refused=none) == ["tok", "tok"]
+    assert authorizations(refused, fine, renew=none, refused=new) == ["tok", "new", "new"]
+    assert authorizations(refused, fine) == ["tok", "tok"]
+    assert authorizations((403, {}), fine, renew=new) == ["tok", "tok"]
+
+
+def test_a_token_that_was_made_again_and_refused_is_not_sent_for_ever() -> None:
+    made: list[int] = []
+
+    async def same() -> str:
+        made.append(1)
+        return "tok"
+
+    assert authorizations((401, {}), renew=same) == ["tok", "tok"]
+    assert len(made) == 2
+
+
+def test_requests_side_by_side_ask_for_one_token() -> None:
+    made: list[int] = []
+
+    async def slow() -> str:
+        made.append(1)
+        await asyncio.sleep(0.05)
+        return "new"
+
+    assert authorizations((200, {}), token="", renew=slow, side_by_side=3) == ["new"] * 4
+    assert len(made) == 1
+    made.clear()
+    sent = authorizations(*[(401, {})] * 3, (200, {}), renew=slow, side_by_side=3)
+    assert (sent.count("tok"), sent.count("new"), len(made)) == (3, 4, 1)
+
+
+def test_a_command_that_fails_is_asked_again_by_the_next_request() -> None:
+    made: list[int] = []
+
+    async def broken() -> str:
+        made.append(1)
+        raise UsageError("no token today")
+
+    async def work(transport: Transport) -> None:
+        for _ in range(2):
+            with pytest.raises(UsageError, match="no token today"):
+                await transport.request("GET", "/v2/version")
+
+    with scripted((200, {})) as state:
+        using(state.url, work, token="", renew=broken)
+    assert (len(made), state.asked) == (2, [])
+
+
+@pytest.mark.parametrize("token", ["é", "a\nb", "a\rb", "a\0b"])
+def test_a_token_that_is_no_header(token: str) -> None:
+    async def bad() -> str:
+        return token
+
+    with pytest.raises(UsageError, match="the token has"):
+        get("http://127.0.0.1:1", token=token)
+    with scripted((200, {})) as state:
+        with pytest.raises(UsageError, match="the token has"):
+            get(state.url, token="", renew=bad)
+        assert state.asked == []
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "warned"),
+    [
+        ("http://service.example", "tok", True),
+        ("http://service.example", "", False),
+        ("https://service.example", "tok", False),
+        ("http://127.0.0.1:8080", "tok", False),
+        ("http://localhost:8080", "tok", False),
+    ],
+)
+def test_a_token_in_the_clear_is_warned_of(url: str, token: str, warned: bool) -> None:
+    told: list[str] = []
+
+    async def work(_: Transport) -> None:
+        return None
+
+    using(url, work, token=token, warn=told.append)
+    assert [line for line in told if "the token travels unencrypted to http://service.example" in line] == told
+    assert bool(told) is warned
+
+
 def test_an_answer_that_came_twice_is_not_the_next_one() -> None:
     """The second copy lies in the connection when the next request is made."""
 

@@ -79,26 +79,27 @@ class Recorded:
 
     def tests(self, copies: list[Copy], minutes: float) -> Told:
         KEPT.mkdir(exist_ok=True)
-        missing = sorted((file for file, kept in self._kept.items() if not kept.exists()), key=len)
+        missing = sorted(file for file, kept in self._kept.items() if not kept.exists())
         if missing:
             say(f"recording what {len(missing)} files of tests reach …")
-        waiting: SimpleQueue[str] = SimpleQueue()
-        for file in missing:
-            waiting.put(file)
+            # Each copy takes the next file, whenever it has done one.
+            left = iter(missing)
 
-        def work(copy: Copy) -> None:
-            while not waiting.empty():
-                file = waiting.get()
-                told = copy.collect(self._code, [file], minutes)
-                if bad := [name for name, test in told.items() if test["outcome"] == "failed"]:
-                    say(f"  {file}: left out, as they fail without a change: {', '.join(bad)}")
-                self._kept[file].write_text(json.dumps(told))
+            def work(copy: Copy) -> None:
+                with copy.recording(self._code):
+                    for file in left:
+                        self._record(file, copy.collect(file, minutes))
 
-        at_once(copies, work, copies)
+            at_once(copies, work, copies)
         every: Told = {}
         for kept in self._kept.values():
             every |= json.loads(kept.read_text())
         return {name: test for name, test in every.items() if test["outcome"] == "passed"}
+
+    def _record(self, file: str, told: Told) -> None:
+        if failed := [name for name, test in told.items() if test["outcome"] == "failed"]:
+            say(f"  {file}: left out, as they fail without a change: {', '.join(failed)}")
+        self._kept[file].write_text(json.dumps(told))
 
 
 def at_once(copies: list[Copy], work: Callable[[_T], None], given: Iterable[_T]) -> None:

@@ -10,8 +10,10 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import threading
 import venv
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,9 @@ import os, sys; os.path.exists(os.path.join(sys.prefix, {map!r})) and __import__
 import site; site.addsitedir({packages!r})
 """
 """Of an interpreter: the copy comes before the packages, among which the checkout may be installed."""
+
+FIRST = 60
+"""Tests of a change among which the first ones to run are looked for."""
 
 ENDED = "the time ended"
 
@@ -51,22 +56,30 @@ class Copy:
         self._temporary = self.root / ".temporary"
         self._written = 0
         self._stopped = False
+        self._forks: subprocess.Popen[bytes] | None = None
 
-    def collect(self, code: Iterable[Path], tests: Sequence[str], minutes: float) -> dict[str, dict[str, Any]]:
-        """What each test of the files reaches of the code: outcome, seconds, lines by file."""
+    @contextlib.contextmanager
+    def recording(self, code: Iterable[Path]) -> Iterator[None]:
+        """Within it, every interpreter of the copy tells which lines of the files it reaches."""
         offsets, at = {}, 1
         for file in code:
             offsets[str(self.root / file)] = at
             at += len((self.root / file).read_bytes().splitlines()) + 2
         (self._prefix / INDEX).write_text(json.dumps(offsets))
         (self._prefix / MAP).write_bytes(bytes(at))
+        self._end_forks()
         try:
-            _, told = self._pytest(tests, minutes * 60)
+            yield
         finally:
+            self._end_forks()
             (self._prefix / MAP).unlink()
+
+    def collect(self, file: str, minutes: float) -> dict[str, dict[str, Any]]:
+        """What each test of a file reaches: outcome, seconds, lines by file."""
+        _, told = self._pytest([file], minutes * 60)
         for test in told.values():
             reached = test.get("lines", {})
-            test["lines"] = {Path(file).relative_to(self.root).as_posix(): lines for file, lines in reached.items()}
+            test["lines"] = {Path(name).relative_to(self.root).as_posix(): lines for name, lines in reached.items()}
         return told
 
     def killer(self, change: Change, tests: Sequence[str], seconds: float) -> str:
@@ -75,17 +88,19 @@ class Copy:
         held = path.read_bytes()
         self._write(path, change.made(held))
         try:
-            chosen = self.root / ".chosen"
-            chosen.write_text(json.dumps(tests))
-            code, told = self._pytest(
-                list(dict.fromkeys(test.partition("::")[0] for test in tests)), seconds, "-x", chosen=chosen
-            )
+            for some in _stages(tests):
+                chosen = self.root / ".chosen"
+                chosen.write_text(json.dumps(some))
+                files = list(dict.fromkeys(_file(test) for test in some))
+                code, told = self._pytest(files, seconds, "-x", chosen=chosen)
+                if code is None:
+                    return ENDED
+                failed = next((name for name, test in told.items() if test["outcome"] == "failed"), "")
+                if failed or code != 0:
+                    return failed or f"pytest's exit code {code}"
         finally:
             self._write(path, held)
-        if code is None:
-            return ENDED
-        failed = next((name for name, test in told.items() if test["outcome"] == "failed"), "")
-        return failed or ("" if code == 0 else f"pytest's exit code {code}")
+        return ""
 
     def _write(self, path: Path, content: bytes) -> None:
         path.write_bytes(content)
@@ -103,41 +118,74 @@ class Copy:
         self._temporary.mkdir(exist_ok=True)
         environment = os.environ | {"MUTANTS_TOLD": str(told), "TMPDIR": str(self._temporary)}
         environment |= {"PATH": f"{self._python.parent}{os.pathsep}{os.environ['PATH']}"}
+        environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         if chosen is not None:
             environment["MUTANTS_CHOSEN"] = str(chosen)
-        pytest = [str(self._python), "-m", "pytest", "-q", "-p", "tests.mutants.plugin", "-p", "no:cacheprovider"]
-        with (self.root / ".log").open("wb") as log:
-            process = subprocess.Popen(
-                [*pytest, "-p", "no:xdist", *options, "--", *files],
-                cwd=self.root,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-            code = None
-            try:
-                code = process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                pass
-            finally:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                self._end()
+        argv = ["-q", "-p", "tests.mutants.plugin", "-p", "no:cacheprovider", "-o", "addopts=", *options, "--", *files]
+        code = self._forked([argv, environment, str(self.root / ".log")], seconds)
+        self._end()
         shutil.rmtree(self._temporary, ignore_errors=True)
         return code, json.loads(told.read_text()) if told.exists() else {}
 
+    def _forked(self, run: object, seconds: float) -> int | None:
+        """The exit code of a run of pytest; None where it took longer and was ended."""
+        forks = self._forks
+        if forks is None or forks.poll() is not None:
+            forks = self._forks = subprocess.Popen(
+                [str(self._python), "-m", "tests.mutants.forks"],
+                cwd=self.root,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
+        assert forks.stdin is not None
+        assert forks.stdout is not None
+        forks.stdin.write(json.dumps(run).encode() + b"\n")
+        forks.stdin.flush()
+        child = int(forks.stdout.readline())
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+
+        timer = threading.Timer(seconds, end)
+        timer.start()
+        code = int(forks.stdout.readline() or -1)
+        timer.cancel()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        return None if late.is_set() else code
+
     def stop(self) -> None:
         self._stopped = True
+        self._end_forks()
         self._end()
+
+    def _end_forks(self) -> None:
+        if self._forks is not None:
+            self._forks.kill()
+            self._forks.communicate()
+            self._forks = None
 
     def _end(self) -> None:
         """End what still runs the copy's interpreter."""
         running = subprocess.run(["ps", "-A", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
         for line in running.splitlines():
             number, _, argv = line.strip().partition(" ")
-            if str(self._python) in argv:
+            if str(self._python) in argv and (self._forks is None or int(number) != self._forks.pid):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(int(number), signal.SIGKILL)
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _stages(tests: Sequence[str]) -> Iterator[list[str]]:
+    """First the tests of the file that has the most of them, which notice most changes; then the others."""
+    ((most, _),) = Counter(map(_file, tests[:FIRST])).most_common(1)
+    yield [test for test in tests[:FIRST] if _file(test) == most]
+    if others := [test for number, test in enumerate(tests) if number >= FIRST or _file(test) != most]:
+        yield others
