@@ -19,7 +19,15 @@ from sqlshell.client.statements.client import Rules, Watch
 from sqlshell.client.statements.polling import Statements, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
-from sqlshell.errors import Exit, NotAuthenticated, ProtocolError, ShellError, StatementError
+from sqlshell.errors import (
+    ConnectionFailed,
+    Exit,
+    NotAuthenticated,
+    ProtocolError,
+    ServiceError,
+    ShellError,
+    StatementError,
+)
 from tests.client.streams import METADATA, Act, Plane, plane, rows, sends, stays
 from tests.client.test_statements import ID, done, scripted
 
@@ -34,6 +42,8 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @dataclass
 class Seen:
     rows: list[str | None] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)
+    """Their numbers."""
     columns: list[tuple[str, str]] = field(default_factory=list)
     error: ShellError | None = None
     said: list[str] = field(default_factory=list)
@@ -68,6 +78,7 @@ def read(
                 try:
                     async for batch in result.batches:
                         seen.rows += [row[0] for row in batch.rows]
+                        seen.batches.append(batch.number)
                         if stop_after and len(seen.rows) >= stop_after:
                             result.endless.stop()
                 finally:
@@ -100,6 +111,7 @@ def numbers(first: int, last: int) -> list[str]:
 def test_a_clean_end(code: int) -> None:
     seen = read(sends(METADATA, *rows(1, 500), code=code))
     assert (seen.rows, seen.error, seen.ended) == (numbers(1, 500), None, "service")
+    assert seen.batches == list(range(1, len(seen.batches) + 1))
     assert seen.columns == [("a", "INTEGER"), ("p", "DECIMAL(10,2)")]
     assert seen.plane is not None
     assert seen.plane.hellos == [{"type": "auth", "accessToken": "plane-token", "sessionId": "s1"}]
@@ -243,12 +255,18 @@ def test_by_tls_with_the_same_authorities(authority: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "tries", "said"),
-    [(401, 1, "401"), (403, 1, "403"), (404, 1, "404"), (307, 1, "redirects"), (503, 3, "503")],
+    ("status", "tries", "said", "kind"),
+    [
+        *((status, 1, str(status), NotAuthenticated) for status in (401, 403)),
+        *((status, 1, str(status), ServiceError) for status in (400, 404, 501)),
+        *((status, 1, "redirects", ServiceError) for status in (300, 307)),
+        *((status, 3, str(status), ConnectionFailed) for status in (408, 429, 500, 502, 503, 504)),
+    ],
 )
-def test_a_websocket_that_is_not_opened(status: int, tries: int, said: str) -> None:
+def test_a_websocket_that_is_not_opened(status: int, tries: int, said: str, kind: type[ShellError]) -> None:
     seen = read(sends(METADATA), refuse=status)
     assert seen.error is not None
+    assert type(seen.error) is kind
     assert seen.error.exit == Exit.SERVICE
     assert said in seen.error.message + seen.error.hint
     assert seen.plane is not None
