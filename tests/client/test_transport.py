@@ -163,7 +163,8 @@ def test_a_command_that_makes_tokens_is_asked_before_the_first_request_and_a_per
     async def none() -> str:
         return ""
 
-    fine, refused = (200, {}), (401, {})
+    fine: tuple[int, Any] = (200, {})
+    refused: tuple[int, Any] = (401, {})
     assert authorizations(fine, token="", renew=new) == ["new", "new"]
     assert authorizations(fine, token="", refused=new) == ["", ""]
     assert authorizations(refused, fine, token="", refused=new) == ["", "new", "new"]
