@@ -16,7 +16,7 @@ _CLIENT = ("tests/test_together.py", "tests/test_copy.py", "tests/test_reader.py
 
 AREAS = {
     "client": Area(("sqlshell/client",), ("tests/client", "tests/faults", *_CLIENT)),
-    "sql": Area(("sqlshell/sql",), ("tests/sql", "tests/commands", "tests/shell", "tests/service/test_secrecy.py")),
+    "sql": Area(("sqlshell/sql",), ("tests/sql", "tests/shell", "tests/commands/test_completion.py")),
     "output": Area(("sqlshell/output",), ("tests/output", "tests/commands", *_PROGRAM)),
     "shell": Area(("sqlshell/shell",), ("tests/shell", "tests/commands", "tests/terminal", *_PROGRAM)),
     "service": Area(("sqlshell/service",), ("tests/service", "tests/sql/test_judge.py")),
