@@ -65,7 +65,7 @@ def test_what_was_finished_is_found_after_a_kill(tmp_path: Path) -> None:
             assert [row[0] for row in client.rows("list compute_pools")] == ["default", "p"]
             source = client.listed("list function_sources")[0]
             assert [source[name] for name in ("Name", "File", "Size")] == ["f", "f.jar", "5"]
-            assert client.submit("select * from s")["metadata"]["dataplaneRequest"]["requestType"] == "streaming"
+            assert client.run("select * from s")["metadata"]["dataplaneRequest"]["requestType"] == "streaming"
             organization = client.rows("list organizations")[0][1]
             assert client.http.get(f"/v2/download/function_source/{organization}/f").content == b"bytes"
         with Client(again, token) as reader:

@@ -83,7 +83,7 @@ def test_more_hosts_by_option(tmp_path: Path) -> None:
                 assert client.http.get("/v2/version", headers={"Host": host}).status_code == 200, host
             assert client.http.get("/v2/version", headers={"Host": "other.example"}).status_code == 421
             client.rows("create stream s (i int)")
-            asked = client.submit("select * from s")["metadata"]["dataplaneRequest"]
+            asked = client.run("select * from s")["metadata"]["dataplaneRequest"]
             assert asked["uri"].startswith("wss://sql.example/api/v2/streams/")
     finally:
         stop(running)

@@ -472,7 +472,7 @@ def test_a_websocket_with_bad_headers_is_closed(small: Served) -> None:
 def test_a_stream_reader_that_reads_nothing_is_cut(small: Served) -> None:
     with Client(small) as client:
         client.rows("create stream silent (t varchar)")
-        asked = client.submit("select * from silent")["metadata"]["dataplaneRequest"]
+        asked = client.run("select * from silent")["metadata"]["dataplaneRequest"]
         parts = urlsplit(small.url)
         with socket.socket() as wire:
             wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
