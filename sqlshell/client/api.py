@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 import msgspec
 from msgspec import Struct, field
 
-from sqlshell.client.http.transport import Answer, Transport
-from sqlshell.client.statements.client import Client, Submission, Takes, Watch
+from sqlshell.client.http.transport import Response, Transport
+from sqlshell.client.statements.client import Client, Observer, StatementBatch, Submission
 from sqlshell.client.statements.protocol import read_lookup, unreadable
 from sqlshell.context import SessionContext
 from sqlshell.errors import ProtocolError, ServiceError, ShellError
@@ -22,7 +22,7 @@ async def version(transport: Transport, *, legacy: bool) -> str:
     """The service's version as `major.minor.patch`. Raises ServiceError and the errors of the transport."""
     path = "/version" if legacy else "/v2/version"
 
-    def read(answer: Answer) -> str:
+    def read(answer: Response) -> str:
         if answer.status != 200:
             step = read_lookup(answer.status, answer.headers, answer.body, transport.target.name, "")
             error = getattr(step, "error", None)
@@ -35,7 +35,7 @@ async def version(transport: Transport, *, legacy: bool) -> str:
             raise ProtocolError(f"{transport.target.name} answered {path} with {unreadable(error)}") from None
         return f"{found.major}.{found.minor}.{found.patch}"
 
-    return await transport.asked("GET", path, read)
+    return await transport.call("GET", path, read)
 
 
 async def has_v2(transport: Transport) -> bool:
@@ -49,7 +49,7 @@ async def has_v2(transport: Transport) -> bool:
     )
 
 
-class Auto(Struct):
+class DetectingClient(Struct):
     """A service whose interface is found out when it is first used."""
 
     transport: Transport
@@ -66,9 +66,9 @@ class Auto(Struct):
         return self._chosen
 
     async def run(
-        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+        self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        results = (await self.chosen()).run(asked, context, watch)
+        results = (await self.chosen()).run(submission, context, observer)
         try:
             async for result in results:
                 yield result
@@ -76,9 +76,9 @@ class Auto(Struct):
             await results.aclose()
 
     async def fetch(
-        self, statement_id: str, context: SessionContext, watch: Watch | None = None
+        self, statement_id: str, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        results = (await self.chosen()).fetch(statement_id, context, watch)
+        results = (await self.chosen()).fetch(statement_id, context, observer)
         try:
             async for result in results:
                 yield result
@@ -92,27 +92,27 @@ class Auto(Struct):
         await (await self.chosen()).terminate(query_id, context)
 
     @property
-    def batches(self) -> bool | None:
-        return None if self._chosen is None else self._chosen.batches
+    def supports_batches(self) -> bool | None:
+        return None if self._chosen is None else self._chosen.supports_batches
 
-    def together(self, asked: Sequence[Submission], *, stop: bool) -> Takes | None:
-        return None if self._chosen is None else self._chosen.together(asked, stop=stop)
+    def begin_batch(self, submission: Sequence[Submission], *, stop: bool) -> StatementBatch | None:
+        return None if self._chosen is None else self._chosen.begin_batch(submission, stop=stop)
 
     @property
     def wait_limit(self) -> float | None:
         return self.v2.wait_limit
 
-    async def leave(self, session_ids: Sequence[str]) -> None:
+    async def end_sessions(self, session_ids: Sequence[str]) -> None:
         if self._chosen is not None:
-            await self._chosen.leave(session_ids)
+            await self._chosen.end_sessions(session_ids)
 
     @property
-    def keeps(self) -> bool:
-        return self._chosen is None or self._chosen.keeps
+    def can_refetch(self) -> bool:
+        return self._chosen is None or self._chosen.can_refetch
 
     @property
-    def can_end(self) -> bool:
-        return self._chosen is None or self._chosen.can_end
+    def can_cancel(self) -> bool:
+        return self._chosen is None or self._chosen.can_cancel
 
     async def is_legacy(self) -> bool:
         return await (await self.chosen()).is_legacy()

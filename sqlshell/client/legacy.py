@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from sqlshell.client.http.transport import Answer, Transport
+from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.http.upload import Upload
-from sqlshell.client.statements.client import Submission, Watch, may_have_run
+from sqlshell.client.statements.client import Observer, Submission, mark_uncertain
 from sqlshell.client.statements.polling import UNCERTAIN, upload_of
 from sqlshell.client.statements.protocol import read_submission, unreadable
 from sqlshell.context import SessionContext
@@ -51,7 +51,7 @@ _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
 
 
-class Legacy(Struct):
+class LegacyClient(Struct):
     """A service by its legacy interface. `wait_limit` is in seconds; past it WaitTimeout is raised."""
 
     transport: Transport
@@ -59,34 +59,34 @@ class Legacy(Struct):
     _boundary: str = field(default_factory=lambda: f"sqlshell-{secrets.token_hex(16)}")
 
     async def run(
-        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+        self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
         """Run a submission; the result of each element of the answer. Raises as Statements.run() does."""
-        watch = watch or Watch()
-        upload = self.body(asked, context, watch)
+        observer = observer or Observer()
+        upload = self.body(submission, context, observer)
         try:
             async with asyncio.timeout(self.wait_limit):
-                elements = await self.transport.asked(
+                elements = await self.transport.call(
                     "POST",
                     "/run-statement",
-                    lambda answer: self._read(answer, asked),
+                    lambda answer: self._read(answer, submission),
                     content=upload,
                     content_type=upload.content_type,
-                    again=asked.reads_only,
+                    idempotent=submission.reads_only,
                 )
         except TimeoutError:
             raise WaitTimeout(
                 f"the service has not answered in {self.wait_limit:g} s", "the statement may go on there"
             ) from None
         except ConnectionBroken as error:
-            if not asked.reads_only:
-                may_have_run(error)
+            if not submission.reads_only:
+                mark_uncertain(error)
             raise
         for element in elements:
             yield _result(element)
 
     async def fetch(
-        self, statement_id: str, context: SessionContext, watch: Watch | None = None
+        self, statement_id: str, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
         """Raises UsageError: nothing can be looked up."""
         raise _nothing_kept()
@@ -102,15 +102,15 @@ class Legacy(Struct):
         async for _ in self.run(Submission(f"TERMINATE QUERY '{quoted}'"), context):
             pass
 
-    def together(self, asked: Sequence[Submission], *, stop: bool) -> None:
+    def begin_batch(self, submission: Sequence[Submission], *, stop: bool) -> None:
         return None
 
-    async def leave(self, session_ids: Sequence[str]) -> None:
+    async def end_sessions(self, session_ids: Sequence[str]) -> None:
         """There are no sessions."""
 
-    batches = False
-    can_end = False
-    keeps = False
+    supports_batches = False
+    can_cancel = False
+    can_refetch = False
 
     async def is_legacy(self) -> bool:
         return True
@@ -118,22 +118,22 @@ class Legacy(Struct):
     async def aclose(self) -> None:
         await self.transport.aclose()
 
-    def body(self, asked: Submission, context: SessionContext, watch: Watch) -> Upload:
+    def body(self, submission: Submission, context: SessionContext, observer: Observer) -> Upload:
         """The form of a submission. Raises UsageError."""
         given = dict(context.parts())
-        texts = [("statement", asked.text), *((name, given[part]) for name, part in FIELDS if given[part])]
+        texts = [("statement", submission.text), *((name, given[part]) for name, part in FIELDS if given[part])]
         try:
             parts = [(f'Content-Disposition: form-data; name="{name}"', text.encode()) for name, text in texts]
         except UnicodeEncodeError:
             raise UsageError("the statement has characters that are not valid Unicode", "is it UTF-8?") from None
         if any(self._boundary.encode() in content for _, content in parts):
             raise UsageError("the statement contains the request's own boundary", "run it again")
-        return upload_of(self._boundary, parts, asked.attachments, "attachment", watch)
+        return upload_of(self._boundary, parts, submission.attachments, "attachment", observer)
 
-    def _read(self, answer: Answer, asked: Submission) -> list[Element]:
+    def _read(self, answer: Response, submission: Submission) -> list[Element]:
         base = self.transport.target.name
         if answer.status != 200:
-            raise _failure(answer, base, asked)
+            raise _failure(answer, base, submission)
         try:
             return _ANSWER.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -142,7 +142,7 @@ class Legacy(Struct):
             ) from None
 
 
-def _failure(answer: Answer, base: str, asked: Submission) -> ShellError:
+def _failure(answer: Response, base: str, submission: Submission) -> ShellError:
     step = read_submission(answer.status, answer.headers, answer.body, base)
     error = getattr(step, "error", None)
     if not isinstance(error, ShellError):
@@ -154,8 +154,8 @@ def _failure(answer: Answer, base: str, asked: Submission) -> ShellError:
     if answer.status == 404:
         error.message = f"{base} has no legacy interface"
         error.hint = "--api v2 is the current one"
-    if answer.status in UNCERTAIN and not asked.reads_only:
-        may_have_run(error)
+    if answer.status in UNCERTAIN and not submission.reads_only:
+        mark_uncertain(error)
     return error
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from sqlshell.client.http.lean_httpx import httpx
-from sqlshell.client.http.retries import Tries
+from sqlshell.client.http.retries import Retries
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.statements.protocol import read_lookup
 from sqlshell.errors import ConnectionBroken, OutputError, ProtocolError, ServiceError, ShellError, UsageError
@@ -28,7 +28,7 @@ _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 Progress = Callable[[float | None, str], None]
 
 
-class Downloaded(Struct, frozen=True):
+class Download(Struct, frozen=True):
     path: Path
     size: int
     sha256: str
@@ -46,14 +46,14 @@ def resource_path(kind: str, organization: str, name: str, *, legacy: bool) -> s
     return f"{head}/{kind}/{quote(organization, safe='')}/{quote(name, safe='')}"
 
 
-async def download(transport: Transport, path: str, place: Path, *, force: bool, progress: Progress) -> Downloaded:
+async def download(transport: Transport, path: str, place: Path, *, force: bool, progress: Progress) -> Download:
     """GET `path` into the file `place`.
 
     Raises UsageError where the file is there and `force` is not given, OutputError, and the errors of the transport. An
     interrupted download stays beside its place as `.NAME.part` and is gone on with, if the service's copy is the same.
     """
     part = _Part(place, force=force)
-    tries = Tries(transport.network, again=True, known=True)
+    tries = Retries(transport.network, idempotent=True, known=True)
     resumed = part.size
     while True:
         try:
@@ -76,7 +76,7 @@ async def download(transport: Transport, path: str, place: Path, *, force: bool,
         )
     size = part.size
     part.finish(force=force)
-    return Downloaded(place, size, digest, bool(checksum), min(resumed, size))
+    return Download(place, size, digest, bool(checksum), min(resumed, size))
 
 
 class _Part:

@@ -37,11 +37,11 @@ class Secrets:
         self._own: dict[bytes, _Forms] = {}
         self._lent: dict[bytes, _Forms] = {}
 
-    def add(self, value: str, *, lent: bool = False) -> None:
+    def add(self, value: str, *, from_service: bool = False) -> None:
         """`lent` is a value that the service gave, and may give again."""
         given = value.encode("utf-8", "surrogatepass")
         if len(given) >= SHORTEST and given not in self._own:
-            (self._lent if lent else self._own)[given] = _forms(given)
+            (self._lent if from_service else self._own)[given] = _forms(given)
 
     def own(self) -> list[str]:
         """The values that a service did not give."""
@@ -57,15 +57,15 @@ class Secrets:
             made = forms.without(made)
         return text if made == given else bytes(made).decode("utf-8", "replace")
 
-    def body(self, given: Body, *, lent: bool = True) -> Body:
+    def body(self, given: Body, *, from_service: bool = True) -> Body:
         """An answer, whose JSON stays JSON; with `lent` what a service gave for a data plane is taken out too."""
-        for forms in (*self._own.values(), *(self._lent.values() if lent else ())):
+        for forms in (*self._own.values(), *(self._lent.values() if from_service else ())):
             if forms.in_rows:
                 given = forms.without(given) if len(given) <= LOOKED_AT_CLOSELY else forms.quickly_without(given)
         return given
 
     @contextlib.contextmanager
-    def kept(self) -> Iterator[None]:
+    def redacting(self) -> Iterator[None]:
         """Takes them out of the errors that are raised inside."""
         try:
             yield

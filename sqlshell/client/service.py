@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.statements.client import Client, Submission, Watch
+from sqlshell.client.statements.client import Client, Observer, Submission
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 
 if TYPE_CHECKING:
-    from sqlshell.client.resources import Downloaded, Progress
+    from sqlshell.client.resources import Download, Progress
 
 _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 
@@ -33,7 +33,7 @@ class Service(Struct):
 
     async def download(
         self, kind: str, name: str, place: Path, context: SessionContext, *, force: bool, progress: Progress
-    ) -> Downloaded:
+    ) -> Download:
         """A resource of the context's organization as the file `place`. Raises as resources.download()."""
         from sqlshell.client.resources import download, resource_path
 
@@ -47,8 +47,10 @@ class Service(Struct):
             return context.organization
         echoed: list[str] = []
         if not legacy:
-            watch = Watch(context=lambda echo: echoed.append((echo.organization_id if echo else None) or ""))
-            async for result in self.statements.run(Submission("LIST ORGANIZATIONS", reads_only=True), context, watch):
+            observer = Observer(context=lambda echo: echoed.append((echo.organization_id if echo else None) or ""))
+            async for result in self.statements.run(
+                Submission("LIST ORGANIZATIONS", reads_only=True), context, observer
+            ):
                 await result.batches.aclose()
         found = next((name for name in reversed(echoed) if name), context.organization)
         if not found:

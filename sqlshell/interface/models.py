@@ -113,7 +113,7 @@ class StatementResponse(StatementHead):
     data: Rows | None = None
 
 
-class BatchAnswer(Model):
+class BatchResponse(Model):
     """The answer to a batch. Each of `statements` is the answer of one statement that was begun, in order; those that
     are missing from an answer that is not 03000 did not run."""
 

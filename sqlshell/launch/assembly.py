@@ -11,13 +11,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from sqlshell.client.http.network import Dial
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.trace import Trace
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.factory import Results
+from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.service import Service
-from sqlshell.client.statements.client import Client, Rules, Submission
-from sqlshell.client.statements.polling import Statements
+from sqlshell.client.statements.client import Client, StreamLimits, Submission
+from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import Target
 from sqlshell.config.settings import BY_NAME
 from sqlshell.config.values import Settings
@@ -42,8 +42,8 @@ class Reached(Struct, frozen=True):
         return f"Reached({self.target!r})"
 
 
-def network_of(settings: Settings) -> Network:
-    return Network(
+def network_of(settings: Settings) -> NetworkOptions:
+    return NetworkOptions(
         connect_timeout=settings["connect_timeout"],
         read_timeout=settings["read_timeout"],
         timeout=settings["timeout"] or 1e9,
@@ -153,18 +153,20 @@ def _client(
     # The service inside speaks the current interface, whatever others do.
     api = settings["api"] if reached.dial is None else "v2"
     if api == "legacy":
-        from sqlshell.client.legacy import Legacy
+        from sqlshell.client.legacy import LegacyClient
 
-        return Legacy(transport, waits)
+        return LegacyClient(transport, waits)
 
-    def rules() -> Rules:
+    def limits() -> StreamLimits:
         options = session.options
-        return Rules(options.max_rows or None, options.stream_for or None, session.interactive or options.allow_gaps)
+        return StreamLimits(
+            options.max_rows or None, options.stream_for or None, session.interactive or options.allow_gaps
+        )
 
-    statements = Statements(transport, Results(transport, reached.dial, rules), waits)
+    statements = StatementsClient(transport, ResultFactory(transport, reached.dial, limits), waits)
     if api == "auto":
-        from sqlshell.client.api import Auto
-        from sqlshell.client.legacy import Legacy
+        from sqlshell.client.api import DetectingClient
+        from sqlshell.client.legacy import LegacyClient
 
-        return Auto(transport, statements, Legacy(transport, waits), diagnostics.note)
+        return DetectingClient(transport, statements, LegacyClient(transport, waits), diagnostics.note)
     return statements

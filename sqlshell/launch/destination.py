@@ -105,7 +105,7 @@ def context_of(place: Place) -> SessionContext:
         chosen = settings[name]
         return str(chosen if chosen and settings.source(name) != "default" else parts.get(name, ""))
 
-    from sqlshell.client.statements.polling import fresh_session_id
+    from sqlshell.client.statements.polling import new_session_id
 
     return SessionContext(
         organization=part("organization"),
@@ -115,7 +115,7 @@ def context_of(place: Place) -> SessionContext:
         store=part("store"),
         compute_pool=part("compute_pool"),
         timezone=known_zone(part("timezone")) or machine_timezone(os.environ),
-        session_id=part("session_id") or fresh_session_id(),
+        session_id=part("session_id") or new_session_id(),
     )
 
 

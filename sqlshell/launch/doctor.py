@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from sqlshell import __version__
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.proxies import proxy_for
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.target import Target
@@ -118,7 +118,7 @@ def _settings(place: Place) -> Iterator[Found]:
             yield Found(setting.name, f"{shown} ({value.source})")
 
 
-async def _remote(where: Remote, network: Network) -> list[Found]:
+async def _remote(where: Remote, network: NetworkOptions) -> list[Found]:
     target = where.target
     found = [Found("target", target.name)]
     proxy = proxy_for(target)
@@ -133,7 +133,7 @@ async def _remote(where: Remote, network: Network) -> list[Found]:
     return found
 
 
-async def _reach(target: Target, network: Network) -> list[Found]:
+async def _reach(target: Target, network: NetworkOptions) -> list[Found]:
     """Name, connection, TLS: each with the time that it took."""
     loop = asyncio.get_running_loop()
     began = time.perf_counter()
@@ -159,7 +159,7 @@ async def _reach(target: Target, network: Network) -> list[Found]:
     return found
 
 
-async def _certificate(target: Target, network: Network) -> Found:
+async def _certificate(target: Target, network: NetworkOptions) -> Found:
     began = time.perf_counter()
     try:
         context = network.tls()
@@ -179,7 +179,7 @@ async def _certificate(target: Target, network: Network) -> Found:
     return Found("certificate", f"{version}{days}, in {_ms(began)}", good, advice)
 
 
-async def _answers(where: Remote, network: Network) -> list[Found]:
+async def _answers(where: Remote, network: NetworkOptions) -> list[Found]:
     """The service itself: its version twice (a new connection, a kept one), its clock, the token, a statement."""
     found: list[Found] = []
 

@@ -351,7 +351,7 @@ class Shell:
         self.journal.close()
         if not self.service.transport.inside:
             # The service inside ends with the shell, and its sessions with it.
-            await self.service.statements.leave([*filter(None, [self.own_session]), *self.background.sessions])
+            await self.service.statements.end_sessions([*filter(None, [self.own_session]), *self.background.sessions])
         await self.service.aclose()
 
     async def _item(self, item: Item) -> None:
@@ -381,7 +381,13 @@ class Shell:
             self.ahead = None
             self.journal.flush()
         client, lone = self.service.statements, self.session.interactive or self.offline is not None
-        if self.ahead is not None or lone or not client.batches or not self.flow.active or self.attachments.waiting:
+        if (
+            self.ahead is not None
+            or lone
+            or not client.supports_batches
+            or not self.flow.active
+            or self.attachments.waiting
+        ):
             return
         from sqlshell.shell.running.read_ahead import plan
 

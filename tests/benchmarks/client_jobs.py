@@ -17,8 +17,8 @@ from typing import Any
 
 from sqlshell.client.http import retries
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.factory import Results
-from sqlshell.client.statements.polling import Statements, Submission
+from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.statements.polling import StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from tests.benchmarks.measure import TOKEN, Row, environment, run, service
@@ -94,7 +94,7 @@ def polling(times: int = 5) -> Iterator[Row]:
 
 async def _ours(url: str, seconds: float, times: int) -> float:
     transport = Transport(parse(url), TOKEN)
-    statements = Statements(transport, Results(transport))
+    statements = StatementsClient(transport, ResultFactory(transport))
     began = time.perf_counter()
     for _ in range(times):
         async for result in statements.run(Submission(f"{seconds}"), SessionContext()):
@@ -193,7 +193,7 @@ def connector(rows: int = 1_000_000, few: int = 20_000) -> Iterator[Row]:
 
         async def ours() -> float:
             transport = Transport(parse(url), TOKEN)
-            statements = Statements(transport, Results(transport))
+            statements = StatementsClient(transport, ResultFactory(transport))
             began, count = time.perf_counter(), 0
             async for result in statements.run(Submission(MIXED.format(rows=rows)), SessionContext()):
                 async for batch in result.batches:

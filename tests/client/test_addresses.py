@@ -6,7 +6,7 @@ import pytest
 
 from sqlshell.client.http.addresses import loopback, numeric, private, same
 from sqlshell.client.http.proxies import proxy_for
-from sqlshell.client.results.dataplane import admission, plane_of
+from sqlshell.client.results.dataplane import address_check, data_plane
 from sqlshell.client.target import parse
 from sqlshell.errors import ServiceError
 from sqlshell.interface.models import DataplaneRequest
@@ -72,12 +72,12 @@ def test_a_service_elsewhere_may_not_name_such_a_plane(host: str) -> None:
     api = parse("https://sql.example/v2")
     bare = host.strip("[]")
     written = f"[{bare}]" if ":" in bare else bare
-    plane = plane_of(DataplaneRequest(token="t", uri=f"https://{written}/v2"), api, "1")
+    plane = data_plane(DataplaneRequest(token="t", uri=f"https://{written}/v2"), api, "1")
     with pytest.raises(ServiceError, match="private address"):
-        admission(plane, api, (), allowed=False)
-    assert admission(plane, api, (), allowed=True) is None
+        address_check(plane, api, (), allowed=False)
+    assert address_check(plane, api, (), allowed=True) is None
     if numeric(host) is not None:
-        assert admission(plane, api, (plane.target.host,), allowed=False) is not None
+        assert address_check(plane, api, (plane.target.host,), allowed=False) is not None
 
 
 @pytest.mark.parametrize("host", HERE)

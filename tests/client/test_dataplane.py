@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from sqlshell.client.http.addresses import private
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.dataplane import Plane, admission, plane_of
-from sqlshell.client.results.factory import Results
-from sqlshell.client.statements.polling import Statements, Submission
+from sqlshell.client.results.dataplane import DataPlane, address_check, data_plane
+from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.statements.polling import StatementsClient, Submission
 from sqlshell.client.target import Target, parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import ProtocolError, ServiceError
@@ -41,7 +41,7 @@ def asked(uri: str, kind: str = "result-set", token: str = "t") -> DataplaneRequ
     ],
 )
 def test_shapes_of_a_uri(uri: str, base: str, path: str) -> None:
-    plane = plane_of(asked(uri), API, ID)
+    plane = data_plane(asked(uri), API, ID)
     assert (plane.target.base, plane.path, plane.same) == (base, path, False)
 
 
@@ -76,7 +76,7 @@ def test_shapes_of_a_uri(uri: str, base: str, path: str) -> None:
 )
 def test_what_is_not_followed(uri: str) -> None:
     with pytest.raises(ProtocolError):
-        plane_of(asked(uri), API, ID)
+        data_plane(asked(uri), API, ID)
 
 
 @pytest.mark.parametrize(
@@ -90,19 +90,19 @@ def test_what_is_not_followed(uri: str) -> None:
     ],
 )
 def test_a_stream_is_a_websocket(uri: str, api: str, websocket: str) -> None:
-    assert plane_of(asked(uri, "streaming"), parse(api), ID).websocket == websocket
+    assert data_plane(asked(uri, "streaming"), parse(api), ID).websocket == websocket
 
 
 @pytest.mark.parametrize("uri", ["ws://dp.example/s", "http://dp.example/s", "wss://u@dp.example/s", "mailto:a@b"])
 def test_a_stream_that_is_not_followed(uri: str) -> None:
     with pytest.raises(ProtocolError):
-        plane_of(asked(uri, "streaming"), API, ID)
+        data_plane(asked(uri, "streaming"), API, ID)
 
 
 @pytest.mark.parametrize("token", ["a b", "a\r\nX: y", "ü"])
 def test_tokens_that_no_header_carries(token: str) -> None:
     with pytest.raises(ProtocolError):
-        plane_of(asked("https://dp.example/v2", token=token), API, ID)
+        data_plane(asked("https://dp.example/v2", token=token), API, ID)
 
 
 @pytest.mark.parametrize(
@@ -135,22 +135,22 @@ def test_private_addresses(address: str, expected: bool) -> None:
 
 
 def test_a_service_elsewhere_may_not_point_at_private_addresses() -> None:
-    plane = Plane(Target("https", "dp.example", 443), "/v2", "t", False)
-    admit = admission(plane, API, {"10.0.0.5"}, allowed=False)
-    assert admit is not None
-    admit("8.8.8.8")
-    admit("10.0.0.5")
+    plane = DataPlane(Target("https", "dp.example", 443), "/v2", "t", False)
+    check_address = address_check(plane, API, {"10.0.0.5"}, allowed=False)
+    assert check_address is not None
+    check_address("8.8.8.8")
+    check_address("10.0.0.5")
     for address in ("127.0.0.1", "169.254.169.254", "10.0.0.6"):
         with pytest.raises(ServiceError, match="private address"):
-            admit(address)
-    assert admission(plane, API, set(), allowed=True) is None
-    assert admission(plane, parse("http://127.0.0.1:8765"), set(), allowed=False) is None
+            check_address(address)
+    assert address_check(plane, API, set(), allowed=True) is None
+    assert address_check(plane, parse("http://127.0.0.1:8765"), set(), allowed=False) is None
 
 
-def read(api: str, network: Network | None = None, target: Target | None = None) -> list[Rows]:
+def read(api: str, network: NetworkOptions | None = None, target: Target | None = None) -> list[Rows]:
     async def work() -> list[Rows]:
-        transport = Transport(target or parse(api), "the-api-token", network=network or Network(retries=1))
-        statements = Statements(transport, Results(transport))
+        transport = Transport(target or parse(api), "the-api-token", network=network or NetworkOptions(retries=1))
+        statements = StatementsClient(transport, ResultFactory(transport))
         found: list[Rows] = []
         try:
             context = SessionContext(session_id="s", timezone="UTC")
@@ -170,8 +170,8 @@ def found_at(url: str) -> Found:
     """The result of one statement, and its batches, which are not decoded yet."""
 
     async def work() -> Found:
-        transport = Transport(parse(url), "t", network=Network(retries=0))
-        statements = Statements(transport, Results(transport))
+        transport = Transport(parse(url), "t", network=NetworkOptions(retries=0))
+        statements = StatementsClient(transport, ResultFactory(transport))
         try:
             async for result in statements.run(Submission("select 1"), SessionContext()):
                 return result, [batch async for batch in result.batches]
@@ -323,9 +323,9 @@ def _read_elsewhere(target: Target, url: str) -> None:
     async def work() -> None:
         port = int(url.rpartition(":")[2])
         transport = Transport(
-            target, "tok", dial=lambda: socket.create_connection(("127.0.0.1", port)), network=Network(retries=0)
+            target, "tok", dial=lambda: socket.create_connection(("127.0.0.1", port)), network=NetworkOptions(retries=0)
         )
-        statements = Statements(transport, Results(transport))
+        statements = StatementsClient(transport, ResultFactory(transport))
         try:
             async for _ in statements.run(Submission("select 1"), SessionContext()):
                 pass

@@ -17,12 +17,12 @@ from urllib.parse import quote
 import pytest
 
 from sqlshell.client.http.decompress import ERROR, FEW, LARGEST, PER_VALUE, ROW, UNANNOUNCED, bound, values_in
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.trace import Trace
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.factory import Results
+from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.secret_values import Secrets
-from sqlshell.client.statements.polling import Statements, Submission
+from sqlshell.client.statements.polling import StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError
@@ -91,8 +91,10 @@ def run(url: str, token: str = TOKEN, level: int = 0, **network: Any) -> tuple[l
 
     async def work() -> tuple[list[list[str | None]], str]:
         trace = Trace(told.append, lambda: level)
-        transport = Transport(parse(url), token, network=Network(retries=0, **network), trace=trace, say=told.append)
-        statements = Statements(transport, Results(transport))
+        transport = Transport(
+            parse(url), token, network=NetworkOptions(retries=0, **network), trace=trace, say=told.append
+        )
+        statements = StatementsClient(transport, ResultFactory(transport))
         rows: list[list[str | None]] = []
         try:
             async for given in statements.run(Submission("select 1", reads_only=True), SessionContext()):
@@ -243,10 +245,10 @@ def test_a_long_body_is_searched_too() -> None:
 
 def test_a_data_plane_may_be_named_again_with_the_token_that_it_has() -> None:
     secrets = Secrets()
-    secrets.add("plane-token-1", lent=True)
+    secrets.add("plane-token-1", from_service=True)
     secrets.add("api-token-1")
     answer = b'{"token":"plane-token-1","message":"api-token-1"}'
-    assert secrets.body(answer, lent=False) == b'{"token":"plane-token-1","message":"***"}'
+    assert secrets.body(answer, from_service=False) == b'{"token":"plane-token-1","message":"***"}'
     assert secrets.body(answer) == b'{"token":"***","message":"***"}'
     assert secrets.text(answer.decode()) == '{"token":"***","message":"***"}'
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client.api import Auto, version
-from sqlshell.client.http.options import Network
+from sqlshell.client.api import DetectingClient, version
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.legacy import Legacy
-from sqlshell.client.results.factory import Results
-from sqlshell.client.statements.polling import Statements, Submission
+from sqlshell.client.legacy import LegacyClient
+from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.statements.polling import StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, ProtocolError, ServiceError, ShellError, StatementError, UsageError
@@ -25,7 +25,7 @@ CONTEXT = SessionContext(organization="org", database="d", schema="s", store="st
 
 def run(state: Scripted, sql: str = "insert into t values (1)") -> list[tuple[Result, Rows]]:
     async def work() -> list[tuple[Result, Rows]]:
-        legacy = Legacy(Transport(parse(state.url), "tok", network=Network(retries=0)))
+        legacy = LegacyClient(Transport(parse(state.url), "tok", network=NetworkOptions(retries=0)))
         try:
             found = []
             async for result in legacy.run(Submission(sql), CONTEXT):
@@ -125,8 +125,10 @@ def auto(state: Scripted) -> tuple[str, list[Rows]]:
     told: list[str] = []
 
     async def work() -> tuple[str, list[Rows]]:
-        transport = Transport(parse(state.url), "tok", network=Network(retries=0))
-        service = Auto(transport, Statements(transport, Results(transport)), Legacy(transport), told.append)
+        transport = Transport(parse(state.url), "tok", network=NetworkOptions(retries=0))
+        service = DetectingClient(
+            transport, StatementsClient(transport, ResultFactory(transport)), LegacyClient(transport), told.append
+        )
         rows = []
         try:
             async for result in service.run(Submission("select 1"), CONTEXT):

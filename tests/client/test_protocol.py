@@ -8,9 +8,9 @@ from email.parser import BytesParser
 import pytest
 
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.factory import Results
-from sqlshell.client.statements.client import Submission, Watch
-from sqlshell.client.statements.polling import Statements
+from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.statements.client import Observer, Submission
+from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.statements.protocol import (
     Done,
     Fail,
@@ -174,7 +174,9 @@ def test_polling_waits_a_tenth_of_the_time_elapsed() -> None:
 def test_the_request_is_a_multipart_part_of_json() -> None:
     context = SessionContext(database="d", timezone="Europe/Paris", session_id="s")
     transport = Transport(parse("http://127.0.0.1:9"), "")
-    upload = Statements(transport, Results(transport)).body(Submission("select 'ü'", row_limit=5), context, Watch())
+    upload = StatementsClient(transport, ResultFactory(transport)).body(
+        Submission("select 'ü'", row_limit=5), context, Observer()
+    )
     content, content_type = b"".join(upload._all()), upload.content_type
     message = BytesParser().parsebytes(f"Content-Type: {content_type}\r\n\r\n".encode() + content)
     parts = list(message.walk())[1:]

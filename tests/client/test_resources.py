@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from sqlshell.client.http import retries
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.resources import Downloaded, download, resource_path
+from sqlshell.client.resources import Download, download, resource_path
 from sqlshell.client.target import parse
 from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError
 from sqlshell.origin import Own
@@ -102,9 +102,9 @@ def serving(kept: Kept) -> Iterator[str]:
         server.server_close()
 
 
-def get(url: str, place: Path, *, force: bool = False, retries: int = 3, limit: int = 1 << 20) -> Downloaded:
-    async def work() -> Downloaded:
-        transport = Transport(parse(url), "tok", network=Network(retries=retries, download_limit=limit))
+def get(url: str, place: Path, *, force: bool = False, retries: int = 3, limit: int = 1 << 20) -> Download:
+    async def work() -> Download:
+        transport = Transport(parse(url), "tok", network=NetworkOptions(retries=retries, download_limit=limit))
         told: list[Any] = []
         try:
             return await download(

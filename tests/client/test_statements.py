@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.factory import Results
-from sqlshell.client.statements.polling import Statements, Submission, Watch
+from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.statements.polling import Observer, StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import ServiceError, ShellError, StatementError, WaitTimeout
@@ -90,10 +90,10 @@ def scripted(*answers: tuple[int, Any], extensions: str = "") -> Iterator[Script
 
 def run(
     state: Scripted,
-    watch: Watch | None = None,
+    observer: Observer | None = None,
     wait: float | None = None,
     sql: str = "insert into t values (1)",
-    network: Network | None = None,
+    network: NetworkOptions | None = None,
 ) -> list[Rows]:
     """The rows of each result of one submission."""
 
@@ -103,7 +103,9 @@ def run(
             found = []
             asked = Submission(sql, reads_only=reads_only(sql))
             context = SessionContext(database="d", timezone="UTC", session_id="s 1")
-            async for result in Statements(transport, Results(transport), wait).run(asked, context, watch):
+            async for result in StatementsClient(transport, ResultFactory(transport), wait).run(
+                asked, context, observer
+            ):
                 found.append([row async for batch in result.batches for row in batch.rows])
             return found
         finally:
@@ -133,7 +135,7 @@ def test_not_ready_is_tried_again_and_said() -> None:
     said: list[str] = []
     lost = {"sqlState": "3E001", "message": "warming up", "statementID": ID, "createdOn": 1}
     with scripted((200, lost), (202, RUNNING), (200, lost), (200, done(data=[]))) as state:
-        assert run(state, Watch(say=said.append)) == [[]]
+        assert run(state, Observer(say=said.append)) == [[]]
     assert [asked[0] for asked in state.asked] == ["POST", "POST", "GET", "POST"]
     assert len(said) == 2
     assert "warming up" in said[0]
@@ -145,15 +147,15 @@ LOST = {"sqlState": "3E004", "message": "the pool is stopped", "statementID": ID
 @pytest.mark.parametrize(
     ("network", "wait", "posts", "error"),
     [
-        (Network(retries=0), None, 1, StatementError),
-        (Network(retries=2), None, 3, StatementError),
-        (Network(retries=9, timeout=0.5), None, 2, StatementError),
-        (Network(retries=9), 0.6, 2, WaitTimeout),
-        (Network(retries=0), 0.1, 1, StatementError),
+        (NetworkOptions(retries=0), None, 1, StatementError),
+        (NetworkOptions(retries=2), None, 3, StatementError),
+        (NetworkOptions(retries=9, timeout=0.5), None, 2, StatementError),
+        (NetworkOptions(retries=9), 0.6, 2, WaitTimeout),
+        (NetworkOptions(retries=0), 0.1, 1, StatementError),
     ],
 )
 def test_what_is_not_ready_is_waited_for_within_the_limits(
-    network: Network, wait: float | None, posts: int, error: type[ShellError]
+    network: NetworkOptions, wait: float | None, posts: int, error: type[ShellError]
 ) -> None:
     with scripted((200, LOST)) as state, pytest.raises(error, match="the pool is stopped") as caught:
         run(state, wait=wait, network=network)

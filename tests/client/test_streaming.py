@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from sqlshell.client.http import retries
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.factory import Results
-from sqlshell.client.statements.client import Rules, Watch
-from sqlshell.client.statements.polling import Statements, Submission
+from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.statements.client import Observer, StreamLimits
+from sqlshell.client.statements.polling import StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import (
@@ -55,23 +55,23 @@ class Seen:
 
 def read(
     *acts: Act,
-    rules: Rules | None = None,
+    limits: StreamLimits | None = None,
     stop_after: int = 0,
     history: Any = None,
     tls: ssl.SSLContext | None = None,
-    network: Network | None = None,
+    network: NetworkOptions | None = None,
     refuse: int = 0,
     dies: bool = False,
 ) -> Seen:
     seen = Seen()
 
     async def work(url: str) -> None:
-        transport = Transport(parse(url), "the-api-token", network=network or Network(retries=2))
-        statements = Statements(transport, Results(transport, rules=lambda: rules or Rules()))
+        transport = Transport(parse(url), "the-api-token", network=network or NetworkOptions(retries=2))
+        statements = StatementsClient(transport, ResultFactory(transport, limits=lambda: limits or StreamLimits()))
         context = SessionContext(session_id="s1", timezone="UTC")
         try:
             async for result in statements.run(
-                Submission("select * from s", reads_only=True), context, Watch(say=seen.said.append)
+                Submission("select * from s", reads_only=True), context, Observer(say=seen.said.append)
             ):
                 assert result.endless is not None
                 seen.columns = [(column.name, column.type) for column in result.columns]
@@ -146,7 +146,9 @@ def test_the_first_frame_may_be_refused() -> None:
 
 
 def test_a_gap_is_told_where_it_may_be() -> None:
-    seen = read(sends(METADATA, *rows(1, 5), code=1012), sends(METADATA, *rows(8, 10)), rules=Rules(reconnect=True))
+    seen = read(
+        sends(METADATA, *rows(1, 5), code=1012), sends(METADATA, *rows(8, 10)), limits=StreamLimits(reconnect=True)
+    )
     assert seen.rows == numbers(1, 5) + numbers(8, 10)
     assert (seen.error, seen.gaps, seen.ended) == (None, 1, "service")
     gap = [line for line in seen.said if "possible gap" in line]
@@ -156,7 +158,7 @@ def test_a_gap_is_told_where_it_may_be() -> None:
 
 @pytest.mark.parametrize("code", [1002, 1007, 1009])
 def test_what_would_break_again_is_not_tried_again(code: int) -> None:
-    seen = read(sends(METADATA, code=code), rules=Rules(reconnect=True))
+    seen = read(sends(METADATA, code=code), limits=StreamLimits(reconnect=True))
     assert seen.error is not None
     assert seen.plane is not None
     assert len(seen.plane.hellos) == 1
@@ -164,18 +166,18 @@ def test_what_would_break_again_is_not_tried_again(code: int) -> None:
 
 def test_other_columns_after_a_gap_are_an_error() -> None:
     other = METADATA | {"columns": [{"name": "z", "type": "VARCHAR"}]}
-    seen = read(sends(METADATA, *rows(1, 2), code=1011), sends(other), rules=Rules(reconnect=True))
+    seen = read(sends(METADATA, *rows(1, 2), code=1011), sends(other), limits=StreamLimits(reconnect=True))
     assert seen.rows == numbers(1, 2)
     assert isinstance(seen.error, ProtocolError)
 
 
 def test_most_rows() -> None:
-    seen = read(stays(METADATA, *rows(1, 100)), rules=Rules(max_rows=7))
+    seen = read(stays(METADATA, *rows(1, 100)), limits=StreamLimits(max_rows=7))
     assert (seen.rows, seen.error, seen.ended) == (numbers(1, 7), None, "max_rows")
 
 
 def test_for_a_time() -> None:
-    seen = read(stays(METADATA, *rows(1, 5)), rules=Rules(seconds=0.3))
+    seen = read(stays(METADATA, *rows(1, 5)), limits=StreamLimits(seconds=0.3))
     assert (seen.rows, seen.error, seen.ended) == (numbers(1, 5), None, "seconds")
 
 
@@ -245,10 +247,10 @@ def test_many_rows_in_order() -> None:
 def test_by_tls_with_the_same_authorities(authority: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority / "server.pem", authority / "server.key")
-    known = Network(ca_file=str(authority / "ca.pem"), retries=0)
+    known = NetworkOptions(ca_file=str(authority / "ca.pem"), retries=0)
     seen = read(sends(METADATA, *rows(1, 2)), tls=context, network=known)
     assert (seen.rows, seen.error) == (numbers(1, 2), None)
-    seen = read(sends(METADATA, *rows(1, 2)), tls=context, network=Network(retries=0))
+    seen = read(sends(METADATA, *rows(1, 2)), tls=context, network=NetworkOptions(retries=0))
     assert seen.rows == []
     assert seen.error is not None
     assert "not trusted" in seen.error.message
@@ -276,7 +278,7 @@ def test_a_websocket_that_is_not_opened(status: int, tries: int, said: str, kind
 def test_a_reader_that_has_enough_does_not_wait_for_a_reconnect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "FIRST_WAIT", 30.0)
     monkeypatch.setattr(retries, "LONGEST_WAIT", 30.0)
-    seen = read(sends(METADATA, *rows(1, 3), code=1012), rules=Rules(reconnect=True, seconds=0.5), dies=True)
+    seen = read(sends(METADATA, *rows(1, 3), code=1012), limits=StreamLimits(reconnect=True, seconds=0.5), dies=True)
     assert (seen.rows, seen.error, seen.ended) == (numbers(1, 3), None, "seconds")
 
 
@@ -291,7 +293,7 @@ def test_a_stream_that_gives_our_tokens_back_does_not_get_them_shown(secret: str
         sends(METADATA, row, {"type": "error", "message": said, "sqlCode": "XX000"}),
         sends(METADATA, f"{{{said}"),
     ):
-        seen = read(acts, rules=Rules(reconnect=False))
+        seen = read(acts, limits=StreamLimits(reconnect=False))
         shown = "\n".join(
             [str(seen.rows), str(seen.columns), str(seen.said)]
             + ([seen.error.message, seen.error.hint] if seen.error is not None else [])

@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.factory import Results
-from sqlshell.client.statements.client import Behind
-from sqlshell.client.statements.polling import Statements, Submission, Watch
+from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.statements.client import UnreadOutcome
+from sqlshell.client.statements.polling import Observer, StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, StatementError
 from sqlshell.result import Rows
 from tests.client.test_statements import ID, Scripted, scripted
 
-Answer = dict[str, Any]
+Response = dict[str, Any]
 
 
-def one(number: int, state: str = "00000", rows: Rows | None = None, **more: Any) -> Answer:
+def one(number: int, state: str = "00000", rows: Rows | None = None, **more: Any) -> Response:
     """The answer about a statement."""
     columns = [] if rows is None else [{"name": "n", "type": "INTEGER"}]
     metadata = {"encoding": "json", "columns": columns, "partitionInfo": [{"rowCount": len(rows or [])}]}
@@ -43,20 +43,20 @@ def uuid(number: int) -> str:
     return f"{ID[:-4]}{number:04}"
 
 
-def batch(*statements: Answer, state: str = "00000") -> tuple[int, Answer]:
+def batch(*statements: Response, state: str = "00000") -> tuple[int, Response]:
     head = {"sqlState": state, "statementID": uuid(1), "createdOn": 1, "statements": list(statements)}
     return 202 if state == "03000" else 200, head
 
 
 async def taken(
-    state: Scripted, sqls: Sequence[str], *, stop: bool = True, reads: bool = False, watch: Watch | None = None
-) -> tuple[list[Rows | str], list[Behind], bool | None]:
+    state: Scripted, sqls: Sequence[str], *, stop: bool = True, reads: bool = False, observer: Observer | None = None
+) -> tuple[list[Rows | str], list[UnreadOutcome], bool | None]:
     """Rows or error of each statement, what ran behind, and whether batches are on. The first is sent alone."""
     told: list[Rows | str] = []
     async with AsyncExitStack() as stack:
         transport = Transport(parse(state.url), "token")
         stack.push_async_callback(transport.aclose)
-        client = Statements(transport, Results(transport))
+        client = StatementsClient(transport, ResultFactory(transport))
         context = SessionContext(session_id="s")
         first, *rest = [Submission(sql, reads_only=reads) for sql in sqls]
 
@@ -65,16 +65,16 @@ async def taken(
                 told.append([row async for item in result.batches for row in item.rows])
 
         await take(client.run(first, context))
-        sent = client.together(rest, stop=stop)
+        sent = client.begin_batch(rest, stop=stop)
         for submission in rest:
             try:
-                await take((sent or client).run(submission, context, watch))
+                await take((sent or client).run(submission, context, observer))
             except ShellError as error:
                 told.append(f"{error.where.sql_state} {error.message} | {error.hint}")
                 if stop or not isinstance(error, StatementError):
                     break
         behind = await sent.aclose(context) if sent is not None else []
-        return told, behind, client.batches
+        return told, behind, client.supports_batches
 
 
 def asked(state: Scripted) -> list[tuple[str, Any]]:
@@ -117,7 +117,7 @@ def test_results_come_while_the_rest_still_runs() -> None:
         batch(one(4, rows=[["x"]])),
     ]
     with scripted(*answers, extensions="batch") as state:
-        told, _, _ = asyncio.run(taken(state, ["a", "b", "c", "d"], watch=Watch(statement_id=seen.append)))
+        told, _, _ = asyncio.run(taken(state, ["a", "b", "c", "d"], observer=Observer(statement_id=seen.append)))
     assert told == [[], [], [], [["x"]]]
     assert [what.rpartition("batch=")[2] for method, what in asked(state) if method == "GET"] == ["1", "1", "2"]
     assert list(dict.fromkeys(seen)) == [uuid(2), uuid(3), uuid(4)]
@@ -228,15 +228,15 @@ def test_what_ran_behind_is_told_when_nobody_waits_any_more() -> None:
         batch(one(4, "57000", message="interrupted"), state="57000"),
     ]
 
-    async def left(state: Scripted) -> list[Behind]:
+    async def left(state: Scripted) -> list[UnreadOutcome]:
         transport = Transport(parse(state.url), "token")
-        client = Statements(transport, Results(transport))
+        client = StatementsClient(transport, ResultFactory(transport))
         context = SessionContext()
         asked = [Submission(text) for text in ("a", "b", "c", "d", "e")]
         try:
             async for _ in client.run(asked[0], context):
                 pass
-            sent = client.together(asked[1:], stop=True)
+            sent = client.begin_batch(asked[1:], stop=True)
             assert sent is not None
             async for _ in sent.run(asked[1], context):
                 pass
@@ -248,26 +248,26 @@ def test_what_ran_behind_is_told_when_nobody_waits_any_more() -> None:
         behind = asyncio.run(left(state))
     assert asked(state)[2] == ("POST", f"TERMINATE QUERY {uuid(4)}")
     assert behind == [
-        Behind("c", uuid(3), "00000", "INSERT 1"),
-        Behind("d", uuid(4), "57000", "interrupted"),
+        UnreadOutcome("c", uuid(3), "00000", "INSERT 1"),
+        UnreadOutcome("d", uuid(4), "57000", "interrupted"),
     ]
 
 
 def test_statements_with_a_time_to_wait_are_sent_alone() -> None:
-    client = Statements(None, None, wait_limit=5.0, batches=True)  # type: ignore[arg-type]
-    assert client.together([Submission("a"), Submission("b")], stop=True) is None
+    client = StatementsClient(None, None, wait_limit=5.0, supports_batches=True)  # type: ignore[arg-type]
+    assert client.begin_batch([Submission("a"), Submission("b")], stop=True) is None
 
 
-async def taken_first(state: Scripted, seconds: float = 5.0) -> tuple[int, list[Behind]]:
+async def taken_first(state: Scripted, seconds: float = 5.0) -> tuple[int, list[UnreadOutcome]]:
     """How many requests there were when the first result of four in two batches was taken, and what ran behind it."""
     transport = Transport(parse(state.url), "token")
-    client = Statements(transport, Results(transport))
+    client = StatementsClient(transport, ResultFactory(transport))
     context = SessionContext(database="d")
     asked = [Submission(text) for text in ("a", "b", "c", "d", "e")]
     try:
         async for _ in client.run(asked[0], context):
             pass
-        sent = client.together(asked[1:], stop=True)
+        sent = client.begin_batch(asked[1:], stop=True)
         assert sent is not None
         async for _ in sent.run(asked[1], context):
             pass
@@ -298,7 +298,7 @@ def test_the_next_batch_is_sent_while_results_are_taken(monkeypatch: pytest.Monk
         one(3, metadata={"columns": [], "dataplaneRequest": {"requestType": "streaming"}}),
     ],
 )
-def test_no_batch_is_sent_early_where_it_may_not_run(monkeypatch: pytest.MonkeyPatch, second: Answer) -> None:
+def test_no_batch_is_sent_early_where_it_may_not_run(monkeypatch: pytest.MonkeyPatch, second: Response) -> None:
     """Behind a failure, in a context that changed, behind a large result and behind one without an end."""
     monkeypatch.setattr("sqlshell.client.statements.batches.MOST", 2)
     second = {name: value for name, value in second.items() if value is not None}

@@ -22,11 +22,11 @@ import pytest
 from sqlshell.client.http import redact, retries
 from sqlshell.client.http.decompress import Body
 from sqlshell.client.http.network import connected
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.proxies import proxy_for
-from sqlshell.client.http.retries import Tries, retry_after
+from sqlshell.client.http.retries import Retries, retry_after
 from sqlshell.client.http.trace import Trace
-from sqlshell.client.http.transport import Answer, Transport
+from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.target import parse
 from sqlshell.errors import (
     ConnectionBroken,
@@ -59,7 +59,7 @@ def using(url: str, work: Callable[[Transport], Awaitable[Found]], token: str = 
     return asyncio.run(whole())
 
 
-def get(url: str, **options: Any) -> Answer:
+def get(url: str, **options: Any) -> Response:
     return using(url, lambda transport: transport.request("GET", "/v2/version"), **options)
 
 
@@ -80,7 +80,7 @@ def test_a_plain_500_is_asked_once_more() -> None:
 
 def test_as_often_as_is_allowed() -> None:
     with scripted((503, {})) as state:
-        assert get(state.url, network=Network(retries=2)).status == 503
+        assert get(state.url, network=NetworkOptions(retries=2)).status == 503
     assert len(state.asked) == 3
 
 
@@ -106,7 +106,7 @@ def test_a_statement_that_writes_is_sent_once(sql: str, count: int, first: tuple
 
 
 def test_a_statement_that_writes_is_sent_again_where_nobody_received_it() -> None:
-    tries = Tries(Network(), again=False, known=True)
+    tries = Retries(NetworkOptions(), idempotent=False, known=True)
     assert tries.after_error(ConnectionFailed("connection refused")) is not None
     assert tries.after_error(ConnectionBroken("broke")) is None
     assert tries.after_error(Unreachable("bad certificate")) is None
@@ -128,7 +128,10 @@ def test_retry_after_as_a_date() -> None:
 
 
 def test_a_service_that_asks_for_more_than_there_is_time() -> None:
-    assert Tries(Network(timeout=10), again=True, known=True).after_status(503, {"retry-after": "3600"}) is None
+    assert (
+        Retries(NetworkOptions(timeout=10), idempotent=True, known=True).after_status(503, {"retry-after": "3600"})
+        is None
+    )
 
 
 def test_the_token_is_made_again_once() -> None:
@@ -376,7 +379,7 @@ def secure(request: pytest.FixtureRequest, authority: Path) -> Iterator[tuple[st
 
 def test_certificates(secure: tuple[str, bool], authority: Path) -> None:
     url, mutual = secure
-    ours = Network(
+    ours = NetworkOptions(
         ca_file=str(authority / "ca.pem"),
         client_cert=str(authority / "client.pem"),
         client_key=str(authority / "client.key"),
@@ -384,26 +387,26 @@ def test_certificates(secure: tuple[str, bool], authority: Path) -> None:
     )
     assert get(url, network=ours).status == 200
     with pytest.raises(Unreachable, match="not trusted"):
-        get(url, network=Network(retries=0))
-    without = Network(ca_file=str(authority / "ca.pem"), retries=0)
+        get(url, network=NetworkOptions(retries=0))
+    without = NetworkOptions(ca_file=str(authority / "ca.pem"), retries=0)
     if mutual:
         with pytest.raises(ConnectionFailed):
             get(url, network=without)
     else:
         assert get(url, network=without).status == 200
-        assert get(url, network=Network(insecure=True, retries=0)).status == 200
+        assert get(url, network=NetworkOptions(insecure=True, retries=0)).status == 200
 
 
 @pytest.mark.parametrize(
     "network",
     [
-        Network(ca_file="nowhere.pem"),
-        Network(ca_file=__file__),
-        Network(client_cert="nowhere.pem"),
-        Network(client_key="nowhere.key"),
+        NetworkOptions(ca_file="nowhere.pem"),
+        NetworkOptions(ca_file=__file__),
+        NetworkOptions(client_cert="nowhere.pem"),
+        NetworkOptions(client_key="nowhere.key"),
     ],
 )
-def test_files_that_hold_no_certificates(network: Network) -> None:
+def test_files_that_hold_no_certificates(network: NetworkOptions) -> None:
     with pytest.raises(UsageError):
         get("https://127.0.0.1:1", network=network)
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.factory import Results
-from sqlshell.client.statements.polling import Statements, Submission
+from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.statements.polling import StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError
@@ -70,10 +70,10 @@ def tried(upstream: str, token: str, scenario: Scenario, whole: list[list[str | 
 
 
 async def _rows(url: str, token: str, reads: bool) -> tuple[list[list[str | None]] | None, str]:
-    transport = Transport(parse(url), token, network=Network(retries=3, read_timeout=5))
+    transport = Transport(parse(url), token, network=NetworkOptions(retries=3, read_timeout=5))
     context = SessionContext(timezone="UTC")
     rows: list[list[str | None]] = []
-    statements = Statements(transport, Results(transport))
+    statements = StatementsClient(transport, ResultFactory(transport))
     try:
         async for result in statements.run(Submission(SQL, reads_only=reads), context):
             async for batch in result.batches:

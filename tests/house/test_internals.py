@@ -17,7 +17,7 @@ from sqlshell.client.results import frames
 from sqlshell.service.wire.protocol import BoundedProtocol
 from sqlshell.service.wire.websocket import BoundedSocket
 
-OURS = (Pool, frames.Connection, frames._Straight, BoundedProtocol, BoundedSocket)
+OURS = (Pool, frames.StreamConnection, frames._NoRedirects, BoundedProtocol, BoundedSocket)
 """Our subclasses of other packages' classes that use more of them than they document."""
 
 NEW = {"drop_stale", "frames", "ended", "ending", "reason"}

@@ -11,7 +11,7 @@ from sqlshell.client.target import Target
 from sqlshell.context import SessionContext
 
 
-def curl(target: Target, asked: Submission, context: SessionContext, *, legacy: bool, options: list[str]) -> str:
+def curl(target: Target, submission: Submission, context: SessionContext, *, legacy: bool, options: list[str]) -> str:
     """The command, over several lines. `options` are further arguments, such as certificates."""
     lines = ["curl -sS"]
     if target.uds:
@@ -20,16 +20,16 @@ def curl(target: Target, asked: Submission, context: SessionContext, *, legacy: 
     lines.append('-H "Authorization: Bearer $SQLSHELL_TOKEN"')
     if legacy:
         given = dict(context.parts())
-        texts = {name: given[part] for name, part in FIELDS if given[part]} | {"statement": asked.text}
+        texts = {name: given[part] for name, part in FIELDS if given[part]} | {"statement": submission.text}
         lines += [f"--form-string {shlex.quote(f'{name}={text}')}" for name, text in texts.items()]
         file, path = "attachment", "/run-statement"
     else:
-        request = request_part(context.request(asked.text, asked.row_limit)).decode()
+        request = request_part(context.request(submission.text, submission.row_limit)).decode()
         quoted = request.replace("\\", "\\\\").replace('"', '\\"')
         part = f'request="{quoted}";type=application/json'
         lines.append(f"-F {shlex.quote(part)}")
         file, path = "attachments", "/v2/statements"
-    for item in asked.attachments:
+    for item in submission.attachments:
         name = str(item.path).replace("\\", "\\\\").replace('"', '\\"')
         lines.append(f"""-F {shlex.quote(f'{file}=@"{name}";filename="{item.name}"')}""")
     lines.append(shlex.quote(f"{target.base}{path}"))

@@ -15,7 +15,7 @@ from typing import Any
 import httpcore
 
 Dial = Callable[[], socket.socket]
-Admit = Callable[[str], None]
+CheckAddress = Callable[[str], None]
 """Raises for an address that must not be connected to."""
 
 _BUFFER = 1 << 20
@@ -89,7 +89,7 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
         return bool(poll.poll(0))
 
 
-async def connected(host: str, port: int, admit: Admit | None = None) -> socket.socket:
+async def connected(host: str, port: int, check_address: CheckAddress | None = None) -> socket.socket:
     """A TCP connection to the first address of `host` that accepts one.
 
     `admit` is called with every address before any is tried, and raises for one that must not be connected to: the
@@ -102,9 +102,9 @@ async def connected(host: str, port: int, admit: Admit | None = None) -> socket.
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    if admit is not None:
+    if check_address is not None:
         for *_, address in found:
-            admit(str(address[0]))
+            check_address(str(address[0]))
     failures: list[OSError] = []
     for family, kind, protocol, _, address in found:
         sock = None
@@ -132,10 +132,10 @@ class AsyncioBackend(httpcore.AsyncNetworkBackend):
     `admit` is as in connected().
     """
 
-    def __init__(self, *, dial: Dial | None = None, uds: str = "", admit: Admit | None = None) -> None:
+    def __init__(self, *, dial: Dial | None = None, uds: str = "", check_address: CheckAddress | None = None) -> None:
         self._dial = dial
         self._uds = uds
-        self._admit = admit
+        self._admit = check_address
         self.peers: set[str] = set()
         """The addresses that were connected to."""
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from sqlshell.errors import UsageError
 
 
-class Network(Struct, frozen=True):
+class NetworkOptions(Struct, frozen=True):
     """Times are in seconds. `timeout` bounds one request with all its repetitions, `retries` is how many there may be.
 
     `ca_file` replaces the machine's authorities; `client_cert` and `client_key` are PEM files, the key may be in the

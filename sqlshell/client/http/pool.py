@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 
 from sqlshell.client.http.lean_httpx import httpx
-from sqlshell.client.http.network import Admit, AsyncioBackend, Dial
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.network import AsyncioBackend, CheckAddress, Dial
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.proxies import proxy_for, secrets_of
 from sqlshell.client.target import Target
 from sqlshell.errors import UsageError
@@ -30,12 +30,17 @@ class Pool(httpx.AsyncHTTPTransport):
     """
 
     def __init__(
-        self, target: Target, network: Network, *, dial: Dial | None = None, admit: Admit | None = None
+        self,
+        target: Target,
+        network: NetworkOptions,
+        *,
+        dial: Dial | None = None,
+        check_address: CheckAddress | None = None,
     ) -> None:
         context: ssl.SSLContext | None = network.tls() if target.scheme == "https" else None
         url = "" if dial is not None else proxy_for(target)
         # The address of a proxy is not the service's.
-        backend = AsyncioBackend(dial=dial, uds=target.uds, admit=None if url else admit)
+        backend = AsyncioBackend(dial=dial, uds=target.uds, check_address=None if url else check_address)
         self.peers = backend.peers
         self.secrets = secrets_of(url)
         """Parts of the proxy's URL that must not be shown."""

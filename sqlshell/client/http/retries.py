@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Mapping
 
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.errors import ConnectionBroken, ConnectionFailed, NotHttp, ProtocolError, ShellError, Unreachable
 
 BUSY = frozenset({408, 429, 502, 503, 504})
@@ -25,13 +25,13 @@ def backoff(attempt: int) -> float:
     return min(LONGEST_WAIT, FIRST_WAIT * float(2**attempt)) * random.uniform(0.75, 1.25)
 
 
-class Tries:
+class Retries:
     """The repetitions of one request. `again` says whether it may be received twice, `known` whether the service has
     answered before."""
 
-    def __init__(self, network: Network, *, again: bool, known: bool) -> None:
+    def __init__(self, network: NetworkOptions, *, idempotent: bool, known: bool) -> None:
         self._network = network
-        self._again = again
+        self._again = idempotent
         self._known = known
         self._began = time.monotonic()
         self._plain_500 = False

@@ -15,10 +15,10 @@ from sqlshell.client.http.decompress import Body as Inflated
 from sqlshell.client.http.decompress import bound
 from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.lean_httpx import httpx
-from sqlshell.client.http.network import Admit, Dial
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.network import CheckAddress, Dial
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.pool import Pool
-from sqlshell.client.http.retries import Tries
+from sqlshell.client.http.retries import Retries
 from sqlshell.client.http.trace import Request, Trace
 from sqlshell.client.http.upload import Upload
 from sqlshell.client.target import Target
@@ -35,15 +35,15 @@ SAID_SECONDS = 1.0
 """A shorter wait before the next try is not worth a line."""
 
 Params = Mapping[str, str | int]
-Renew = Callable[[], Awaitable[str]]
-Made = TypeVar("Made")
+NewToken = Callable[[], Awaitable[str]]
+Parsed = TypeVar("Parsed")
 
 
 def _ignore(text: str) -> None:
     return None
 
 
-class Answer(Struct, frozen=True):
+class Response(Struct, frozen=True):
     """One HTTP answer with its whole body."""
 
     status: int
@@ -66,23 +66,23 @@ class Transport:
         token: str,
         *,
         dial: Dial | None = None,
-        network: Network | None = None,
-        admit: Admit | None = None,
+        network: NetworkOptions | None = None,
+        check_address: CheckAddress | None = None,
         trace: Trace | None = None,
-        renew: Renew | None = None,
-        refused: Renew | None = None,
+        renew: NewToken | None = None,
+        refused: NewToken | None = None,
         say: Callable[[str], None] = _ignore,
         warn: Callable[[str], None] = _ignore,
-        lent: bool = False,
+        from_service: bool = False,
     ) -> None:
         self.target = target
-        self.network = network or Network()
+        self.network = network or NetworkOptions()
         self.trace = trace or Trace(_ignore, lambda: 0)
         self.say = say
         self._token = _checked(token)
         self._secrets = self.trace.secrets
-        self._secrets.add(token, lent=lent)
-        self._lent = lent
+        self._secrets.add(token, from_service=from_service)
+        self._lent = from_service
         self._renew = renew
         self._refused = refused or renew
         self._renewing = asyncio.Lock()
@@ -100,7 +100,7 @@ class Transport:
             "Prefer": "wait=0",
             "Accept-Encoding": "identity" if local else "gzip",
         }
-        self._pool = Pool(target, self.network, dial=dial, admit=admit)
+        self._pool = Pool(target, self.network, dial=dial, check_address=check_address)
         for secret in (target.token, *self._pool.secrets):
             self._secrets.add(secret)
         self._client: httpx.AsyncClient = httpx.AsyncClient(
@@ -126,47 +126,49 @@ class Transport:
         params: Params | None = None,
         content: bytes | Upload | None = None,
         content_type: str = "",
-        again: bool | None = None,
-    ) -> Answer:
+        idempotent: bool | None = None,
+    ) -> Response:
         """One request and its whole answer, whatever its status. Raises ConnectionFailed, ProtocolError.
 
-        `again` says whether it does no harm to be received twice; a GET does none.
+        `idempotent` says whether the service may receive it twice; by default only a GET may be sent again.
         """
-        return await self.asked(
-            method, path, _as_it_is, params=params, content=content, content_type=content_type, again=again
+        return await self.call(
+            method, path, _as_it_is, params=params, content=content, content_type=content_type, idempotent=idempotent
         )
 
-    async def asked(
+    async def call(
         self,
         method: str,
         path: str,
-        read: Callable[[Answer], Made],
+        read: Callable[[Response], Parsed],
         *,
         params: Params | None = None,
         content: bytes | Upload | None = None,
         content_type: str = "",
-        again: bool | None = None,
+        idempotent: bool | None = None,
         rows: int | None = None,
-    ) -> Made:
+    ) -> Parsed:
         """What `read` makes of the answer; a ProtocolError from it has the request made once more where that may be.
 
         `rows` is how many the answer was announced to have.
         """
-        with self._secrets.kept():
-            return await self._tried(method, path, read, params, content, content_type, again, rows)
+        with self._secrets.redacting():
+            return await self._tried(method, path, read, params, content, content_type, idempotent, rows)
 
     async def _tried(
         self,
         method: str,
         path: str,
-        read: Callable[[Answer], Made],
+        read: Callable[[Response], Parsed],
         params: Params | None,
         content: bytes | Upload | None,
         content_type: str,
-        again: bool | None,
+        idempotent: bool | None,
         rows: int | None,
-    ) -> Made:
-        tries = Tries(self.network, again=method == "GET" if again is None else again, known=self._known)
+    ) -> Parsed:
+        tries = Retries(
+            self.network, idempotent=method == "GET" if idempotent is None else idempotent, known=self._known
+        )
         renewed = False
         while True:
             try:
@@ -198,7 +200,7 @@ class Transport:
     @contextlib.asynccontextmanager
     async def opened(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
         """A GET whose body the caller reads, piece by piece. It is made once."""
-        with self._secrets.kept():
+        with self._secrets.redacting():
             async with self._translated():
                 request = self._client.build_request("GET", path, headers=self._with(headers))
                 traced = self._traced(request, b"")
@@ -214,7 +216,7 @@ class Transport:
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    async def _take_new(self, renew: Renew, used: str) -> bool:
+    async def _take_new(self, renew: NewToken, used: str) -> bool:
         """Have another token than the one that was used; False where there is none.
 
         Requests side by side ask once, whether there was an answer or not.
@@ -247,7 +249,7 @@ class Transport:
         content: bytes | Upload | None,
         content_type: str,
         rows: int | None,
-    ) -> Answer:
+    ) -> Response:
         traced: Request | None = None
         try:
             async with self._translated():
@@ -277,7 +279,7 @@ class Transport:
             self.extensions = frozenset(item.strip() for item in announced.split(","))
         return answer
 
-    async def _whole(self, response: httpx.Response, rows: int | None) -> tuple[Answer, int]:
+    async def _whole(self, response: httpx.Response, rows: int | None) -> tuple[Response, int]:
         status, headers = response.status_code, response.headers
         # The service in this process has the memory that this process has.
         limit = bound(self.network.answer_limit, rows) if not self.inside else self.network.answer_limit or sys.maxsize
@@ -289,11 +291,11 @@ class Transport:
             body.take(piece)
         whole: Body = body.end()
         if not self.inside:
-            whole = self._secrets.body(whole, lent=self._lent)
+            whole = self._secrets.body(whole, from_service=self._lent)
             said = "\n".join(headers.values())
             if self._secrets.text(said) != said:
                 headers = httpx.Headers([(name, self._secrets.text(value)) for name, value in headers.multi_items()])
-        return Answer(status, headers, whole), received
+        return Response(status, headers, whole), received
 
     @contextlib.asynccontextmanager
     async def _translated(self, *, answering: bool = False) -> AsyncIterator[None]:
@@ -331,7 +333,7 @@ class Transport:
             raise UsageError(f"the proxy before {base} needs a package that is not here: {error}") from error
 
 
-def _as_it_is(answer: Answer) -> Answer:
+def _as_it_is(answer: Response) -> Response:
     return answer
 
 

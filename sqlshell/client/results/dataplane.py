@@ -23,7 +23,7 @@ _SCHEMES = {RESULT_SET: {"http", "https"}, STREAMING: {"http", "https", "ws", "w
 _PLAIN = {"ws": "http", "wss": "https"}
 
 
-class Plane(Struct, frozen=True):
+class DataPlane(Struct, frozen=True):
     """A data plane: `path` is that of the statement or the stream there, `same` whether it is the API's own origin."""
 
     target: Target
@@ -38,7 +38,7 @@ class Plane(Struct, frozen=True):
         return f"{scheme}{self.target.base.removeprefix(self.target.scheme)}{self.path}"
 
 
-def plane_of(request: DataplaneRequest, api: Target, statement_id: str) -> Plane:
+def data_plane(request: DataplaneRequest, api: Target, statement_id: str) -> DataPlane:
     """Where the answer says the rows are. Raises ProtocolError for what the interface does not allow."""
     kind = request.request_type or RESULT_SET
     if kind not in _SCHEMES:
@@ -77,7 +77,7 @@ def plane_of(request: DataplaneRequest, api: Target, statement_id: str) -> Plane
     token = request.token or ""
     if any(not "!" <= char <= "~" for char in token):
         raise ProtocolError(f"{api.name} gave a token for the data plane that no header can carry")
-    return Plane(target, path or "/", token, near)
+    return DataPlane(target, path or "/", token, near)
 
 
 def _path(path: str, statement_id: str, refused: str) -> str:
@@ -95,7 +95,9 @@ def _path(path: str, statement_id: str, refused: str) -> str:
     return f"{head}/v2/statements/{quote(statement_id, safe='')}"
 
 
-def admission(plane: Plane, api: Target, peers: Collection[str], *, allowed: bool) -> Callable[[str], None] | None:
+def address_check(
+    plane: DataPlane, api: Target, peers: Collection[str], *, allowed: bool
+) -> Callable[[str], None] | None:
     """What is asked of each address of a data plane before it is connected to; None where any is good.
 
     A service elsewhere may not send its clients to addresses that only they can reach: loopback, link-local, private.
@@ -105,7 +107,7 @@ def admission(plane: Plane, api: Target, peers: Collection[str], *, allowed: boo
     if allowed or api.loopback:
         return None
 
-    def admit(address: str) -> None:
+    def check_address(address: str) -> None:
         if not private(address) or any(same(address, peer) for peer in peers):
             return
         raise ServiceError(
@@ -115,5 +117,5 @@ def admission(plane: Plane, api: Target, peers: Collection[str], *, allowed: boo
 
     host = plane.target.host
     if loopback(host) or numeric(host) is not None:
-        admit(host)
-    return admit
+        check_address(host)
+    return check_address

@@ -11,18 +11,18 @@ from msgspec import Struct, field
 
 from sqlshell.client.http.network import Dial
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.partition_fetcher import Pages, statement_path
+from sqlshell.client.results.partition_fetcher import PartitionFetcher, statement_path
 from sqlshell.client.results.partitions import PartitionReader
-from sqlshell.client.statements.client import Rules, Watch
-from sqlshell.client.statements.protocol import Done, agreed, check_count, columns_of, count_rows
+from sqlshell.client.statements.client import Observer, StreamLimits
+from sqlshell.client.statements.protocol import Done, check_count, columns_of, count_rows, merged_head
 from sqlshell.errors import ProtocolError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import DataplaneRequest
 from sqlshell.result import Batch, Column, Result
 
 if TYPE_CHECKING:
-    from sqlshell.client.results.dataplane import Plane
-    from sqlshell.client.results.frames import Connection
+    from sqlshell.client.results.dataplane import DataPlane
+    from sqlshell.client.results.frames import StreamConnection
 
 AHEAD = 4
 """Partitions in flight before the reader asks for them."""
@@ -35,16 +35,16 @@ Explain = Callable[[str], Awaitable[str]]
 Query = Mapping[str, str | int]
 
 
-class Results(Struct):
+class ResultFactory(Struct):
     """Makes results. `dial` reaches the embedded service, `rules` says how an endless result ends."""
 
     transport: Transport
     dial: Dial | None = None
-    rules: Callable[[], Rules] | None = None
+    limits: Callable[[], StreamLimits] | None = None
     ahead: int = AHEAD
     _planes: list[Transport] = field(default_factory=list)
 
-    async def of(self, done: Done, query: Query, again: Again, explain: Explain, watch: Watch) -> Result:
+    async def of(self, done: Done, query: Query, again: Again, explain: Explain, observer: Observer) -> Result:
         """The result in a finished answer.
 
         `query` goes with look-ups, `again` looks the statement up once more (the token of a data plane may have become
@@ -56,7 +56,7 @@ class Results(Struct):
             from sqlshell.client.results.dataplane import STREAMING
 
             if request.request_type == STREAMING:
-                return await self._stream(done, request, query, again, explain, watch)
+                return await self._stream(done, request, query, again, explain, observer)
             return await self._from_plane(done, request, query, again)
         return await self._paged(done, self._pages(done, query))
 
@@ -65,21 +65,21 @@ class Results(Struct):
         for plane in planes:
             await plane.aclose()
 
-    async def _paged(self, done: Done, pages: Pages) -> Result:
+    async def _paged(self, done: Done, pages: PartitionFetcher) -> Result:
         first, columns = _first_batch(done, pages.counts, pages.transport.target.name)
         if first is None:
             # Other rows than announced: once more, for the answer may have been damaged.
             first = Batch(len(columns), body=await pages.body(0), count=pages.counts[0] if pages.counts else None)
         return self._made(done, columns, pages, first)
 
-    def _pages(self, done: Done, query: Query) -> Pages:
+    def _pages(self, done: Done, query: Query) -> PartitionFetcher:
         counts = _counts(done)
         statement_id = done.head.statement_id or ""
         if not statement_id and counts is not None and len(counts) > 1:
             raise ProtocolError(f"{self.transport.target.name} announced further partitions but gave no statementID")
-        return Pages(self.transport, statement_path(statement_id), query, statement_id, counts)
+        return PartitionFetcher(self.transport, statement_path(statement_id), query, statement_id, counts)
 
-    def _made(self, done: Done, columns: list[Column], pages: Pages, first: Batch) -> Result:
+    def _made(self, done: Done, columns: list[Column], pages: PartitionFetcher, first: Batch) -> Result:
         counts = pages.counts
 
         async def fetch(number: int) -> Batch:
@@ -114,37 +114,39 @@ class Results(Struct):
 
         pages.refresh = refresh
         body = await pages.body(0)
-        done = Done(agreed(done.head, body, plane.target.name), body)
+        done = Done(merged_head(done.head, body, plane.target.name), body)
         pages.counts = _counts(done)
         return await self._paged(done, pages)
 
-    def _plane(self, done: Done, request: DataplaneRequest) -> Plane:
-        from sqlshell.client.results.dataplane import plane_of
+    def _plane(self, done: Done, request: DataplaneRequest) -> DataPlane:
+        from sqlshell.client.results.dataplane import data_plane
 
         secrets = self.transport.trace.secrets
-        secrets.add(request.token or "", lent=True)
+        secrets.add(request.token or "", from_service=True)
         try:
-            return plane_of(request, self.transport.target, done.head.statement_id or "")
+            return data_plane(request, self.transport.target, done.head.statement_id or "")
         except ProtocolError as error:
             error.where = Where(statement_id=done.head.statement_id or "")
             error.message = secrets.text(error.message)
             raise
 
-    async def _opened(self, plane: Plane) -> Transport:
-        from sqlshell.client.results.dataplane import admission
+    async def _opened(self, plane: DataPlane) -> Transport:
+        from sqlshell.client.results.dataplane import address_check
 
         api, network = self.transport.target, self.transport.network
         near = plane.same and (self.dial is not None or bool(api.uds))
-        admit = None if near else admission(plane, api, self.transport.peers, allowed=network.private_data_plane)
+        check_address = (
+            None if near else address_check(plane, api, self.transport.peers, allowed=network.private_data_plane)
+        )
         transport = Transport(
             api.at(plane.target) if near else plane.target,
             plane.token,
             dial=self.dial if near else None,
             network=network,
-            admit=admit,
+            check_address=check_address,
             trace=self.transport.trace,
             say=self.transport.say,
-            lent=True,
+            from_service=True,
         )
         self._planes.append(transport)
         if len(self._planes) > PLANES:
@@ -152,9 +154,9 @@ class Results(Struct):
         return transport
 
     async def _stream(
-        self, done: Done, request: DataplaneRequest, query: Query, again: Again, explain: Explain, watch: Watch
+        self, done: Done, request: DataplaneRequest, query: Query, again: Again, explain: Explain, observer: Observer
     ) -> Result:
-        from sqlshell.client.results.dataplane import admission
+        from sqlshell.client.results.dataplane import address_check
         from sqlshell.client.results.frames import opened
         from sqlshell.client.results.stream import Stream
 
@@ -165,7 +167,7 @@ class Results(Struct):
         fresh = True
         secrets = self.transport.trace.secrets
 
-        async def open_() -> AbstractAsyncContextManager[Connection]:
+        async def open_() -> AbstractAsyncContextManager[StreamConnection]:
             nonlocal plane, fresh
             if not fresh:
                 found = await again()
@@ -175,14 +177,16 @@ class Results(Struct):
                 plane = self._plane(found, given)
             fresh = False
             near = plane.same and (self.dial is not None or bool(api.uds))
-            admit = None if near else admission(plane, api, self.transport.peers, allowed=network.private_data_plane)
+            check_address = (
+                None if near else address_check(plane, api, self.transport.peers, allowed=network.private_data_plane)
+            )
             return opened(
                 plane.websocket,
                 api if near else plane.target,
                 network,
                 session_id=session_id,
                 dial=self.dial if near else None,
-                admit=admit,
+                check_address=check_address,
                 secrets=secrets,
             )
 
@@ -192,14 +196,14 @@ class Results(Struct):
         stream = Stream(
             open_,
             hello,
-            self.rules() if self.rules is not None else Rules(),
+            self.limits() if self.limits is not None else StreamLimits(),
             network.retries,
             lambda: explain(query_id or (head.statement_id or "")),
-            watch.say,
+            observer.say,
             Where(statement_id=head.statement_id or ""),
             query_id,
         )
-        watch.query_id(query_id)
+        observer.query_id(query_id)
         await stream.begin()
         return Result(
             columns=stream.columns,

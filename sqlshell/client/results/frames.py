@@ -15,8 +15,8 @@ from websockets.frames import Frame, Opcode
 
 from sqlshell import __version__
 from sqlshell.client.http.failures import connection_failed
-from sqlshell.client.http.network import Admit, Dial, connected
-from sqlshell.client.http.options import Network
+from sqlshell.client.http.network import CheckAddress, Dial, connected
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.proxies import proxy_for, secrets_of
 from sqlshell.client.secret_values import Secrets
 from sqlshell.client.target import Target
@@ -33,7 +33,7 @@ ENDED = frozenset({1000, 1001})
 EOF = 1006
 
 
-class Connection(ClientConnection):
+class StreamConnection(ClientConnection):
     """websockets' own connection, with a queue that is taken as a whole instead of frame by frame."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -98,7 +98,7 @@ class Connection(ClientConnection):
         return self._ended and not self._frames
 
     @property
-    def ending(self) -> int:
+    def close_code(self) -> int:
         """The close code; 1006 for an end without one."""
         theirs, ours = self.protocol.close_rcvd, self.protocol.close_sent
         if ours is not None and not (theirs is not None and self.protocol.close_rcvd_then_sent):
@@ -106,12 +106,12 @@ class Connection(ClientConnection):
         return int(theirs.code) if theirs is not None else EOF
 
     @property
-    def reason(self) -> str:
+    def close_reason(self) -> str:
         """What the other side said at its close."""
         return self.secrets.text(self.protocol.close_rcvd.reason)[:200] if self.protocol.close_rcvd is not None else ""
 
 
-class _Straight(connect):
+class _NoRedirects(connect):
     """websockets' connect, which follows no redirect: the token is for one place."""
 
     def process_redirect(self, exc: Exception) -> Exception | str:
@@ -122,13 +122,13 @@ class _Straight(connect):
 async def opened(
     uri: str,
     target: Target,
-    network: Network,
+    network: NetworkOptions,
     *,
     session_id: str = "",
     dial: Dial | None = None,
-    admit: Admit | None = None,
+    check_address: CheckAddress | None = None,
     secrets: Secrets | None = None,
-) -> AsyncIterator[Connection]:
+) -> AsyncIterator[StreamConnection]:
     """A websocket to `uri`, which is at `target`, by the same certificates and proxies as any other request.
 
     `secrets` are taken out of all that comes. Raises ConnectionFailed, NotAuthenticated and ServiceError.
@@ -149,13 +149,13 @@ async def opened(
     secrets = secrets or Secrets()
     for secret in secrets_of(proxy):
         secrets.add(secret)
-    with secrets.kept(), _translated(target):
+    with secrets.redacting(), _translated(target):
         async with asyncio.timeout(network.connect_timeout or None):
             if not (given.keys() & {"sock", "unix"} or proxy):
-                given["sock"] = await connected(target.host, target.port, admit)
-            connection = await _Straight(
+                given["sock"] = await connected(target.host, target.port, check_address)
+            connection = await _NoRedirects(
                 uri,
-                create_connection=Connection,
+                create_connection=StreamConnection,
                 compression=None,
                 user_agent_header=f"sqlshell/{__version__}",
                 open_timeout=None,
@@ -166,7 +166,7 @@ async def opened(
                 ping_timeout=None,
                 **({"proxy": None} | given),
             )
-    assert isinstance(connection, Connection)
+    assert isinstance(connection, StreamConnection)
     connection.secrets = secrets
     _notice_silence(connection)
     try:
@@ -202,7 +202,7 @@ def _translated(target: Target) -> Iterator[None]:
         raise ProtocolError(f"{name} cannot be opened: {error}") from error
 
 
-def _notice_silence(connection: Connection) -> None:
+def _notice_silence(connection: StreamConnection) -> None:
     given = connection.transport.get_extra_info("socket")
     if given is not None and hasattr(socket, "TCP_USER_TIMEOUT"):
         with contextlib.suppress(OSError):

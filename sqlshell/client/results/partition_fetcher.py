@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from sqlshell.client.http.transport import Answer, Transport
+from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.statements.protocol import poll_wait, read_partition
 from sqlshell.errors import NotAuthenticated, ProtocolError, Where
 from sqlshell.result import Body
@@ -22,7 +22,7 @@ def statement_path(statement_id: str) -> str:
     return f"/v2/statements/{quote(statement_id, safe='')}"
 
 
-class Pages(Struct):
+class PartitionFetcher(Struct):
     """Reads partitions by number. `query` goes with every request.
 
     `refresh` gives a new transport when the token is no longer taken, for those of a data plane are short-lived.
@@ -46,14 +46,14 @@ class Pages(Struct):
         while True:
             transport = self.transport
 
-            def read(answer: Answer, base: str = transport.target.base) -> Body | None:
+            def read(answer: Response, base: str = transport.target.base) -> Body | None:
                 whole = read_partition(
                     answer.status, answer.headers, answer.body, base, self.statement_id, number, count
                 )
                 return answer.body if whole else None
 
             try:
-                body = await transport.asked(
+                body = await transport.call(
                     "GET", self.path, read, params={**self.query, "partitionID": number}, rows=count
                 )
             except NotAuthenticated:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from sqlshell.result import Batch
 
-Fetch = Callable[[int], Awaitable[Batch]]
+FetchPartition = Callable[[int], Awaitable[Batch]]
 
 AHEAD_BYTES = 8 << 20
 """Bytes in flight, judged by the largest partition so far, from which no further one is asked for."""
@@ -24,7 +24,7 @@ class PartitionReader:
     is next again. `first` is partition 0, which came with the answer; `count` is how many there are in all.
     """
 
-    def __init__(self, fetch: Fetch, first: Batch, count: int, ahead: int) -> None:
+    def __init__(self, fetch: FetchPartition, first: Batch, count: int, ahead: int) -> None:
         self._fetch = fetch
         self._first: Batch | None = first
         self._count = max(count, 1)

@@ -19,8 +19,8 @@ import msgspec
 
 from sqlshell.client.http.decompress import FEW, values_in
 from sqlshell.client.http.retries import backoff
-from sqlshell.client.results.frames import ENDED, UNAUTHORISED, Connection
-from sqlshell.client.statements.client import Rules
+from sqlshell.client.results.frames import ENDED, UNAUTHORISED, StreamConnection
+from sqlshell.client.statements.client import StreamLimits
 from sqlshell.errors import (
     ConnectionBroken,
     ConnectionFailed,
@@ -50,7 +50,7 @@ class _Frame(msgspec.Struct, rename="camel"):
 _FRAME = msgspec.json.Decoder(_Frame)
 
 
-Open = Callable[[], Awaitable[AbstractAsyncContextManager[Connection]]]
+Open = Callable[[], Awaitable[AbstractAsyncContextManager[StreamConnection]]]
 
 
 class Stream:
@@ -64,7 +64,7 @@ class Stream:
         self,
         open_: Open,
         hello: Callable[[], str],
-        rules: Rules,
+        limits: StreamLimits,
         retries: int,
         explain: Callable[[], Awaitable[str]],
         say: Callable[[str], None],
@@ -74,13 +74,13 @@ class Stream:
         self.query_id = query_id
         self._open = open_
         self._hello = hello
-        self._rules = rules
+        self._rules = limits
         self._retries = retries
         self._explain = explain
         self._say = say
         self._where = where
         self._stack = contextlib.AsyncExitStack()
-        self._connection: Connection | None = None
+        self._connection: StreamConnection | None = None
         self._waiting: Rows = []
         self._number = 0
         self._until: float | None = None
@@ -174,9 +174,9 @@ class Stream:
             self._closed(connection)
         return frames
 
-    def _closed(self, connection: Connection) -> None:
-        code = connection.ending
-        said = f": {connection.reason}" if connection.reason else ""
+    def _closed(self, connection: StreamConnection) -> None:
+        code = connection.close_code
+        said = f": {connection.close_reason}" if connection.close_reason else ""
         if code in ENDED:
             self.ended = "service"
         elif code in UNAUTHORISED:
@@ -248,7 +248,7 @@ class Stream:
             async with asyncio.timeout(left):
                 await self._stopped.wait()
 
-    async def _head(self, connection: Connection) -> None:
+    async def _head(self, connection: StreamConnection) -> None:
         until = time.monotonic() + FIRST_SECONDS
         self._waiting = []
         while time.monotonic() < until:
@@ -302,9 +302,9 @@ class Stream:
         return error
 
 
-def _final(connection: Connection | None) -> bool:
+def _final(connection: StreamConnection | None) -> bool:
     """Whether it was closed for what would happen again: a protocol error, bad text, a frame too large."""
-    return connection is not None and connection.ending in {1002, 1003, 1007, 1009}
+    return connection is not None and connection.close_code in {1002, 1003, 1007, 1009}
 
 
 def _decoded(frame: bytes, row: int, where: Where) -> _Frame:

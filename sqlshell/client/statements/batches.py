@@ -14,8 +14,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from itertools import islice
 from typing import Protocol
 
-from sqlshell.client.http.transport import Answer
-from sqlshell.client.statements.client import Behind, Submission, Watch, may_have_run
+from sqlshell.client.http.transport import Response
+from sqlshell.client.statements.client import Observer, Submission, UnreadOutcome, mark_uncertain
 from sqlshell.client.statements.protocol import Done, Fail, Poll, poll_wait, read_batch
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, ShellError
@@ -48,52 +48,52 @@ _ROWS = b'"data":'
 class Sender(Protocol):
     """What Together asks of the statements of a service."""
 
-    batches: bool | None
+    supports_batches: bool | None
 
     @property
     def base(self) -> str: ...
 
     def run(
-        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+        self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]: ...
 
-    async def result(self, done: Done, context: SessionContext, watch: Watch) -> Result: ...
+    async def result(self, done: Done, context: SessionContext, observer: Observer) -> Result: ...
 
     async def terminate(self, query_id: str, context: SessionContext) -> None: ...
 
-    async def post_batch(
+    async def submit_batch(
         self,
         statements: Sequence[str],
         context: SessionContext,
         stop: bool,
-        read: Callable[[Answer], bool],
+        read: Callable[[Response], bool],
         *,
-        again: bool,
+        idempotent: bool,
     ) -> bool: ...
 
-    async def look_at_batch(
-        self, statement_id: str, start: int, context: SessionContext, read: Callable[[Answer], None]
+    async def look_up_batch(
+        self, statement_id: str, start: int, context: SessionContext, read: Callable[[Response], None]
     ) -> None: ...
 
     def uncertain(self, status: int) -> bool: ...
 
 
-class _Alone(Exception):
+class _SendSeparately(Exception):
     """The next statement is to be sent by itself."""
 
 
-class Together:
+class BatchRunner:
     """Sends the statements `asked`; run() gives the results of each, in order.
 
     `stop` says that a failure ends all, `apart` that the service is another process, which works while results are
     taken here.
     """
 
-    def __init__(self, client: Sender, asked: Sequence[Submission], *, stop: bool, apart: bool) -> None:
+    def __init__(self, client: Sender, submission: Sequence[Submission], *, stop: bool, apart: bool) -> None:
         self._client = client
         self._stop = stop
         self._apart = apart
-        self._left = deque(asked)
+        self._left = deque(submission)
         self._taken: deque[Done | Fail] = deque()
         """What was answered about the next ones of those that are left."""
         self._running: Poll | None = None
@@ -114,29 +114,29 @@ class Together:
         return len(self._taken) > 1
 
     async def run(
-        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+        self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
         """The result of the next statement, which is `asked`. Raises as Statements.run()."""
-        watch = watch or Watch()
-        assert self._left[0] is asked
+        observer = observer or Observer()
+        assert self._left[0] is submission
         try:
-            step = await self._next(context, watch)
-        except _Alone:
+            step = await self._next(context, observer)
+        except _SendSeparately:
             step = None
         self._left.popleft()
         if step is None or (isinstance(step, Fail) and sqlstate.not_ready(step.error.where.sql_state)):
             # What met something that is not ready did not run: it is tried again as any statement is.
-            async for result in self._client.run(asked, context, watch):
+            async for result in self._client.run(submission, context, observer):
                 yield result
         elif isinstance(step, Fail):
-            watch.statement_id(step.error.where.statement_id)
-            watch.context(step.context)
+            observer.statement_id(step.error.where.statement_id)
+            observer.context(step.context)
             raise step.error
         else:
-            watch.statement_id(step.head.statement_id or "")
-            yield await self._client.result(step, context, watch)
+            observer.statement_id(step.head.statement_id or "")
+            yield await self._client.result(step, context, observer)
 
-    async def aclose(self, context: SessionContext, *, patient: bool = True) -> list[Behind]:
+    async def aclose(self, context: SessionContext, *, patient: bool = True) -> list[UnreadOutcome]:
         """Have no more of them run; those that ran all the same, as far as that is known. Raises nothing.
 
         Without patience the service is not asked.
@@ -151,12 +151,12 @@ class Together:
                         await self._client.terminate(self._running.statement_id, context)
                     await self._look(context)
                     await asyncio.sleep(0 if self._over else poll_wait(0))
-        except (TimeoutError, ShellError, _Alone):
+        except (TimeoutError, ShellError, _SendSeparately):
             pass
         self._over = True
-        return [_behind(asked.sql, step) for asked, step in zip(self._left, self._taken, strict=False)]
+        return [_behind(submission.sql, step) for submission, step in zip(self._left, self._taken, strict=False)]
 
-    async def _next(self, context: SessionContext, watch: Watch) -> Done | Fail:
+    async def _next(self, context: SessionContext, observer: Observer) -> Done | Fail:
         began = time.monotonic()
         while not self._taken:
             if self._sending is not None:
@@ -166,8 +166,8 @@ class Together:
                 await self._submit(context)
                 continue
             if self._running is not None:
-                watch.statement_id(self._running.statement_id)
-                watch.progress(self._running.share, self._running.message)
+                observer.statement_id(self._running.statement_id)
+                observer.progress(self._running.share, self._running.message)
             await asyncio.sleep(max(LOOK_SECONDS, poll_wait(time.monotonic() - began)))
             await self._look(context)
         fresh, self._fresh = self._fresh, []
@@ -223,48 +223,50 @@ class Together:
         """Send the next ones. Raises _Alone where they cannot be sent together, or none of the last ones ran."""
         ran = self._listed or not self._count
         left = self._next_ones()
-        if len(left) < 2 or not ran or not self._client.batches:
-            raise _Alone
-        again = all(item.reads_only for item in left)
+        if len(left) < 2 or not ran or not self._client.supports_batches:
+            raise _SendSeparately
+        idempotent = all(item.reads_only for item in left)
 
-        def read(answer: Answer) -> bool:
+        def read(answer: Response) -> bool:
             if answer.status in REFUSED:
                 return False
             self._count, self._listed = len(left), 0
             error = self._take(answer)
             if error is not None:
-                if not again and (answer.status in {200, 202} or self._client.uncertain(answer.status)):
-                    may_have_run(error, len(left) - 1)
+                if not idempotent and (answer.status in {200, 202} or self._client.uncertain(answer.status)):
+                    mark_uncertain(error, len(left) - 1)
                 raise error
             return True
 
         try:
-            taken = await self._client.post_batch([item.text for item in left], context, self._stop, read, again=again)
+            taken = await self._client.submit_batch(
+                [item.text for item in left], context, self._stop, read, idempotent=idempotent
+            )
         except ConnectionBroken as error:
-            if not again:
-                may_have_run(error, len(left) - 1)
+            if not idempotent:
+                mark_uncertain(error, len(left) - 1)
             raise
         if not taken:
-            self._client.batches = False
-            raise _Alone
+            self._client.supports_batches = False
+            raise _SendSeparately
 
     async def _look(self, context: SessionContext) -> None:
         """Ask what has been done since the last answer."""
 
-        def read(answer: Answer) -> None:
+        def read(answer: Response) -> None:
             error = self._take(answer)
             if error is not None:
                 raise error
 
         try:
-            await self._client.look_at_batch(self._first, self._listed, context, read)
+            await self._client.look_up_batch(self._first, self._listed, context, read)
         except ShellError as error:
             # Nobody knows any more what becomes of them.
             self._over = True
-            may_have_run(error, self._count - self._listed - 1)
+            mark_uncertain(error, self._count - self._listed - 1)
             raise
 
-    def _take(self, answer: Answer) -> ShellError | None:
+    def _take(self, answer: Response) -> ShellError | None:
         """Keep what an answer tells; its error where it is none about a batch."""
         found = read_batch(answer.status, answer.headers, answer.body, self._client.base, self._count - self._listed)
         if isinstance(found, Fail):
@@ -281,9 +283,9 @@ def _columns(done: Done) -> bool:
     return bool(done.head.metadata is not None and done.head.metadata.columns)
 
 
-def _behind(sql: str, step: Done | Fail) -> Behind:
+def _behind(sql: str, step: Done | Fail) -> UnreadOutcome:
     if isinstance(step, Fail):
         where = step.error.where
-        return Behind(sql, where.statement_id, where.sql_state, step.error.message)
+        return UnreadOutcome(sql, where.statement_id, where.sql_state, step.error.message)
     head = step.head
-    return Behind(sql, head.statement_id or "", head.sql_state or sqlstate.DONE, head.message or "")
+    return UnreadOutcome(sql, head.statement_id or "", head.sql_state or sqlstate.DONE, head.message or "")

@@ -18,7 +18,7 @@ def _ignore(*_: object) -> None:
     return None
 
 
-class Watch(Struct):
+class Observer(Struct):
     """Who is told what while a statement is waited for. `progress` is a share (0 to 1, or None) and a text."""
 
     statement_id: Callable[[str], None] = _ignore
@@ -44,7 +44,7 @@ class Submission(Struct, frozen=True):
         return self.sql + self.ending
 
 
-class Rules(Struct, frozen=True):
+class StreamLimits(Struct, frozen=True):
     """How an endless result ends: after `max_rows` rows or `seconds` (None: never); whether it may go on over a gap."""
 
     max_rows: int | None = None
@@ -52,7 +52,7 @@ class Rules(Struct, frozen=True):
     reconnect: bool = False
 
 
-class Behind(Struct, frozen=True):
+class UnreadOutcome(Struct, frozen=True):
     """A statement that ran behind the last one whose result was taken."""
 
     sql: str
@@ -61,7 +61,7 @@ class Behind(Struct, frozen=True):
     message: str
 
 
-class Takes(Protocol):
+class StatementBatch(Protocol):
     """Statements that were sent together, whose results are taken one by one."""
 
     @property
@@ -69,11 +69,11 @@ class Takes(Protocol):
         """Whether the next one is done, and its result is small and here."""
 
     def run(
-        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+        self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
         """The result of the next statement, which is `asked`. Raises as Client.run()."""
 
-    async def aclose(self, context: SessionContext, *, patient: bool = True) -> list[Behind]:
+    async def aclose(self, context: SessionContext, *, patient: bool = True) -> list[UnreadOutcome]:
         """Have no more of them run; those that ran all the same, as far as that is known. Raises nothing.
 
         Without patience the service is not asked.
@@ -87,11 +87,11 @@ class Client(Protocol):
     def wait_limit(self) -> float | None: ...
 
     def run(
-        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+        self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]: ...
 
     def fetch(
-        self, statement_id: str, context: SessionContext, watch: Watch | None = None
+        self, statement_id: str, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]: ...
 
     async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]: ...
@@ -99,30 +99,30 @@ class Client(Protocol):
     async def terminate(self, query_id: str, context: SessionContext) -> None: ...
 
     @property
-    def batches(self) -> bool | None:
+    def supports_batches(self) -> bool | None:
         """Whether the service takes several statements at once, as far as is known."""
 
-    def together(self, asked: Sequence[Submission], *, stop: bool) -> Takes | None:
+    def begin_batch(self, submission: Sequence[Submission], *, stop: bool) -> StatementBatch | None:
         """Send statements together, and take the results one by one; None where the service does not take them so."""
 
     @property
-    def keeps(self) -> bool:
+    def can_refetch(self) -> bool:
         """Whether the result of a statement can be asked for again, by fetch()."""
 
     @property
-    def can_end(self) -> bool:
+    def can_cancel(self) -> bool:
         """Whether a statement that runs can be named to the service, so that it may end it."""
 
     async def is_legacy(self) -> bool:
         """Whether the service is spoken to by the legacy interface."""
 
-    async def leave(self, session_ids: Sequence[str]) -> None:
+    async def end_sessions(self, session_ids: Sequence[str]) -> None:
         """Tell the service that nobody comes back to these sessions; what runs in them goes on."""
 
     async def aclose(self) -> None: ...
 
 
-def may_have_run(error: ShellError, behind: int = 0) -> None:
+def mark_uncertain(error: ShellError, behind: int = 0) -> None:
     """Say that nobody knows whether the service ran a statement, and `behind` more that were sent with it, and how to
     find out."""
     which = "the statement" if not behind else f"the statement, and the {behind:,} behind it that were sent with it,"

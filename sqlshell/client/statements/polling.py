@@ -12,18 +12,18 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from msgspec import Struct, field
 
 from sqlshell.client.http.retries import backoff
-from sqlshell.client.http.transport import Answer, Transport
+from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.http.upload import Attachment, Upload
-from sqlshell.client.results.factory import Results
+from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.results.partition_fetcher import statement_path
-from sqlshell.client.statements.client import Submission, Takes, Watch, may_have_run
+from sqlshell.client.statements.client import Observer, StatementBatch, Submission, mark_uncertain
 from sqlshell.client.statements.protocol import (
     Done,
     Fail,
     Follow,
     Poll,
     Step,
-    announces,
+    announces_batches,
     poll_wait,
     read_lookup,
     read_submission,
@@ -43,7 +43,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementHead, StatementRequest
 from sqlshell.result import Result
 
-__all__ = ["Statements", "Submission", "Watch", "fresh_session_id"]
+__all__ = ["Observer", "StatementsClient", "Submission", "new_session_id"]
 
 UNCERTAIN = frozenset({408, 500, 502, 503, 504})
 """Answers to a submission after which the statement may run all the same."""
@@ -62,7 +62,7 @@ HISTORY_SECONDS = 5.0
 _REQUEST_PART = 'Content-Disposition: form-data; name="request"\r\nContent-Type: application/json'
 
 
-class Statements(Struct):
+class StatementsClient(Struct):
     """The statements of one session at one service, over `/v2`.
 
     `wait_limit` is how many seconds one statement is waited for (None: without end); past it WaitTimeout is raised and
@@ -70,49 +70,49 @@ class Statements(Struct):
     """
 
     transport: Transport
-    results: Results
+    results: ResultFactory
     wait_limit: float | None = None
-    batches: bool | None = None
+    supports_batches: bool | None = None
     """Whether the service takes several statements at once: None before it has announced it, False where it refused."""
     _boundary: str = field(default_factory=lambda: f"sqlshell-{secrets.token_hex(16)}")
 
     async def run(
-        self, asked: Submission, context: SessionContext, watch: Watch | None = None
+        self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
         """Run a submission and give the result of each statement in it, in order.
 
         Raises StatementError for a statement that failed, WaitTimeout, and the errors of Transport.request.
         """
-        watch = watch or Watch()
+        observer = observer or Observer()
         began = time.monotonic()
-        step = await self._begun(asked, context, began, watch)
+        step = await self._begun(submission, context, began, observer)
         if isinstance(step, Done):
-            yield await self.result(step, context, watch)
+            yield await self.result(step, context, observer)
             return
         for statement_id in step.statement_ids:
-            watch.statement_id(statement_id)
-            done = await self._wait(await self.look_up(statement_id, context), context, began, watch)
-            yield await self.result(done, context, watch)
+            observer.statement_id(statement_id)
+            done = await self._wait(await self.look_up(statement_id, context), context, began, observer)
+            yield await self.result(done, context, observer)
 
     async def fetch(
-        self, statement_id: str, context: SessionContext, watch: Watch | None = None
+        self, statement_id: str, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
         """The result of a statement that was submitted before, waited for where it still runs. Raises as run()."""
-        watch = watch or Watch()
-        watch.statement_id(statement_id)
-        done = await self._wait(await self.look_up(statement_id, context), context, time.monotonic(), watch)
-        yield await self.result(done, context, watch)
+        observer = observer or Observer()
+        observer.statement_id(statement_id)
+        done = await self._wait(await self.look_up(statement_id, context), context, time.monotonic(), observer)
+        yield await self.result(done, context, observer)
 
     async def look_up(self, statement_id: str, context: SessionContext) -> Step:
         """How `statement_id` stands. Look-ups change nothing: a busy service or a lost connection is tried again."""
 
-        def read(answer: Answer) -> Step:
+        def read(answer: Response) -> Step:
             step = read_lookup(answer.status, answer.headers, answer.body, self.base, statement_id)
             if isinstance(step, Fail) and isinstance(step.error, ProtocolError):
                 raise step.error
             return step
 
-        return await self.transport.asked("GET", statement_path(statement_id), read, params=look_up_query(context))
+        return await self.transport.call("GET", statement_path(statement_id), read, params=look_up_query(context))
 
     async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
         """The sqlState that a statement has now, and what the service says of it. Raises as look_up()."""
@@ -136,60 +136,60 @@ class Statements(Struct):
         async for _ in self.run(Submission(f"TERMINATE QUERY {quoted}"), context):
             pass
 
-    def together(self, asked: Sequence[Submission], *, stop: bool) -> Takes | None:
+    def begin_batch(self, submission: Sequence[Submission], *, stop: bool) -> StatementBatch | None:
         """Statements to be sent together. None where the service does not take them so, and where each has its own
         time to be waited for: the ones behind it would run all the same."""
-        if not self.batches or self.wait_limit is not None:
+        if not self.supports_batches or self.wait_limit is not None:
             return None
-        from sqlshell.client.statements.batches import Together
+        from sqlshell.client.statements.batches import BatchRunner
 
-        return Together(self, asked, stop=stop, apart=not self.transport.inside)
+        return BatchRunner(self, submission, stop=stop, apart=not self.transport.inside)
 
-    async def post_batch(
+    async def submit_batch(
         self,
         statements: Sequence[str],
         context: SessionContext,
         stop: bool,
-        read: Callable[[Answer], bool],
+        read: Callable[[Response], bool],
         *,
-        again: bool,
+        idempotent: bool,
     ) -> bool:
         """Submit statements together; what `read` makes of the answer. Raises as run()."""
         content = _encoded(context.batch(statements, stop=stop))
-        return await self.transport.asked(
-            "POST", "/v2/statements", read, content=content, content_type="application/json", again=again
+        return await self.transport.call(
+            "POST", "/v2/statements", read, content=content, content_type="application/json", idempotent=idempotent
         )
 
-    async def look_at_batch(
-        self, statement_id: str, start: int, context: SessionContext, read: Callable[[Answer], None]
+    async def look_up_batch(
+        self, statement_id: str, start: int, context: SessionContext, read: Callable[[Response], None]
     ) -> None:
         """Ask about the statements of a batch from number `start` on."""
         params = {**look_up_query(context), "batch": start}
-        await self.transport.asked("GET", statement_path(statement_id), read, params=params)
+        await self.transport.call("GET", statement_path(statement_id), read, params=params)
 
     @staticmethod
     def uncertain(status: int) -> bool:
         """Whether a submission with this answer may run all the same."""
         return status in UNCERTAIN
 
-    async def leave(self, session_ids: Sequence[str]) -> None:
+    async def end_sessions(self, session_ids: Sequence[str]) -> None:
         """End sessions once their statements have ended, where the service says that it can; raises nothing."""
         if SESSIONS not in self.transport.extensions:
             return
 
         async def end(session_id: str) -> None:
-            asked = Submission(f"TERMINATE SESSION '{session_id}' WHEN IDLE", reads_only=True)
+            submission = Submission(f"TERMINATE SESSION '{session_id}' WHEN IDLE", reads_only=True)
             with contextlib.suppress(ShellError):
                 # In the session itself, so that none is opened for this.
-                async for result in self.run(asked, SessionContext(session_id=session_id)):
+                async for result in self.run(submission, SessionContext(session_id=session_id)):
                     await result.batches.aclose()
 
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVING_SECONDS):
                 await asyncio.gather(*(end(session_id) for session_id in session_ids if "'" not in session_id))
 
-    can_end = True
-    keeps = True
+    can_cancel = True
+    can_refetch = True
 
     async def is_legacy(self) -> bool:
         return False
@@ -203,16 +203,18 @@ class Statements(Struct):
         """How messages name the service."""
         return self.transport.target.name
 
-    async def _begun(self, asked: Submission, context: SessionContext, began: float, watch: Watch) -> Done | Follow:
+    async def _begun(
+        self, submission: Submission, context: SessionContext, began: float, observer: Observer
+    ) -> Done | Follow:
         """Submit, and wait for one statement; what met something that is not ready (class 3E) is submitted again."""
         network = self.transport.network
         attempt = 0
         while True:
-            step = await self._submit(asked, context, watch, began)
+            step = await self._submit(submission, context, observer, began)
             if isinstance(step, Follow):
                 return step
             try:
-                return await self._wait(step, context, began, watch)
+                return await self._wait(step, context, began, observer)
             except StatementError as error:
                 wait, elapsed = backoff(attempt), time.monotonic() - began
                 if not sqlstate.not_ready(error.where.sql_state) or attempt >= network.retries:
@@ -225,35 +227,40 @@ class Statements(Struct):
                 if elapsed + wait > network.timeout:
                     raise
                 attempt += 1
-                watch.say(
+                observer.say(
                     f"{error.message} ({error.where.sql_state}): retrying in {wait:.1f} s"
                     f" ({attempt} of {network.retries})"
                 )
                 await asyncio.sleep(wait)
 
-    async def _submit(self, asked: Submission, context: SessionContext, watch: Watch, began: float) -> Step:
-        upload = self.body(asked, context, watch)
+    async def _submit(self, submission: Submission, context: SessionContext, observer: Observer, began: float) -> Step:
+        upload = self.body(submission, context, observer)
 
-        def read(answer: Answer) -> Step:
-            if self.batches is None and announces(answer.headers):
-                self.batches = True
+        def read(answer: Response) -> Step:
+            if self.supports_batches is None and announces_batches(answer.headers):
+                self.supports_batches = True
             step = read_submission(answer.status, answer.headers, answer.body, self.base)
-            if isinstance(step, Fail) and answer.status in UNCERTAIN and not asked.reads_only:
-                may_have_run(step.error)
-            if asked.reads_only and isinstance(step, Fail) and isinstance(step.error, ProtocolError):
+            if isinstance(step, Fail) and answer.status in UNCERTAIN and not submission.reads_only:
+                mark_uncertain(step.error)
+            if submission.reads_only and isinstance(step, Fail) and isinstance(step.error, ProtocolError):
                 raise step.error
             return step
 
         content = upload if upload.files else upload.head + f"--{upload.boundary}--\r\n".encode()
-        sending = self.transport.asked(
-            "POST", "/v2/statements", read, content=content, content_type=upload.content_type, again=asked.reads_only
+        sending = self.transport.call(
+            "POST",
+            "/v2/statements",
+            read,
+            content=content,
+            content_type=upload.content_type,
+            idempotent=submission.reads_only,
         )
         try:
             # Files take the time that they take; what has no id yet could not be fetched later.
             return await (sending if upload.files else self._within(sending, began, NAMED_SECONDS))
         except (ConnectionBroken, WaitTimeout) as error:
-            if not asked.reads_only:
-                may_have_run(error)
+            if not submission.reads_only:
+                mark_uncertain(error)
             raise
 
     async def _within(self, work: Awaitable[Step], began: float, least: float, statement_id: str = "") -> Step:
@@ -270,28 +277,28 @@ class Statements(Struct):
             told = f"{self.base} has not answered after {time.monotonic() - began:.1f} s"
             raise WaitTimeout(told, where=Where(statement_id=statement_id)) from None
 
-    def body(self, asked: Submission, context: SessionContext, watch: Watch) -> Upload:
+    def body(self, submission: Submission, context: SessionContext, observer: Observer) -> Upload:
         """The body of a submission. Raises UsageError."""
-        part = _encoded(context.request(asked.text, asked.row_limit))
+        part = _encoded(context.request(submission.text, submission.row_limit))
         if self._boundary.encode() in part:
             raise UsageError("the statement contains the request's own boundary", "run it again")
-        return upload_of(self._boundary, [(_REQUEST_PART, part)], asked.attachments, "attachments", watch)
+        return upload_of(self._boundary, [(_REQUEST_PART, part)], submission.attachments, "attachments", observer)
 
-    async def _wait(self, step: Step, context: SessionContext, began: float, watch: Watch) -> Done:
+    async def _wait(self, step: Step, context: SessionContext, began: float, observer: Observer) -> Done:
         while True:
             match step:
                 case Done():
                     if step.head.statement_id:
-                        watch.statement_id(step.head.statement_id)
+                        observer.statement_id(step.head.statement_id)
                     return step
                 case Fail(error):
-                    watch.context(step.context)
+                    observer.context(step.context)
                     raise error
                 case Follow():
                     raise ProtocolError(f"{self.base} answered a look-up with further statements")
                 case Poll():
-                    watch.statement_id(step.statement_id)
-                    watch.progress(step.share, step.message)
+                    observer.statement_id(step.statement_id)
+                    observer.progress(step.share, step.message)
                     elapsed = time.monotonic() - began
                     if self.wait_limit is not None and elapsed >= self.wait_limit:
                         raise WaitTimeout(
@@ -302,33 +309,33 @@ class Statements(Struct):
                     known = step.statement_id
                     step = await self._within(self.look_up(known, context), began, LOOKED_UP_SECONDS, known)
 
-    async def result(self, done: Done, context: SessionContext, watch: Watch) -> Result:
-        watch.context(done.head.metadata.context if done.head.metadata else None)
+    async def result(self, done: Done, context: SessionContext, observer: Observer) -> Result:
+        observer.context(done.head.metadata.context if done.head.metadata else None)
         query = look_up_query(context)
 
         async def again() -> Done:
             return await self._wait(
-                await self.look_up(done.head.statement_id or "", context), context, time.monotonic(), Watch()
+                await self.look_up(done.head.statement_id or "", context), context, time.monotonic(), Observer()
             )
 
         async def explain(query_id: str) -> str:
             return await self._history(query_id, context)
 
-        result = await self.results.of(done, query, again, explain, watch)
+        result = await self.results.of(done, query, again, explain, observer)
         if result.endless is not None and result.endless.query_id:
-            watch.query_id(result.endless.query_id)
+            observer.query_id(result.endless.query_id)
         return result
 
     async def _history(self, query_id: str, context: SessionContext) -> str:
         """What DESCRIBE QUERY HISTORY says of a query, in one line; "" where it says nothing."""
-        asked = Submission(f"DESCRIBE QUERY HISTORY {query_id}", reads_only=True)
+        submission = Submission(f"DESCRIBE QUERY HISTORY {query_id}", reads_only=True)
         told: list[str] = []
         try:
             async with asyncio.timeout(HISTORY_SECONDS):
-                step = await self._begun(asked, context, time.monotonic(), Watch())
+                step = await self._begun(submission, context, time.monotonic(), Observer())
                 if isinstance(step, Follow) or _endless(step.head):
                     return ""
-                result = await self.result(step, context, Watch())
+                result = await self.result(step, context, Observer())
                 names = [column.name.lower() for column in result.columns]
                 wanted = [names.index(name) for name in ("state", "messages", "message") if name in names]
                 async for batch in result.batches:
@@ -352,7 +359,7 @@ def _encoded(request: StatementRequest) -> bytes:
 
 
 def upload_of(
-    boundary: str, parts: Sequence[tuple[str, bytes]], files: Sequence[Attachment], name: str, watch: Watch
+    boundary: str, parts: Sequence[tuple[str, bytes]], files: Sequence[Attachment], name: str, observer: Observer
 ) -> Upload:
     """A multipart body whose progress the watch is told. Raises UsageError for two files of one name."""
     names = [file.name for file in files]
@@ -362,7 +369,7 @@ def upload_of(
     upload = Upload(boundary, parts, files, name)
     if files:
         whole = max(upload.size, 1)
-        upload.sent = lambda done: watch.progress(done / whole, f"sending {done >> 20:,} of {whole >> 20:,} MiB")
+        upload.sent = lambda done: observer.progress(done / whole, f"sending {done >> 20:,} of {whole >> 20:,} MiB")
     return upload
 
 
@@ -376,5 +383,5 @@ def look_up_query(context: SessionContext) -> dict[str, str | int]:
     return query
 
 
-def fresh_session_id() -> str:
+def new_session_id() -> str:
     return str(uuid.uuid4())

@@ -30,7 +30,7 @@ from sqlshell.errors import (
 )
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import (
-    BatchAnswer,
+    BatchResponse,
     ContextEcho,
     ErrorBody,
     Metadata,
@@ -57,7 +57,7 @@ class _Counted(Model):
 _PARTITION = re.compile(r"[?&]partitionID=([0-9]{1,18})\b")
 _HEAD = msgspec.json.Decoder(StatementHead)
 _ROWS = msgspec.json.Decoder(_Counted)
-_BATCH = msgspec.json.Decoder(BatchAnswer)
+_BATCH = msgspec.json.Decoder(BatchResponse)
 _ERROR = msgspec.json.Decoder(ErrorBody)
 _REQUEST = msgspec.json.Encoder()
 
@@ -85,7 +85,7 @@ class Fail(Struct, frozen=True):
     context: ContextEcho | None = None
 
 
-class Listed(Struct, frozen=True):
+class BatchStatus(Struct, frozen=True):
     """An answer about a batch: what statements came to, in order, the one that runs, and whether no more will run."""
 
     statement_id: str
@@ -102,7 +102,7 @@ def poll_wait(elapsed: float) -> float:
     return min(POLL_LONGEST, max(POLL_SHORTEST, elapsed / 10))
 
 
-def announces(headers: Mapping[str, str]) -> bool:
+def announces_batches(headers: Mapping[str, str]) -> bool:
     """Whether a service says in an answer that it takes batches."""
     return "batch" in [name.strip() for name in headers.get("sqlshell-extensions", "").split(",")]
 
@@ -163,7 +163,7 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
     return Done(head, body)
 
 
-def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, most: int) -> Listed | Fail:
+def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, most: int) -> BatchStatus | Fail:
     """The answer to a batch, or to a look-up of one, about `most` statements at most."""
     if status not in {200, 202}:
         return _http_failure(status, headers, body, base, "")
@@ -182,7 +182,7 @@ def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, m
         return Fail(wrong)
     if len(steps) != len(ended) + (running is not None) or len(steps) > most or (over and running is not None):
         return Fail(ProtocolError(f"{base} answered about other statements than those of the batch"))
-    return Listed(found.statement_id, ended, running, over)
+    return BatchStatus(found.statement_id, ended, running, over)
 
 
 def read_partition(
@@ -263,7 +263,7 @@ def _wrong_metadata(head: StatementHead) -> str:
     return ""
 
 
-def agreed(head: StatementHead, body: Body, plane: str) -> StatementHead:
+def merged_head(head: StatementHead, body: Body, plane: str) -> StatementHead:
     """The head of a result whose rows are on a data plane: what the service left out is taken from the plane's answer.
 
     `body` is the plane's answer with partition 0, `plane` its address. Raises ProtocolError where the two tell

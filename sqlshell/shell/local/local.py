@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from sqlshell.client.service import Service
-from sqlshell.client.statements.polling import fresh_session_id
+from sqlshell.client.statements.polling import new_session_id
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import OutputError, StatementError
@@ -52,7 +52,7 @@ class Local:
         self.service = service
         self.own = replace(
             session,
-            context=SessionContext(timezone=session.context.timezone, session_id=fresh_session_id()),
+            context=SessionContext(timezone=session.context.timezone, session_id=new_session_id()),
             transaction=Transaction(),
         )
         self.own.embedded = True

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sqlshell.client.statements.client import Client
-from sqlshell.client.statements.polling import fresh_session_id
+from sqlshell.client.statements.polling import new_session_id
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError
 from sqlshell.interface.models import ContextEcho
@@ -151,7 +151,7 @@ class Loader:
 
     async def _loaded(self) -> None:
         # In a session of its own, so that no statement of the person waits for these.
-        context = replace(self._context(), session_id=fresh_session_id())
+        context = replace(self._context(), session_id=new_session_id())
         with contextlib.suppress(TimeoutError, ShellError):
             async with asyncio.timeout(LOADING_SECONDS), self._left(context.session_id):
                 contents = await self._contents(context)
@@ -167,7 +167,7 @@ class Loader:
         try:
             yield
         finally:
-            await self._client.leave([session_id])
+            await self._client.end_sessions([session_id])
 
     async def _contents(self, context: SessionContext) -> Contents:
         contents = Contents([], {}, [], {})

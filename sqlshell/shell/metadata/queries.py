@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sqlshell.client.service import Service
-from sqlshell.client.statements.client import Client, Submission, Watch
+from sqlshell.client.statements.client import Client, Observer, Submission
 from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError
 from sqlshell.interface.models import ContextEcho
@@ -30,7 +30,7 @@ async def asked(
     """The columns and the rows of a statement that reads, `MOST_ROWS` of them. Raises what the client raises."""
     rows: Rows = []
     columns: list[Column] = []
-    async for result in client.run(Submission(sql, reads_only=True), context, Watch(context=adopt)):
+    async for result in client.run(Submission(sql, reads_only=True), context, Observer(context=adopt)):
         if result.endless is not None:
             await result.batches.aclose()
             break

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from sqlshell.client.statements.client import Client, Watch
+from sqlshell.client.statements.client import Client, Observer
 from sqlshell.errors import UsageError
 from sqlshell.result import Column, Result, Rows
 from sqlshell.shell.session import Session
@@ -49,7 +49,7 @@ class Past:
         """The same consumer, whose results are remembered: `client` has them, `limit` rows were asked for."""
 
         async def shown(result: Result) -> Summary:
-            if not client.keeps:
+            if not client.can_refetch:
                 return await self._copied(result, show, client, session)
             summary = await show(result)
             if result.columns and result.endless is None and result.statement_id:
@@ -91,7 +91,7 @@ class Past:
             columns, rows = entry.kept
             yield table_of([(column.name, column.type) for column in columns], rows)
             return
-        fetched = entry.client.fetch(entry.key, entry.session.context, Watch())
+        fetched = entry.client.fetch(entry.key, entry.session.context, Observer())
         try:
             async for result in fetched:
                 if result.columns:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sqlshell.client.statements.client import Client, Submission, Watch
-from sqlshell.client.statements.polling import fresh_session_id
+from sqlshell.client.statements.client import Client, Observer, Submission
+from sqlshell.client.statements.polling import new_session_id
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import ShellError, UsageError, WaitTimeout, Where
@@ -71,7 +71,7 @@ class Background:
 
     def start(self, asked: Submission, context: SessionContext) -> Job:
         """Submit a statement without waiting for it."""
-        context = replace(context, session_id=fresh_session_id())
+        context = replace(context, session_id=new_session_id())
         job = Job(len(self.jobs) + 1, asked.sql, context.session_id)
         job.task = asyncio.ensure_future(self._follow(job, asked, context))
         self.jobs.append(job)
@@ -157,7 +157,7 @@ class Background:
             job.statement_id = job.statement_id or statement_id
             job.named.set()
 
-        watch = Watch(
+        watch = Observer(
             statement_id=identified, query_id=lambda query_id: self._journal.query(job.statement_id, query_id)
         )
         results = self._client.run(asked, context, watch)
@@ -175,7 +175,7 @@ class Background:
                 self._journal.ended(result.statement_id, result.sql_state, result.message)
             took = duration(time.monotonic() - job.began)
             many = f"{rows:,} row{'' if rows == 1 else 's'}, " if rows is not None else ""
-            fetch = f"; \\fetch {job.statement_id}" if rows is not None and self._client.keeps else ""
+            fetch = f"; \\fetch {job.statement_id}" if rows is not None and self._client.can_refetch else ""
             self.announce(f"{name} finished ({many}{took}): {text}{fetch}")
         except Exception as unexpected:
             error = unexpected if isinstance(unexpected, ShellError) else bug_of(unexpected, name)

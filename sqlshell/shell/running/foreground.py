@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from sqlshell.client.statements.client import Client, Submission, Takes, Watch
+from sqlshell.client.statements.client import Client, Observer, StatementBatch, Submission
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementError, UsageError, WaitTimeout, Where
@@ -101,7 +101,7 @@ class Foreground:
         show: Consumer | None = None,
         *,
         quiet: bool = False,
-        sent: Takes | None = None,
+        sent: StatementBatch | None = None,
     ) -> None:
         """Submit a statement and hand its results to `show`, or to the outlet; `quiet` says no word of them.
 
@@ -109,7 +109,7 @@ class Foreground:
         Interrupted.
         """
 
-        def results(watch: Watch) -> Results:
+        def results(watch: Observer) -> Results:
             return (sent or self._client).run(asked, context, watch)
 
         at_hand = sent is not None and sent.at_hand
@@ -126,7 +126,7 @@ class Foreground:
     async def fetch(self, statement_id: str, context: SessionContext, show: Consumer | None = None) -> None:
         """Show the result of an earlier statement, waiting for it where it still runs. Raises as run()."""
 
-        def results(watch: Watch) -> Results:
+        def results(watch: Observer) -> Results:
             return self._client.fetch(statement_id, context, watch)
 
         known = [entry.sql for entry in self._journal.find(statement_id)]
@@ -149,7 +149,7 @@ class Foreground:
             running.endless.stop()
         elif running.finished or self._presses == 2:
             self._task.cancel()
-        elif not self._client.can_end:
+        elif not self._client.can_cancel:
             self._diagnostics.say("the legacy interface knows no way to end a statement; Ctrl-C again stops waiting")
         elif not running.statement_id:
             # Nothing can be ended before the service has named it, which it does within moments.
@@ -160,7 +160,7 @@ class Foreground:
 
     async def _wait(
         self,
-        results: Callable[[Watch], Results],
+        results: Callable[[Observer], Results],
         sql: str,
         context: SessionContext,
         show: Consumer,
@@ -315,7 +315,7 @@ class Foreground:
         tell = self._diagnostics.say if self._session.interactive else self._diagnostics.note
         tell(f"{told}{gaps}; {goes_on}")
 
-    def _watch(self, running: Running, sql: str, context: SessionContext) -> Watch:
+    def _watch(self, running: Running, sql: str, context: SessionContext) -> Observer:
         def identified(statement_id: str) -> None:
             if running.statement_id == statement_id:
                 return
@@ -345,7 +345,7 @@ class Foreground:
             if sql:
                 self._session.adopt(echo)
 
-        return Watch(identified, query, progressed, adopt, say)
+        return Observer(identified, query, progressed, adopt, say)
 
     def _ask(self, running: Running) -> None:
         """Ask the service to end the statement, while it is still waited for."""
@@ -392,7 +392,7 @@ class Foreground:
         return Interrupted("stopped waiting; the statement was left running", brings, where)
 
     def _offer(self, statement_id: str, does: str) -> str:
-        return fetching(self._session, statement_id, keeps=self._client.keeps, does=does)
+        return fetching(self._session, statement_id, can_refetch=self._client.can_refetch, does=does)
 
     def _remember(self, running: Running, error: ShellError) -> None:
         state = error.where.sql_state

@@ -5,12 +5,12 @@ from __future__ import annotations
 from sqlshell.shell.session import Session
 
 
-def fetching(session: Session, statement_id: str, *, keeps: bool, does: str = "brings its result") -> str:
+def fetching(session: Session, statement_id: str, *, can_refetch: bool, does: str = "brings its result") -> str:
     """The command that has its result later; "" where none does.
 
     `keeps` says whether the service keeps results. The embedded service ends with its shell, and so with a script.
     """
-    if not (keeps and statement_id) or (session.embedded and not session.interactive):
+    if not (can_refetch and statement_id) or (session.embedded and not session.interactive):
         return ""
     command = "\\fetch" if session.interactive else "sqlshell fetch"
     return f"{command} {statement_id} {does}"

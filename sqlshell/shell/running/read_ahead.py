@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from sqlshell.client.statements.client import Client, Submission, Takes
+from sqlshell.client.statements.client import Client, StatementBatch, Submission
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, mine
@@ -32,7 +32,7 @@ SIZE = 256 << 10
 class Ahead:
     """Statements that were sent together, or will be with the first of them."""
 
-    def __init__(self, taken: Takes, planned: Sequence[tuple[Statement, Submission]]) -> None:
+    def __init__(self, taken: StatementBatch, planned: Sequence[tuple[Statement, Submission]]) -> None:
         self.taken = taken
         self._planned = deque(planned)
 
@@ -75,7 +75,7 @@ async def plan(
     `near` says that the service is in this process, so that nothing is sent twice; `piped` that the reader of rows may
     leave before their end, behind which nothing may have changed.
     """
-    if not client.batches:
+    if not client.supports_batches:
         return None
     planned: list[tuple[Statement, Submission]] = []
     size, reads, shown = 0, not near, False
@@ -99,7 +99,7 @@ async def plan(
         planned.append((item, Submission(item.text, (), None, reads, item.ending)))
     if len(planned) < 2:
         return None
-    taken = client.together([submission for _, submission in planned], stop=stop)
+    taken = client.begin_batch([submission for _, submission in planned], stop=stop)
     return Ahead(taken, planned) if taken is not None else None
 
 

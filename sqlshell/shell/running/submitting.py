@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlshell.client.statements.client import Submission, Takes
+from sqlshell.client.statements.client import StatementBatch, Submission
 from sqlshell.errors import ShellError, StatementError, Unreadable, UsageError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.origin import NOWHERE, Own, joined
@@ -118,7 +118,7 @@ def refuse_writing(sql: str, command: str) -> None:
         raise UsageError(f"\\{command} would run it, and {writing.name} may write")
 
 
-async def _run(shell: Shell, submission: Submission, asked: Asked, sent: Takes | None = None) -> None:
+async def _run(shell: Shell, submission: Submission, asked: Asked, sent: StatementBatch | None = None) -> None:
     """Wait for it, and keep what the next statements may ask about it; `sent` has it where it was sent with others."""
     failure: ShellError | None = None
     # What a USE leaves may be what is not there.
