@@ -152,7 +152,7 @@ def test_the_interface_is_found_out() -> None:
         auto(state)
 
 
-Used = Callable[[Auto], Awaitable[None]]
+Used = Callable[[DetectingClient], Awaitable[None]]
 
 
 def using(state: Scripted, use: Used, wait: float | None = None) -> tuple[list[str], list[tuple[str, str]]]:
@@ -160,8 +160,10 @@ def using(state: Scripted, use: Used, wait: float | None = None) -> tuple[list[s
     told: list[str] = []
 
     async def work() -> None:
-        transport = Transport(parse(state.url), "tok", network=Network(retries=0))
-        service = Auto(transport, Statements(transport, Results(transport), wait), Legacy(transport), told.append)
+        transport = Transport(parse(state.url), "tok", network=NetworkOptions(retries=0))
+        service = DetectingClient(
+            transport, StatementsClient(transport, ResultFactory(transport), wait), LegacyClient(transport), told.append
+        )
         try:
             await use(service)
         finally:
@@ -174,26 +176,31 @@ def using(state: Scripted, use: Used, wait: float | None = None) -> tuple[list[s
 
 
 def test_until_it_is_used_nothing_is_known_of_the_service() -> None:
-    async def use(service: Auto) -> None:
-        assert (service.batches, service.keeps, service.can_end, service.wait_limit) == (None, True, True, 7)
-        assert service.together([Submission("select 1"), Submission("select 2")], stop=True) is None
-        await service.leave(["s 1"])
+    async def use(service: DetectingClient) -> None:
+        assert (service.supports_batches, service.can_refetch, service.can_cancel, service.wait_limit) == (
+            None,
+            True,
+            True,
+            7,
+        )
+        assert service.begin_batch([Submission("select 1"), Submission("select 2")], stop=True) is None
+        await service.end_sessions(["s 1"])
 
     with scripted((200, {})) as state:
         assert using(state, use, 7) == ([], [])
 
 
 def test_everything_goes_to_the_interface_that_was_found() -> None:
-    async def use(service: Auto) -> None:
+    async def use(service: DetectingClient) -> None:
         assert [result.statement_id async for result in service.fetch(ID, CONTEXT)] == [ID]
-        assert service.batches is None
+        assert service.supports_batches is None
         await service.terminate("q-1", CONTEXT)
         assert b"TERMINATE QUERY" in state.asked[-1][3]
-        assert service.batches is True
-        assert service.together([Submission("select 1"), Submission("select 2")], stop=True) is not None
-        assert (service.keeps, service.can_end, await service.is_legacy()) == (True, True, False)
+        assert service.supports_batches is True
+        assert service.begin_batch([Submission("select 1"), Submission("select 2")], stop=True) is not None
+        assert (service.can_refetch, service.can_cancel, await service.is_legacy()) == (True, True, False)
         assert await service.state(ID, CONTEXT) == ("00000", "")
-        await service.leave(["s-1"])
+        await service.end_sessions(["s-1"])
         assert "s-1" in state.asked[-1][1] + state.asked[-1][3].decode()
 
     with scripted((200, done(data=[])), extensions="batch, sessions") as state:
@@ -209,16 +216,16 @@ def test_everything_goes_to_the_interface_that_was_found() -> None:
 
 
 def test_a_legacy_service_is_told_of_once_and_keeps_nothing() -> None:
-    async def use(service: Auto) -> None:
+    async def use(service: DetectingClient) -> None:
         for _ in range(2):
             with pytest.raises(UsageError, match="keeps no statements"):
                 await service.state(ID, CONTEXT)
             with pytest.raises(UsageError, match="keeps no statements"):
                 await anext(service.fetch(ID, CONTEXT))
-        assert (service.batches, service.keeps, service.can_end) == (False, False, False)
-        assert service.together([Submission("select 1"), Submission("select 2")], stop=True) is None
+        assert (service.supports_batches, service.can_refetch, service.can_cancel) == (False, False, False)
+        assert service.begin_batch([Submission("select 1"), Submission("select 2")], stop=True) is None
         assert await service.is_legacy()
-        await service.leave(["s-1"])
+        await service.end_sessions(["s-1"])
         await service.terminate("it's", CONTEXT)
         assert b"TERMINATE QUERY 'it''s'" in state.asked[-1][3]
 
@@ -241,7 +248,7 @@ def test_a_legacy_service_is_told_of_once_and_keeps_nothing() -> None:
 @pytest.mark.parametrize("legacy", [True, False])
 def test_no_version(answer: tuple[int, Any], words: str, legacy: bool) -> None:
     async def work() -> str:
-        transport = Transport(parse(state.url), "tok", network=Network(retries=0))
+        transport = Transport(parse(state.url), "tok", network=NetworkOptions(retries=0))
         try:
             return await version(transport, legacy=legacy)
         finally:

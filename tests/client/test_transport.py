@@ -414,13 +414,13 @@ def test_files_that_hold_no_certificates(network: NetworkOptions) -> None:
 def test_which_authorities_are_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, authority: Path) -> None:
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "nowhere"))
     monkeypatch.setenv("SSL_CERT_FILE", str(authority / "ca.pem"))
-    assert Network().tls().cert_store_stats()["x509_ca"] == 1
+    assert NetworkOptions().tls().cert_store_stats()["x509_ca"] == 1
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "nowhere"))
-    assert Network(ca_file=str(authority / "ca.pem")).tls().cert_store_stats()["x509_ca"] == 1
-    context = Network().tls()
+    assert NetworkOptions(ca_file=str(authority / "ca.pem")).tls().cert_store_stats()["x509_ca"] == 1
+    context = NetworkOptions().tls()
     assert context.cert_store_stats()["x509_ca"] > 20
     assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
-    context = Network(insecure=True).tls()
+    context = NetworkOptions(insecure=True).tls()
     assert (context.check_hostname, context.verify_mode) == (False, ssl.CERT_NONE)
 
 
