@@ -4,6 +4,8 @@ from __future__ import annotations
 
 DONE = "00000"
 WARNING = "01000"
+ROW_LIMIT = "01R01"
+"""Of the embedded service alone: the result was cut at the request's rowLimit."""
 NO_DATA = "02000"
 RUNNING = "03000"
 UNSUPPORTED = "0A000"
@@ -53,6 +55,7 @@ UNDEFINED = "XX001"
 MEANINGS = {
     DONE: "done",
     WARNING: "warning",
+    ROW_LIMIT: "row limit reached",
     NO_DATA: "no data",
     RUNNING: "not yet complete",
     UNSUPPORTED: "not supported",
@@ -133,6 +136,11 @@ def meaning(code: str) -> str:
 def failed(code: str) -> bool:
     """Whether a statement with this sqlState failed: classes 00 to 03 are done, warning, no data, running."""
     return code[:2] not in {"00", "01", "02", "03"}
+
+
+def warns(code: str) -> bool:
+    """Whether a statement with this sqlState is done, and its message a warning (class 01)."""
+    return code[:2] == "01"
 
 
 def running(code: str) -> bool:

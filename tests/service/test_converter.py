@@ -19,7 +19,7 @@ linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Lan
 
 PROGRAM = """
 import os, signal, socket, subprocess, sys, time
-from sqlshell.service.engines import converter
+from sqlshell.service.engines.converter import converter
 from sqlshell.service.engines.engine import Failure
 
 def tried(connection, root, name):

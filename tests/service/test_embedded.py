@@ -14,6 +14,7 @@ import websockets.sync.client
 from websockets.exceptions import InvalidStatus
 
 from sqlshell.errors import UsageError
+from sqlshell.interface import sqlstate
 from sqlshell.launch.embedded import Embedded, start
 
 
@@ -53,8 +54,8 @@ def test_the_row_limit_counts_here(embedded: Embedded) -> None:
     request = {"statement": "select range from range(20)", "parameters": {"rowLimit": 5}}
     _, body = ask(embedded, "POST", "/v2/statements", json.dumps(request).encode())
     answer = json.loads(body)
-    assert (answer["sqlState"], len(answer["data"])) == ("01000", 5)
-    assert "rowlimit" in answer["message"]
+    assert (answer["sqlState"], answer["message"]) == (sqlstate.ROW_LIMIT, "stopped at 5 rows")
+    assert len(answer["data"]) == 5
 
 
 def state_of(service: Embedded, sql: str) -> str:

@@ -21,12 +21,18 @@ ENDED_EARLY = "the statement was ended before it began"
 
 
 class Failure(Exception):
-    """A statement failed: its sqlState and the engine's own message."""
+    """A statement failed: its sqlState and the engine's own message; `missing` names the schema that is not there,
+    behind its database where that is named."""
 
-    def __init__(self, sql_state: str, message: str) -> None:
+    def __init__(self, sql_state: str, message: str, missing: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.sql_state = sql_state
         self.message = message
+        self.missing = missing
+
+    def about(self, message: str) -> Failure:
+        """The same failure in other words."""
+        return Failure(self.sql_state, message, self.missing)
 
 
 class Rights(enum.IntEnum):

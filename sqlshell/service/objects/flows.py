@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Iterator
-from typing import Final
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect import Create, CreateAs, Drop
 from sqlshell.service.dialect.columns import first_words, without_key
+from sqlshell.service.engines.duckdb.messages import near
 from sqlshell.service.engines.duckdb.translation.errors import placed
 from sqlshell.service.engines.engine import CONTINUOUS, Failure, Options, Relation
 from sqlshell.service.objects.catalog import duplicate
@@ -22,8 +21,6 @@ from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.results.results import Discard
 from sqlshell.sql.analysis.secrets import shown_options
 from sqlshell.sql.identifiers import qualified
-
-_NEAR: Final = re.compile(r'syntax error at or near "(\w+)"')
 
 
 def create(asked: Create, session: Session) -> Relation:
@@ -52,12 +49,11 @@ def told(columns: str, before: str) -> Iterator[None]:
         with placed(columns, before, columns):
             yield
     except Failure as error:
-        found = _NEAR.search(error.message)
-        if found is None or found[1].lower() not in first_words(columns):
+        said, word = near(error.message)
+        if not said or word.lower() not in first_words(columns):
             raise
-        said = f'{found[0]}: as the name of a column it needs quotes, "{found[1]}"'
-        message = error.message.replace(found[0], said, 1)
-        raise Failure(error.sql_state, message) from error.__cause__
+        advised = f'{said}: as the name of a column it needs quotes, "{word}"'
+        raise error.about(error.message.replace(said, advised, 1)) from error.__cause__
 
 
 def columns_of(asked: Create) -> tuple[str, list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping, Sequence
 
@@ -309,19 +308,16 @@ def absent(organization: Organization, kind: str, relation: Relation) -> Failure
     return missing(kind, name) if schema.lower() in there else missing("schema", schema)
 
 
-_NO_SCHEMA = re.compile(r'because schema "([^"]+)\.[^".]+" does not exist|Schema with name (\S+) does not exist')
-"""What DuckDB says where a schema is not there, with the name of the database in front of it, or in its place."""
-
 _MAKES = rf"{WRITES}|create\s+(?:or\s+replace\s+)?(?:stream|changelog|materialized\s+view)(?:\s+if\s+not\s+exists)?"
 
 
 def blamed(organization: Organization, sql: str, failure: Failure) -> Failure:
     """The failure of the engine, with the code of a database where that is not there: DuckDB blames its schema."""
-    found = _NO_SCHEMA.search(failure.message) if failure.sql_state == sqlstate.NO_SCHEMA else None
-    if found is None:
+    if failure.sql_state != sqlstate.NO_SCHEMA or not failure.missing:
         return failure
-    name = (found[1] or found[2]).lower()
-    if found[2] and not any(len(names) == 3 and names[0].lower() == name for names in targets(sql, _MAKES)):
+    name = failure.missing[0].lower()
+    named = {names[0].lower() for names in targets(sql, _MAKES) if len(names) == 3}
+    if len(failure.missing) == 1 and name not in named:
         return failure
     listed = organization.engine.read_listing(organization.engine.listing("databases", "", "", (), ()))
     there = {row[0].lower() for row in listed}

@@ -261,8 +261,9 @@ class Foreground:
         running.elapsed = result.elapsed
         if result.endless is None:
             self._journal.ended(result.statement_id, result.sql_state, result.message, rows if complete else None)
-        if result.sql_state == sqlstate.WARNING and result.message:
-            self._diagnostics.warn_here(result.message)
+        if sqlstate.warns(result.sql_state) and result.message:
+            remedy = "; \\pset rowlimit 0 shows all" if result.sql_state == sqlstate.ROW_LIMIT else ""
+            self._diagnostics.warn_here(result.message + remedy)
         if result.secret:
             self._diagnostics.say(f"secret, shown this once: {result.secret}")
         if result.endless is not None:
@@ -409,7 +410,7 @@ class Foreground:
 def _said(result: Result, rows: int | None, complete: bool, *, undone: bool) -> str:
     label = f"{result.label}: " if result.label else ""
     if rows is None:
-        if result.sql_state == sqlstate.WARNING:
+        if sqlstate.warns(result.sql_state):
             # Its message is the warning.
             return label + ("ROLLBACK" if undone else "done")
         return label + (result.message or "done")

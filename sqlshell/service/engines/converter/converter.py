@@ -17,6 +17,7 @@ import duckdb
 import msgspec
 
 from sqlshell.service.engines.converter.conversion import COPY, Order, Said, Stamp, stamp
+from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.engine import Failure
 from sqlshell.service.engines.sandbox import sandbox
@@ -79,7 +80,7 @@ def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stam
         try:
             connection.execute(into + reader(name, path, lines=True))
         except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
-            if not any(word in str(error) for word in ("convert", "Failed to cast")):
+            if not messages.is_conversion(str(error)):
                 raise
             # A later row is of another type than the first ones.
             os.lseek(file, 0, os.SEEK_SET)
@@ -88,9 +89,9 @@ def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stam
 
 
 def _reason(message: str, name: str) -> str:
-    if "File too large" in message:
+    if messages.too_large(message):
         return "its copy would be larger than the service allows (--quota)"
-    if "No space left" in message:
+    if messages.disk_full(message):
         return "there is no space left for its copy"
     for folder in ("/dev/fd/", "/proc/self/fd/"):
         while folder in message:

@@ -7,6 +7,7 @@ import re
 import duckdb
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.datafiles import explained
 from sqlshell.service.engines.engine import Failure
 
@@ -35,39 +36,10 @@ CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.CatalogException, "42704"),
 )
 
-_SPAN = re.compile(r"(?:YEAR|MONTH|DAY|HOUR|MINUTE) TO [A-Z]+ is not supported")
-_FULL = re.compile(r"No space left on device|Disk quota exceeded|File too large")
 _LENGTH = 64 << 10
-_HEAD = 2000
-"""Characters of a message that are looked at, and those that tell its kind: a statement can make it of any length."""
+"""Characters of a message that are kept: a statement can make it of any length."""
 
 _LINE = re.compile(r"^LINE (\d+):", re.M)
-
-WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"no transaction is active"), "25P01"),
-    (re.compile(r"cannot start a transaction within a transaction"), "25001"),
-    (re.compile(r"TransactionContext Error|transaction is aborted"), "25P02"),
-    (re.compile(r"(?:Table|View) with name .* because schema"), sqlstate.NO_SCHEMA),
-    (re.compile(r"(?:Table|View|Sequence|Index) with name .* does not exist"), sqlstate.NO_RELATION),
-    (re.compile(r"(?:Table|View|Sequence|Index) with name .* already exists"), sqlstate.DUPLICATE_RELATION),
-    (re.compile(r"Schema with name .* does not exist"), sqlstate.NO_SCHEMA),
-    (re.compile(r"Schema with name .* already exists"), sqlstate.DUPLICATE_SCHEMA),
-    (re.compile(r"(?:Catalog|Database)(?: with name)? \S+ does not exist|Failed to detach"), sqlstate.NO_DATABASE),
-    (re.compile(r"is not a catalog or schema"), sqlstate.NO_DATABASE),
-    (re.compile(r"database with name .* already exists|already attached", re.I), sqlstate.DUPLICATE_DATABASE),
-    (re.compile(r"No catalog \+ schema named"), sqlstate.NO_SCHEMA),
-    (re.compile(r"Function with name .* does not exist|No function matches"), "42883"),
-    (re.compile(r"already exists"), sqlstate.DUPLICATE),
-    (
-        re.compile(
-            r"Referenced (?:update )?column .* not found|does not have a column (?:named|with name)|Could not find key"
-        ),
-        "42703",
-    ),
-    (re.compile(r"Referenced table .* not found"), sqlstate.NO_RELATION),
-    (re.compile(r"must appear in the GROUP BY"), "42803"),
-)
-
 
 _EXTENSION = re.compile(r"\n+Please try installing and loading the .*", re.S)
 _SET = re.compile(r'\s*Use "?SET [^\n]*')
@@ -84,21 +56,22 @@ def failure(error: Exception, lines_before: int = 0) -> Failure:
     message = explained(str(error)[:_LENGTH].partition("\n\nStack Trace:")[0])
     if lines_before:
         message = _LINE.sub(lambda found: f"LINE {max(1, int(found[1]) - lines_before)}:", message)
-    if isinstance(error, duckdb.IOException | duckdb.TransactionException) and (full := _FULL.search(message)):
-        return Failure(sqlstate.DISK_FULL, f"the disk of the database is full: {full[0]}")
-    if isinstance(error, duckdb.CatalogException | duckdb.BinderException | duckdb.TransactionException):
-        for pattern, code in WORDS:
-            if pattern.search(message.partition("\n")[0][:_HEAD]):
-                return Failure(code, message)
-    if isinstance(error, duckdb.ParserException) and _SPAN.search(message[:_HEAD]):
-        return Failure(sqlstate.UNSUPPORTED, message)
-    if isinstance(error, duckdb.InvalidInputException) and "attached in read-only mode" in message[:_HEAD]:
-        return Failure("25006", message)
-    if isinstance(error, duckdb.InternalException) and "Memory allocation failure" in message[:_HEAD]:
-        return Failure(sqlstate.LIMIT, message)
-    for kind, code in CLASSES:
-        if isinstance(error, kind):
-            return Failure(code, message)
-    if isinstance(error, RuntimeError) and "interrupt" in message.lower():
-        return Failure(sqlstate.CANCELLED, message)
-    return Failure(sqlstate.INTERNAL, message)
+    if isinstance(error, duckdb.IOException | duckdb.TransactionException) and (full := messages.disk_full(message)):
+        return Failure(sqlstate.DISK_FULL, f"the disk of the database is full: {full}")
+    return Failure(_state(error, message), message, messages.missing_schema(message))
+
+
+def _state(error: Exception, message: str) -> str:
+    found = ""
+    match error:
+        case duckdb.CatalogException() | duckdb.BinderException() | duckdb.TransactionException():
+            found = messages.state_of(message)
+        case duckdb.ParserException() if messages.is_span(message):
+            found = sqlstate.UNSUPPORTED
+        case duckdb.InvalidInputException() if messages.is_read_only(message):
+            found = "25006"
+        case duckdb.InternalException() if messages.lacks_memory(message):
+            found = sqlstate.LIMIT
+        case RuntimeError() if messages.is_interrupted(message):
+            found = sqlstate.CANCELLED
+    return found or next((code for kind, code in CLASSES if isinstance(error, kind)), sqlstate.INTERNAL)

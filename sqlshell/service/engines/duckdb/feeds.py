@@ -109,7 +109,7 @@ def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end
             raise Failure(sqlstate.TIMEOUT, said) from error
         # The statement that runs is none that anybody typed.
         failed = failure(error)
-        raise Failure(failed.sql_state, without_place(failed.message)) from error
+        raise failed.about(without_place(failed.message)) from error
     finally:
         over.set()
         if watching is not None:

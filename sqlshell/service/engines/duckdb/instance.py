@@ -11,6 +11,7 @@ import duckdb
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.scratch import scratch
+from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.contents import FIRST_SCHEMA, HIDDEN, SYSTEM, columns, inline, listing
@@ -249,11 +250,11 @@ def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> d
         if read_only and database is not None and not database.exists():
             raise UsageError(f"{database} does not exist, and nothing is created read only") from None
         text = str(error).partition("\n")[0]
-        if isinstance(error, duckdb.ConnectionException) and "different configuration" in text:
+        if isinstance(error, duckdb.ConnectionException) and messages.is_open_otherwise(text):
             raise ServiceError(
                 f"{database} is open in this shell, and cannot be read only and writable at once", "start another shell"
             ) from None
-        if isinstance(error, duckdb.IOException) and "lock" in text.lower():
+        if isinstance(error, duckdb.IOException) and messages.is_locked(text):
             raise ServiceError(f"{database} is in use by another process", "close it there first") from None
         raise UsageError(f"{database} cannot be opened as a DuckDB database: {text}") from None
     root.execute("SET python_enable_replacements = false")

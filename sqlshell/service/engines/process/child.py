@@ -27,6 +27,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import followable
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.duckdb.messages import is_locked
 from sqlshell.service.engines.engine import ENDED_EARLY, Failure, Outcome, Sink
 from sqlshell.service.engines.process.frames import (
     READ,
@@ -72,8 +73,6 @@ LOOKS: Final = 10
 THREADS: Final = 12
 """Threads that take calls and are begun at the start, while there is memory for their stacks. More are begun when they
 are needed, and stay."""
-
-HELD: Final = "Could not set lock"
 
 CONNECTION: Final = frozenset({"use", "feed", "plan", "resolve", "columns", "run_all", "lose_transaction"})
 ENGINE: Final = frozenset(
@@ -336,7 +335,7 @@ class Host:
             self._pressed.set()
             return Error(short.sql_state, short.message)
         if isinstance(error, Failure):
-            return Error(error.sql_state, followable(error.message), fatal=fatal)
+            return Error(error.sql_state, followable(error.message), fatal=fatal, missing=error.missing)
         if isinstance(error, OSError):
             return Error(sqlstate.LIMIT, error.strerror or str(error), error.errno or errno.EIO)
         return Error(sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}", fatal=fatal)
@@ -384,7 +383,7 @@ def opened(asked: Open) -> DuckdbEngine:
             engine.lock(asked.folder, asked.databases, asked.limits)
         except Exception as error:
             raise Failure(sqlstate.INTERNAL, str(error).partition("\n")[0]) from error
-        if time.monotonic() > until or not any(HELD in reason for reason in engine.broken.values()):
+        if time.monotonic() > until or not any(is_locked(reason) for reason in engine.broken.values()):
             return engine
         engine.close()
         time.sleep(0.05)

@@ -142,6 +142,7 @@ class Error(Struct, frozen=True, array_like=True):
     message: str
     code: int = 0
     fatal: bool = False
+    missing: tuple[str, ...] = ()
 
 
 class Answer(Struct, frozen=True, array_like=True):

@@ -9,16 +9,13 @@ from typing import Final
 import duckdb
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.engine import Failure
 
 LEAST: Final = 512 << 20
 """Bytes that a process in which nothing runs has left: beside what DuckDB may hold, three times that is its own."""
 
 USED_UP: Final = "the engine's process had used up its memory (sqlshell serve --memory)"
-
-_THREAD: Final = "can't start new thread"
-_SPILL: Final = "max_temp_directory_size"
-"""What DuckDB says where not memory but the room for what is written meanwhile has come to its end."""
 
 
 def used_up() -> bool:
@@ -40,11 +37,11 @@ def short_of_memory(error: BaseException) -> Failure | None:
     """The failure to tell where an error is that there was not enough memory; None for another error."""
     found: BaseException | None = error
     for _ in range(8):
-        if _SPILL in str(found)[:2000]:
+        if messages.spill_is_full(str(found)):
             return None
         if isinstance(found, MemoryError | duckdb.OutOfMemoryException) or _says_so(found):
             said = str(found).partition("\n")[0].strip()
-            if isinstance(found, MemoryError) or _THREAD in said or not said:
+            if isinstance(found, MemoryError) or messages.lacks_threads(said) or not said:
                 said = "there is no memory left for it"
             return Failure(sqlstate.LIMIT, f"{said}: the engine's memory is bounded (sqlshell serve --memory)")
         found = found.__cause__ if found is not None else None
@@ -53,5 +50,5 @@ def short_of_memory(error: BaseException) -> Failure | None:
 
 def _says_so(error: BaseException | None) -> bool:
     if isinstance(error, duckdb.InternalException):
-        return "Memory allocation failure" in str(error)[:2000]
-    return isinstance(error, RuntimeError) and (_THREAD in str(error) or "bad_alloc" in str(error))
+        return messages.lacks_memory(str(error))
+    return isinstance(error, RuntimeError) and messages.lacks_threads_or_memory(str(error))

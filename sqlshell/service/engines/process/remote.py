@@ -357,7 +357,7 @@ class RemoteConnection:
             sink.adopt(answer.layout, answer.body, answer.size)
         told, self._anew = self._anew, ""
         if told:
-            said = f"{outcome.message}; {told}" if outcome.sql_state == sqlstate.WARNING else told
+            said = f"{outcome.message}; {told}" if sqlstate.warns(outcome.sql_state) else told
             return replace(outcome, message=said, sql_state=sqlstate.WARNING)
         return outcome
 
@@ -368,7 +368,7 @@ class RemoteConnection:
             return error
         if self.transaction == "failed":
             return Failure("40000", told)
-        return Failure(error.sql_state, f"{error.message}\n{told}")
+        return error.about(f"{error.message}\n{told}")
 
     def _lost(self, process: Process, end: Ended) -> Failure:
         self._answered = self._answered or end.begun or self._abandoned
@@ -451,7 +451,7 @@ def _check(answer: Answer, process: Process) -> None:
         raise Failure(error.sql_state, f"the engine failed and was restarted: {error.message}")
     if error.code:
         raise OSError(error.code, error.message)
-    raise Failure(error.sql_state, error.message)
+    raise Failure(error.sql_state, error.message, error.missing)
 
 
 @contextlib.contextmanager

@@ -56,8 +56,7 @@ def selected(
         kept += len(texts)
         sink.keep(texts)
     if more:
-        said = f"stopped at {limit:,} rows; \\pset rowlimit 0 shows all"
-        return Outcome(columns, zoned, said, sqlstate.WARNING)
+        return Outcome(columns, zoned, f"stopped at {limit:,} rows", sqlstate.ROW_LIMIT)
     return Outcome(columns, zoned)
 
 

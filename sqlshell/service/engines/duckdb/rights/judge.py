@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.copying import copied
@@ -58,9 +59,6 @@ _NATIVE: Final = frozenset({"CREATE", "DELETE", "INSERT", "MERGE_INTO", "SELECT"
 _PLAN: Final = "system.main.json_serialize_plan($1, optimize := false)"
 _OPTIMIZED: Final = "system.main.json_serialize_plan($1, optimize := true)"
 _TREE: Final = "system.main.json_serialize_sql($1)"
-_UNRESOLVED: Final = "Failed to bind column reference"
-"""How DuckDB begins to say that it has the plan of a statement only after it optimized it."""
-
 _TOLD: Final = frozenset({"binder", "catalog", "parser", "syntax", "not implemented", "dependency", "constraint"})
 """Types of errors whose messages hold nothing of a file's content."""
 
@@ -295,8 +293,8 @@ class Judge:
                 _keep(self._inserts, key, version)
 
     def _explained(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
-        head, inner = parts.explained(sql)
-        if "analyze" not in head.lower():
+        head, inner, runs = parts.explained(sql)
+        if not runs:
             # It reads and changes nothing.
             options = replace(options, streams=())
         verdict = self._judged(inner, options, in_transaction)
@@ -455,7 +453,7 @@ class Judge:
         """The bound plan; an empty one where DuckDB does not show it and the service is its user's own, who may do
         anything. Raises Failure or duckdb.Error with DuckDB's words where there is none."""
         plan = self._asked(_PLAN, sql)
-        if plan["error"] and str(plan["error_message"]).startswith(_UNRESOLVED):
+        if plan["error"] and messages.is_unresolved(str(plan["error_message"])):
             # What is optimized away for the data that are there now may be back for others.
             self._lasting = False
             plan = self._asked(_OPTIMIZED, sql)
@@ -470,7 +468,7 @@ class Judge:
                 self._connection.execute(f"EXPLAIN\n{sql}")
             except duckdb.Error as error:
                 # What changes something may not be bound where nothing is changed: nothing is wrong with it.
-                if not isinstance(error, duckdb.TransactionException) or "read-only mode" not in str(error):
+                if not isinstance(error, duckdb.TransactionException) or not messages.needs_write(str(error)):
                     raise failure(error, lines_before=1) from error
             if own:
                 return {"plans": []}
@@ -541,8 +539,8 @@ def _read_whole(kind: str, sql: str) -> str:
         return copied(sql)
     if kind == "EXPLAIN":
         with contextlib.suppress(Failure):
-            head, inner = parts.explained(sql)
-            return inner if "analyze" in head.lower() else ""
+            _, inner, runs = parts.explained(sql)
+            return inner if runs else ""
     return ""
 
 

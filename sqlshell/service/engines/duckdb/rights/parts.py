@@ -77,8 +77,11 @@ def bare(sql: str) -> str:
     return sql[found[0].start : found[-1].end] if found else ""
 
 
-def explained(sql: str) -> tuple[str, str]:
-    """EXPLAIN with its options, and the statement that it is about. Raises Failure for options that are not known."""
+def explained(sql: str) -> tuple[str, str, bool]:
+    """EXPLAIN with its options, the statement that it is about, and whether the options have it run (ANALYZE).
+
+    Raises Failure for options that are not known.
+    """
     found = tokens(sql)[1:]
     head = ["EXPLAIN"]
     if found and found[0].word == "analyze":
@@ -91,7 +94,8 @@ def explained(sql: str) -> tuple[str, str]:
             raise Failure(sqlstate.UNSUPPORTED, f"{unknown[0]!r} is not a known option of EXPLAIN")
         head.append(f"({' '.join(options)})")
         found = found[end + 1 :]
-    return " ".join(head) + "\n", sql[found[0].start :] if found else ""
+    said = " ".join(head)
+    return said + "\n", sql[found[0].start :] if found else "", "analyze" in said.lower()
 
 
 def prepared(sql: str) -> str:

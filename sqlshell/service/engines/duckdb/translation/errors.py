@@ -23,7 +23,7 @@ def explained(translation: Translation | None) -> Iterator[None]:
             raise
         failed = error if isinstance(error, Failure) else failure(error)
         cause = error.__cause__ if isinstance(error, Failure) else error
-        raise Failure(failed.sql_state, translation.made.explained(failed.message)) from cause
+        raise failed.about(translation.made.explained(failed.message)) from cause
 
 
 @contextlib.contextmanager
@@ -32,4 +32,4 @@ def placed(typed: str, before: str, part: str, behind: str = "") -> Iterator[Non
     try:
         yield
     except Failure as error:
-        raise Failure(error.sql_state, told_of(error.message, typed, before, part, behind)) from error.__cause__
+        raise error.about(told_of(error.message, typed, before, part, behind)) from error.__cause__

@@ -1,0 +1,137 @@
+"""What only the words of DuckDB's messages tell: everything that is decided by them is decided here.
+
+Nothing here imports DuckDB, which the service's own process does not load.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from sqlshell.interface import sqlstate
+
+HEAD: Final = 2000
+"""Characters of a message that are looked at: a statement can make it of any length."""
+
+_STATES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (re.compile(r"no transaction is active"), "25P01"),
+    (re.compile(r"cannot start a transaction within a transaction"), "25001"),
+    (re.compile(r"TransactionContext Error|transaction is aborted"), "25P02"),
+    (re.compile(r"(?:Table|View) with name .* because schema"), sqlstate.NO_SCHEMA),
+    (re.compile(r"(?:Table|View|Sequence|Index) with name .* does not exist"), sqlstate.NO_RELATION),
+    (re.compile(r"(?:Table|View|Sequence|Index) with name .* already exists"), sqlstate.DUPLICATE_RELATION),
+    (re.compile(r"Schema with name .* does not exist"), sqlstate.NO_SCHEMA),
+    (re.compile(r"Schema with name .* already exists"), sqlstate.DUPLICATE_SCHEMA),
+    (re.compile(r"(?:Catalog|Database)(?: with name)? \S+ does not exist|Failed to detach"), sqlstate.NO_DATABASE),
+    (re.compile(r"is not a catalog or schema"), sqlstate.NO_DATABASE),
+    (re.compile(r"database with name .* already exists|already attached", re.I), sqlstate.DUPLICATE_DATABASE),
+    (re.compile(r"No catalog \+ schema named"), sqlstate.NO_SCHEMA),
+    (re.compile(r"Function with name .* does not exist|No function matches"), "42883"),
+    (re.compile(r"already exists"), sqlstate.DUPLICATE),
+    (
+        re.compile(
+            r"Referenced (?:update )?column .* not found|does not have a column (?:named|with name)|Could not find key"
+        ),
+        "42703",
+    ),
+    (re.compile(r"Referenced table .* not found"), sqlstate.NO_RELATION),
+    (re.compile(r"must appear in the GROUP BY"), "42803"),
+)
+"""sqlStates of errors of the catalog, of binding and of transactions."""
+
+_SPAN: Final = re.compile(r"(?:YEAR|MONTH|DAY|HOUR|MINUTE) TO [A-Z]+ is not supported")
+_TOO_LARGE: Final = "File too large"
+_FULL: Final = re.compile(rf"No space left on device|Disk quota exceeded|{_TOO_LARGE}")
+_SCHEMA: Final = re.compile(r'because schema "([^"]+)\.([^".]+)" does not exist|Schema with name (\S+) does not exist')
+_NEAR: Final = re.compile(r'syntax error at or near "(\w+)"')
+
+
+def state_of(message: str) -> str:
+    """The sqlState of an error of the catalog, of binding or of a transaction; "" for none that is known."""
+    line = message.partition("\n")[0][:HEAD]
+    return next((state for pattern, state in _STATES if pattern.search(line)), "")
+
+
+def missing_schema(message: str) -> tuple[str, ...]:
+    """The schema that is not there, behind its database where that is named; where the database is not there, DuckDB
+    names it as a schema. Empty for other messages."""
+    found = _SCHEMA.search(message.partition("\n")[0][:HEAD])
+    if found is None:
+        return ()
+    return (found[1], found[2]) if found[1] else (found[3],)
+
+
+def near(message: str) -> tuple[str, str]:
+    """The part of a message that names the word at which a syntax error is, and that word; empty without one."""
+    found = _NEAR.search(message, 0, HEAD)
+    return (found[0], found[1]) if found else ("", "")
+
+
+def is_span(message: str) -> bool:
+    """Whether a syntax error is an interval from one unit to another."""
+    return _SPAN.search(message, 0, HEAD) is not None
+
+
+def disk_full(message: str) -> str:
+    """How the system says that a file cannot grow; "" for other messages."""
+    found = _FULL.search(message)
+    return found[0] if found else ""
+
+
+def too_large(message: str) -> bool:
+    """Whether a file cannot grow because of a limit on its size, and not of the disk's."""
+    return disk_full(message) == _TOO_LARGE
+
+
+def is_read_only(message: str) -> bool:
+    """Whether a database was to be changed that is attached read-only."""
+    return "attached in read-only mode" in message[:HEAD]
+
+
+def needs_write(message: str) -> bool:
+    """Whether something was to be changed in a transaction that is read-only."""
+    return "read-only mode" in message
+
+
+def lacks_memory(message: str) -> bool:
+    """Whether an internal error is that memory could not be allocated."""
+    return "Memory allocation failure" in message[:HEAD]
+
+
+def lacks_threads_or_memory(message: str) -> bool:
+    """Whether a RuntimeError, of C++ or Python, is that memory or a thread's stack could not be allocated."""
+    return lacks_threads(message) or "bad_alloc" in message
+
+
+def lacks_threads(message: str) -> bool:
+    return "can't start new thread" in message
+
+
+def spill_is_full(message: str) -> bool:
+    """Whether not memory, but the room for what is written meanwhile has come to its end."""
+    return "max_temp_directory_size" in message[:HEAD]
+
+
+def is_interrupted(message: str) -> bool:
+    """Whether a RuntimeError is an interrupt."""
+    return "interrupt" in message.lower()
+
+
+def is_locked(message: str) -> bool:
+    """Whether another process has the database open."""
+    return "Could not set lock" in message
+
+
+def is_open_otherwise(message: str) -> bool:
+    """Whether this process has the database open with other settings."""
+    return "different configuration" in message
+
+
+def is_unresolved(message: str) -> bool:
+    """Whether DuckDB has the plan of a statement only when it is optimized."""
+    return message.startswith("Failed to bind column reference")
+
+
+def is_conversion(message: str) -> bool:
+    """Whether a value of a data file is not of its column's type."""
+    return any(word in message for word in ("convert", "Failed to cast"))
