@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.origin import Own
-from sqlshell.output.sinks.sink import FileSink, PipeSink
+from sqlshell.output.sinks.sink import CommandSink, FileSink
 from tests.conftest import Done, Program, Served, clean_environment
 
 
@@ -172,7 +172,7 @@ def test_the_time_is_the_statements(program: Program) -> None:
 
 
 def test_what_a_command_reads_is_counted_apart() -> None:
-    sink = PipeSink(Own("cat > /dev/null; sleep 0.1"))
+    sink = CommandSink(Own("cat > /dev/null; sleep 0.1"))
     sink.write(b"rows")
     sink.close()
     assert sink.waited >= 0.1

@@ -32,7 +32,7 @@ from sqlshell.launch.destination import (
 )
 from sqlshell.launch.reach import kept_name, label, local_results, reached_service
 from sqlshell.origin import Own
-from sqlshell.output.sinks.sink import Closed, Sink, StreamSink
+from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink
 from sqlshell.output.writers.formats import format_for_path, format_named
 from sqlshell.runtime.event_loops import expect_imports
 from sqlshell.runtime.scratch import sweep
@@ -278,7 +278,7 @@ def _settled(session: Session, screen: StreamSink) -> None:
     """Show what waits for more; who does not read it any more is told of by the next result."""
     if session.more:
         session.more = False
-        with contextlib.suppress(Closed, OutputError):
+        with contextlib.suppress(OutputClosed, OutputError):
             screen.settle()
 
 

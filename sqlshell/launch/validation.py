@@ -18,10 +18,10 @@ from sqlshell.shell.running.policy import check_patterns
 def wrong_values(settings: Settings, themes: Path) -> Iterator[UsageError]:
     """What is wrong with the values that were given; `themes` is the person's own folder of themes."""
 
-    def table_style() -> None:
-        from sqlshell.output.writers.styles import style_named
+    def style() -> None:
+        from sqlshell.output.writers.styles import table_style
 
-        style_named(settings["table_style"])
+        table_style(settings["table_style"])
 
     def theme() -> None:
         from sqlshell.shell.interactive.look.themes import load
@@ -30,7 +30,7 @@ def wrong_values(settings: Settings, themes: Path) -> Iterator[UsageError]:
 
     checks: dict[str, Callable[[], object]] = {
         "format": lambda: format_named(settings["format"]),
-        "table_style": table_style,
+        "table_style": style,
         "theme": theme,
         "timezone": lambda: known_zone(settings["timezone"]),
         "color": lambda: checked_color(settings["color"]),

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 
 from sqlshell.errors import OutputError
-from sqlshell.output.sinks.command import Closed
+from sqlshell.output.sinks.command import OutputClosed
 from sqlshell.output.sinks.sink import Sink
 from sqlshell.output.writer import Summary, Writer
 from sqlshell.output.writers.column_names import renamed
@@ -30,7 +30,7 @@ async def copy(result: Result, writer: Writer, sink: Sink) -> Summary:
     """
     rows = size = 0
     at_line_start = True
-    coming = _Coming(result.batches, writer, sink)
+    coming = _NextBatch(result.batches, writer, sink)
     try:
         at_line_start = await _put(sink, writer.begin(result.columns)) in {b"", b"\n"}
         while (batch := await coming.next()) is not None:
@@ -43,13 +43,13 @@ async def copy(result: Result, writer: Writer, sink: Sink) -> Summary:
         await _put(sink, writer.end(Summary(rows, True)))
         await _finish(sink)
         return Summary(rows, True, size)
-    except Closed:
+    except OutputClosed:
         await _finish(sink)
         return Summary(rows, False, size)
     except BaseException as error:
         if not (at_line_start or sink.blocking):
             # What is said of the error begins a line, and so does the next result.
-            with contextlib.suppress(Closed, OutputError):
+            with contextlib.suppress(OutputClosed, OutputError):
                 sink.write(b"\n")
         if isinstance(error, Exception):
             # Whoever reads in a pager goes on reading what came before the error.
@@ -59,7 +59,7 @@ async def copy(result: Result, writer: Writer, sink: Sink) -> Summary:
         await result.batches.aclose()
 
 
-class _Coming:
+class _NextBatch:
     """The next batch; while it is on its way the writer settles in time and the reader may leave."""
 
     def __init__(self, batches: Partitions, writer: Writer, sink: Sink) -> None:
@@ -69,7 +69,7 @@ class _Coming:
         self._due: float | None = None
 
     async def next(self) -> Batch | None:
-        if not self._writer.holding:
+        if not self._writer.buffering:
             self._due = None
             if not self._sink.blocking:
                 return await anext(self._batches, None)
@@ -80,11 +80,11 @@ class _Coming:
             while not coming.done():
                 await asyncio.wait([coming], timeout=self._patience())
                 if self._sink.blocking and self._sink.closed:
-                    raise Closed
+                    raise OutputClosed
                 if self._due is not None and self._patience() == 0:
                     await _put(self._sink, self._writer.settle())
                     again = asyncio.get_running_loop().time() + SETTLE_SECONDS
-                    self._due = again if self._writer.holding else None
+                    self._due = again if self._writer.buffering else None
             return coming.result()
         finally:
             if not coming.done():

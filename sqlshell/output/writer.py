@@ -46,7 +46,7 @@ class Writer(Protocol):
     """
 
     @property
-    def holding(self) -> bool:
+    def buffering(self) -> bool:
         """Whether rows are held back that settle() would give."""
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]: ...

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlshell.output.writer import Summary, Writer, WriterOptions
-from sqlshell.output.writers.csv_from_json import raw_csv
+from sqlshell.output.writers.csv_from_json import csv_from_json
 from sqlshell.output.writers.delimited import CsvWriter, TsvWriter
 from sqlshell.result import Batch, Column, Rows
 
@@ -85,7 +85,7 @@ PLAIN: Rows = [["1", "abc", None], ["2", "", "x"], [None, None, None], ["null", 
 
 def test_plain_answers_take_the_short_way() -> None:
     body = b'{"data":' + json.dumps(PLAIN, separators=(",", ":")).encode() + b"}"
-    assert raw_csv(body, 3, 4, ",".join) == '1,abc,\n2,"",x\n,,\nnull,nulls,a null\n'  # type: ignore[arg-type]
+    assert csv_from_json(body, 3, 4, ",".join) == '1,abc,\n2,"",x\n,,\nnull,nulls,a null\n'  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_plain_answers_take_the_short_way() -> None:
     ],
 )
 def test_what_is_written_otherwise_is_left_to_the_decoder(body: bytes) -> None:
-    assert raw_csv(body, 2, 2, ",".join) is None  # type: ignore[arg-type]
+    assert csv_from_json(body, 2, 2, ",".join) is None  # type: ignore[arg-type]
 
 
 def test_the_bytes_of_csv() -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlshell.output.text.cells import cells
-from sqlshell.output.text.display_format import Shape, Shaped, grouped, indented, moved
+from sqlshell.output.text.display_format import DisplayFormat, DisplayWriter, in_time_zone, indented, with_digit_groups
 from sqlshell.output.writer import Summary, Writer, WriterOptions
-from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, drawn_width
+from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, table_width
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column, Rows
 
@@ -43,13 +43,13 @@ def written(writer: Writer, columns: list[Column], *batches: Rows) -> str:
     ],
 )
 def test_numbers_are_grouped(value: str, expected: str) -> None:
-    assert grouped(value, ",", ".") == expected
+    assert with_digit_groups(value, ",", ".") == expected
 
 
 def test_a_locale_s_separators() -> None:
-    assert grouped("1234567.5", ".", ",") == "1.234.567,5"
-    assert grouped("-.5", ".", ",") == "-,5"
-    assert grouped("1234567.5", "\u202f", ",") == "1\u202f234\u202f567,5"
+    assert with_digit_groups("1234567.5", ".", ",") == "1.234.567,5"
+    assert with_digit_groups("-.5", ".", ",") == "-,5"
+    assert with_digit_groups("1234567.5", "\u202f", ",") == "1\u202f234\u202f567,5"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_locale_s_separators() -> None:
     ],
 )
 def test_instants_in_a_zone(value: str, expected: str) -> None:
-    assert moved(value, ZoneInfo("Europe/Berlin")) == expected
+    assert in_time_zone(value, ZoneInfo("Europe/Berlin")) == expected
 
 
 def test_nested_values_are_laid_out() -> None:
@@ -92,7 +92,7 @@ def test_laid_out_values_are_the_same(value: object) -> None:
 
 
 def test_long_cells_are_shortened_and_counted() -> None:
-    writer = Shaped(format_named("table").factory(WriterOptions()), Shape(width=6))
+    writer = DisplayWriter(format_named("table").factory(WriterOptions()), DisplayFormat(width=6))
     columns = [Column("t"), Column("n", "BIGINT"), Column("w", display_hint="nowrap"), Column("m")]
     text = written(
         writer, columns, [["a long text", "123456789", "a long text", "x\na long line"], [None, None, None, ""]]
@@ -108,7 +108,7 @@ def test_long_cells_are_shortened_and_counted() -> None:
     "text", ["日本語日本語日本語", "e\u0301" * 20, "👩‍👩‍👧‍👦" * 6, "שלום עולם שלום עולם", "a\u0300\u0301b" * 9]
 )
 def test_shortened_cells_stay_aligned(text: str) -> None:
-    writer = Shaped(format_named("table").factory(WriterOptions()), Shape(width=8))
+    writer = DisplayWriter(format_named("table").factory(WriterOptions()), DisplayFormat(width=8))
     lines = written(writer, [Column("t"), Column("u")], [[text, "x"], ["short", "y"]]).splitlines()
     assert len({cells(line) for line in lines}) == 1
     assert cells(lines[3].split("|")[1].strip()) <= 8
@@ -139,7 +139,7 @@ def test_blocks_fit_and_lose_nothing(widths: list[int], screen: int, count: int)
     columns = [Column(f"c{number}") for number in range(len(widths))]
     rows: Rows = [["x" * width for width in widths] for _ in range(count)]
     text = written(FoldWriter(WriterOptions(), screen), columns, rows)
-    alone = [drawn_width(WriterOptions(), [column], [[row[at]] for row in rows]) for at, column in enumerate(columns)]
+    alone = [table_width(WriterOptions(), [column], [[row[at]] for row in rows]) for at, column in enumerate(columns)]
     for line in text.splitlines():
         assert len(line) <= max(screen, *alone)
     for column in columns:

@@ -14,7 +14,7 @@ from sqlshell.errors import OutputError, ProtocolError
 from sqlshell.origin import Own
 from sqlshell.output.copy import copy
 from sqlshell.output.sinks.pager import ScreenSink
-from sqlshell.output.sinks.sink import Closed, FileSink, PipeSink, StreamSink, command_in
+from sqlshell.output.sinks.sink import CommandSink, FileSink, OutputClosed, StreamSink, command_in
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import format_for_path, format_named
 from sqlshell.result import Batch, Column, Result
@@ -67,16 +67,16 @@ def test_a_full_disk() -> None:
 def test_a_reader_that_left() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    with os.fdopen(writing, "wb") as stream, pytest.raises(Closed):
+    with os.fdopen(writing, "wb") as stream, pytest.raises(OutputClosed):
         StreamSink(stream).write(b"x")
 
 
 def test_a_command(tmp_path: Path) -> None:
-    sink = PipeSink(Own(f"cat > '{tmp_path}/out'"))
+    sink = CommandSink(Own(f"cat > '{tmp_path}/out'"))
     sink.write(b"text")
     sink.close()
     assert tmp_path.joinpath("out").read_text() == "text"
-    failing = PipeSink(Own("exit 3"))
+    failing = CommandSink(Own("exit 3"))
     with pytest.raises(OutputError, match="3"):
         failing.close()
     with pytest.raises(OutputError):
@@ -118,7 +118,7 @@ def test_a_table_wider_than_the_screen_goes_through_the_pager(
 
 def test_a_pager_that_is_quit() -> None:
     sink = ScreenSink(io.BytesIO(), "head -n 1 > /dev/null")
-    with pytest.raises(Closed):
+    with pytest.raises(OutputClosed):
         for _ in range(10_000):
             sink.write(b"line\n" * 1000)
     sink.close()
@@ -147,7 +147,7 @@ class Batches:
 
 class Leaving(StreamSink):
     def write(self, data: bytes) -> None:
-        raise Closed
+        raise OutputClosed
 
 
 def test_the_loop_counts_and_closes() -> None:

@@ -91,7 +91,7 @@ def test_an_unknown_style_is_told_with_the_nearest() -> None:
     assert "rounded" in caught.value.hint
 
 
-def hostile() -> list[str]:
+def is_unsafe() -> list[str]:
     codes = [json.loads(line) for line in DATA.joinpath("strings/terminal-codes.jsonl").read_text().splitlines()]
     bodies = [code["body"] for code in codes]
     naughty = json.loads(DATA.joinpath("strings/blns.json").read_text())
@@ -102,7 +102,7 @@ STEERING = {*map(chr, range(32)), "\x7f", *map(chr, range(0x80, 0xA0)), "\u202e"
 
 
 def test_nothing_that_steers_a_terminal_is_drawn() -> None:
-    texts = hostile()
+    texts = is_unsafe()
     rows: Rows = [[text] for text in texts]
     for writer in (TableWriter(WriterOptions()), VerticalWriter(WriterOptions())):
         text = drawn(writer, [Column(texts[0])], rows)
@@ -110,7 +110,7 @@ def test_nothing_that_steers_a_terminal_is_drawn() -> None:
 
 
 def test_programs_get_every_character() -> None:
-    texts = hostile()
+    texts = is_unsafe()
     for item in FORMATS:
         if item.audience == "programs":
             text = drawn(item.factory(WriterOptions()), [Column("t")], [[value] for value in texts])

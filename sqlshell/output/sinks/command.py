@@ -20,7 +20,7 @@ STOP_SECONDS = 2.0
 
 
 @contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
+def lent_terminal() -> Iterator[None]:
     """Lend the terminal to a program: Ctrl-C is that program's alone, and the modes that it leaves are put back.
 
     To be used from the main thread. A handler that does nothing is not inherited, as an ignored signal would be.
@@ -52,11 +52,11 @@ def _modes_kept() -> Iterator[None]:
             termios.tcsetattr(descriptor, termios.TCSANOW, modes)
 
 
-class Closed(Exception):
+class OutputClosed(Exception):
     """Whoever read the output has left. No error: `| head` does it."""
 
 
-class Command:
+class CommandProcess:
     """A running command. write() may be called from another thread. Raises OutputError where there is no shell."""
 
     def __init__(self, command: Own, environment: Mapping[str, str] | None = None) -> None:
@@ -83,7 +83,7 @@ class Command:
             while left:
                 left = left[self._input.write(left) or 0 :]
         except (BrokenPipeError, ValueError):
-            raise Closed from None
+            raise OutputClosed from None
         finally:
             self.waited += time.monotonic() - began
 

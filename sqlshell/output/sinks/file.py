@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from sqlshell.errors import OutputError, reason
 from sqlshell.origin import Own
-from sqlshell.output.sinks.command import Closed
+from sqlshell.output.sinks.command import OutputClosed
 from sqlshell.runtime.descriptors import descriptor
 from sqlshell.runtime.scratch import scratch
 
@@ -56,7 +56,7 @@ class FileSink:
             while left:
                 left = left[self._file.write(left) :]
         except BrokenPipeError:
-            raise Closed from None
+            raise OutputClosed from None
         except OSError as error:
             self._broken = True
             raise self._failed(error) from error
@@ -101,7 +101,7 @@ class FileSink:
         self._remove()
 
     def _open(self) -> BinaryIO:
-        given = open_descriptor(self._place)
+        given = open_fd(self._place)
         if given is not None:
             return given
         there = _found(self.name, self._place)
@@ -127,7 +127,7 @@ class FileSink:
             scratch().forget(self._temporary)
 
     def _failed(self, error: Exception) -> OutputError:
-        return failed(self.name, error, "what was there before is kept" if self._temporary is not None else "")
+        return write_error(self.name, error, "what was there before is kept" if self._temporary is not None else "")
 
 
 def check(path: Own) -> None:
@@ -157,7 +157,7 @@ def _found(name: str, place: Path) -> os.stat_result | None:
     return place.stat()
 
 
-def open_descriptor(path: Path) -> BinaryIO | None:
+def open_fd(path: Path) -> BinaryIO | None:
     """The descriptor of this process that a path leads to, opened for writing; None for other paths. Raises OSError."""
     found = descriptor(str(path))
     if found is None or not found.own:
@@ -166,7 +166,7 @@ def open_descriptor(path: Path) -> BinaryIO | None:
     return os.fdopen(os.dup(found.number), "wb", buffering=0)
 
 
-def failed(name: str, error: Exception, hint: str = "") -> OutputError:
+def write_error(name: str, error: Exception, hint: str = "") -> OutputError:
     """The OutputError of a write that failed."""
     closed = isinstance(error, OSError) and error.errno == errno.EBADF
     return OutputError(f"{name} cannot be written: {'it is closed' if closed else reason(error)}", hint)
@@ -180,4 +180,4 @@ def _unopened(path: str, error: Exception) -> OutputError:
             hint = "the folder may not be written; the new file is made in it first"
         case _:
             hint = ""
-    return failed(path, error, hint)
+    return write_error(path, error, hint)

@@ -17,7 +17,7 @@ FRAME_LINES = 6
 """Lines of the view that are no rows: the table's frame, the status, the line of the cursor."""
 
 
-class LiveTable:
+class LiveTableWriter:
     """Draws like TableWriter, on a terminal, at most ten times a second."""
 
     def __init__(self, options: WriterOptions) -> None:
@@ -32,7 +32,7 @@ class LiveTable:
         self._ended = False
 
     @property
-    def holding(self) -> bool:
+    def buffering(self) -> bool:
         """The rate changes even while no row comes."""
         return not self._ended
 

@@ -12,7 +12,7 @@ from typing import IO, BinaryIO
 
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
-from sqlshell.output.sinks.command import Closed, Command, undisturbed
+from sqlshell.output.sinks.command import CommandProcess, OutputClosed, lent_terminal
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.text.cells import cells
 from sqlshell.runtime.scratch import scratch
@@ -50,7 +50,7 @@ class ScreenSink:
         self._sideways = sideways
         self._held = b""
         self._unread = b""
-        self._pager: Command | None = None
+        self._pager: CommandProcess | None = None
         self._lent = contextlib.ExitStack()
         self._through = not self._command
         self._keys: IO[str] | None = None
@@ -98,7 +98,7 @@ class ScreenSink:
             held, self._held = self._held, b""
             if held:
                 self._plain.write(held)
-        except Closed:
+        except OutputClosed:
             return
         finally:
             self._ended()
@@ -112,10 +112,10 @@ class ScreenSink:
 
     def _start(self, command: str) -> None:
         held, self._held = self._held, b""
-        self._lent.enter_context(undisturbed())
+        self._lent.enter_context(lent_terminal())
         try:
             started = f"exec {command}" if _SIMPLE.fullmatch(command) else command
-            self._pager = Command(Own(started), self._environment(command))
+            self._pager = CommandProcess(Own(started), self._environment(command))
         except OutputError:
             self._lent.close()
             self._through = True
@@ -129,7 +129,7 @@ class ScreenSink:
             self._unread += data
         try:
             self._pager.write(data)
-        except Closed:
+        except OutputClosed:
             if self._code() not in NOT_STARTED:
                 raise
             self._give_up()

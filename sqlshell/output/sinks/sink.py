@@ -13,10 +13,10 @@ from typing import BinaryIO, Protocol
 
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
-from sqlshell.output.sinks.command import Closed, Command
-from sqlshell.output.sinks.file import FileSink, failed, open_descriptor
+from sqlshell.output.sinks.command import CommandProcess, OutputClosed
+from sqlshell.output.sinks.file import FileSink, open_fd, write_error
 
-__all__ = ["Closed", "FileSink", "PipeSink", "Sink", "StreamSink", "command_in"]
+__all__ = ["CommandSink", "FileSink", "OutputClosed", "Sink", "StreamSink", "command_in"]
 
 
 class Sink(Protocol):
@@ -79,9 +79,9 @@ class StreamSink:
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, self._stream.fileno())
                 os.close(nowhere)
-            raise Closed from None
+            raise OutputClosed from None
         except (OSError, ValueError) as error:
-            raise failed(self._name, error) from error
+            raise write_error(self._name, error) from error
 
     def finish(self) -> None:
         return None
@@ -103,7 +103,7 @@ class StreamSink:
                     return error.characters_written
 
 
-class LogSink(StreamSink):
+class AppendSink(StreamSink):
     """The end of a file. Raises OutputError when it cannot be opened."""
 
     terminal = False
@@ -111,9 +111,9 @@ class LogSink(StreamSink):
     def __init__(self, path: Own) -> None:
         try:
             place = Path(path).expanduser()
-            file = open_descriptor(place) or place.open("ab", buffering=0)
+            file = open_fd(place) or place.open("ab", buffering=0)
         except (OSError, RuntimeError, ValueError) as error:
-            raise failed(path, error) from error
+            raise write_error(path, error) from error
         super().__init__(file, path)
         self._file = file
 
@@ -129,7 +129,7 @@ def command_in(output: Own) -> Own:
     return command
 
 
-class PipeSink:
+class CommandSink:
     """The standard input of a command of the person's shell. close() raises OutputError when the command fails."""
 
     blocking = True
@@ -138,7 +138,7 @@ class PipeSink:
 
     def __init__(self, command: Own) -> None:
         self._text = command
-        self._command = Command(command)
+        self._command = CommandProcess(command)
 
     @property
     def waited(self) -> float:

@@ -22,12 +22,12 @@ def hexadecimal(text: str) -> str:
         return text
 
 
-def binary(columns: Sequence[Column]) -> list[int]:
+def binary_columns(columns: Sequence[Column]) -> list[int]:
     """The numbers of the columns that hold bytes."""
     return [number for number, column in enumerate(columns) if column.kind is Kind.BYTES]
 
 
-def in_hexadecimal(rows: Rows, columns: Sequence[int]) -> Rows:
+def with_hex(rows: Rows, columns: Sequence[int]) -> Rows:
     """The rows with the values of these columns as hexadecimal digits; the same rows where there are none."""
     if not columns:
         return rows
@@ -41,7 +41,7 @@ def in_hexadecimal(rows: Rows, columns: Sequence[int]) -> Rows:
     return made
 
 
-class Hexadecimal:
+class HexWriter:
     """A writer that is given bytes as hexadecimal digits."""
 
     def __init__(self, writer: Writer) -> None:
@@ -49,17 +49,17 @@ class Hexadecimal:
         self._columns: list[int] = []
 
     @property
-    def holding(self) -> bool:
-        return self._writer.holding
+    def buffering(self) -> bool:
+        return self._writer.buffering
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
-        self._columns = binary(columns)
+        self._columns = binary_columns(columns)
         return self._writer.begin(columns)
 
     def write(self, batch: Batch) -> Iterable[bytes]:
         if not self._columns:
             return self._writer.write(batch)
-        return self._writer.write(Batch(batch.width, rows=in_hexadecimal(batch.rows, self._columns)))
+        return self._writer.write(Batch(batch.width, rows=with_hex(batch.rows, self._columns)))
 
     def settle(self) -> Iterable[bytes]:
         return self._writer.settle()

@@ -42,12 +42,12 @@ def printable(text: str, keep: str = "") -> str:
     return _HOSTILE.sub(visible, text)
 
 
-def hostile(text: str) -> bool:
+def is_unsafe(text: str) -> bool:
     """Whether printable() would change `text`."""
     return _HOSTILE.search(text) is not None
 
 
-def even(text: str) -> bool:
+def is_single_width(text: str) -> bool:
     """Whether each character of `text` is known to take one cell, and to change nothing around it."""
     return (text.isascii() and text.isprintable()) or _EVEN.fullmatch(text) is not None
 
@@ -70,6 +70,6 @@ def lines_of(text: str) -> list[str]:
     return lines[:-1] if len(lines) > 1 and not lines[-1] else lines
 
 
-def told_from_null(text: str, null: str) -> str:
+def distinct_from_null(text: str, null: str) -> str:
     """`text`, in one pair of single quotes more where it would look like `null`: the text NULL is `'NULL'`."""
     return f"'{text}'" if null and text.strip("'") == null else text

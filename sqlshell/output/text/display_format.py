@@ -27,7 +27,7 @@ _INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d(?::\d\d)?)(\.\d
 Change = Callable[[str], str]
 
 
-class Shape(Struct, frozen=True):
+class DisplayFormat(Struct, frozen=True):
     """`width` is the most cells of a value, 0 for no bound; `grouping` the separators of thousands and fractions.
 
     `zone` is the IANA name of a time zone, "" to leave times as they came; `indent` lays nested values out.
@@ -39,18 +39,18 @@ class Shape(Struct, frozen=True):
     indent: bool = False
 
 
-class Shaped:
+class DisplayWriter:
     """A writer whose values are changed on their way; `shortened` counts those that lost something."""
 
-    def __init__(self, writer: Writer, shape: Shape) -> None:
+    def __init__(self, writer: Writer, shape: DisplayFormat) -> None:
         self._writer = writer
         self._shape = shape
         self._changes: list[Change | None] = []
         self.shortened = 0
 
     @property
-    def holding(self) -> bool:
-        return self._writer.holding
+    def buffering(self) -> bool:
+        return self._writer.buffering
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
         self._changes = [self._change(column) for column in columns]
@@ -79,11 +79,11 @@ class Shaped:
         steps: list[Change] = []
         if column.kind.numeric and shape.grouping is not None:
             thousands, point = shape.grouping
-            steps.append(lambda value: grouped(value, thousands, point))
+            steps.append(lambda value: with_digit_groups(value, thousands, point))
         if shape.zone and base(column.type) in {"TIMESTAMP_LTZ", "TIMESTAMP_TZ", "TIMESTAMP"}:
             zone = _zone(shape.zone)
             if zone is not None:
-                steps.append(lambda value: moved(value, zone))
+                steps.append(lambda value: in_time_zone(value, zone))
         if shape.indent and (column.kind is Kind.NESTED or base(column.type) in {"JSON", "VARIANT"}):
             steps.append(indented)
         if shape.width and not column.kind.numeric and column.display_hint != "nowrap":
@@ -117,7 +117,7 @@ def _cut(line: str, width: int) -> str:
     return kept + "…"
 
 
-def grouped(value: str, thousands: str, point: str) -> str:
+def with_digit_groups(value: str, thousands: str, point: str) -> str:
     """A number's digits in groups of three."""
     found = _NUMBER.fullmatch(value)
     if found is None:
@@ -127,7 +127,7 @@ def grouped(value: str, thousands: str, point: str) -> str:
     return f"{sign}{text}{point if dot else ''}{fraction or ''}{exponent}"
 
 
-def grouping_here() -> tuple[str, str]:
+def locale_grouping() -> tuple[str, str]:
     """The separators of the person's locale; `,` and `.` where it has none."""
     import locale
 
@@ -142,7 +142,7 @@ def grouping_here() -> tuple[str, str]:
     return (thousands, str(known["decimal_point"])) if thousands else (",", ".")
 
 
-def moved(value: str, zone: ZoneInfo) -> str:
+def in_time_zone(value: str, zone: ZoneInfo) -> str:
     """A time with an offset as it is in a zone, digit by digit otherwise; one without an offset as it is."""
     found = _INSTANT.fullmatch(value)
     if found is None:

@@ -7,22 +7,22 @@ from typing import Literal
 
 from msgspec import Struct
 
-from sqlshell.output.text.cells import cells, even, hostile, lines_of, printable, told_from_null
+from sqlshell.output.text.cells import cells, distinct_from_null, is_single_width, is_unsafe, lines_of, printable
 
 Align = Literal["left", "right"]
 
 
-class Cells(Struct, frozen=True):
+class ColumnText(Struct, frozen=True):
     """Printable texts, one a row; `even` when each character takes one cell; `tall` numbers those with line breaks."""
 
     texts: Sequence[str]
     even: bool
-    tall: Sequence[int] = ()
+    multiline: Sequence[int] = ()
 
     @property
     def width(self) -> int:
         """The cells of the widest line."""
-        if self.tall:
+        if self.multiline:
             return max(cells(line) for text in self.texts for line in lines_of(text))
         return max(map(len if self.even else cells, self.texts), default=0)
 
@@ -35,23 +35,23 @@ class Cells(Struct, frozen=True):
         return [text.rjust(width) for text in self.texts]
 
 
-def prepare(values: Sequence[str | None], null: str) -> Cells:
+def column_text(values: Sequence[str | None], null: str) -> ColumnText:
     """The values of one column as they are drawn; `null` is printable and stands for None."""
     present = [value for value in values if value is not None] if None in values else values
     joined = "".join(present)  # type: ignore[arg-type]
     if null and null in joined:
-        values = [value if value is None else told_from_null(value, null) for value in values]
+        values = [value if value is None else distinct_from_null(value, null) for value in values]
     texts: Sequence[str]
     if present is values:
         texts = values  # type: ignore[assignment]
     else:
         texts = [null if value is None else value for value in values]
-    level = even(joined) and even(null)
-    if level or not hostile(joined):
-        return Cells(texts, level)
+    level = is_single_width(joined) and is_single_width(null)
+    if level or not is_unsafe(joined):
+        return ColumnText(texts, level)
     texts = [printable(text, "\n") for text in texts]
-    tall = [number for number, text in enumerate(texts) if "\n" in text] if "\n" in joined else []
-    return Cells(texts, not tall and even("".join(texts)), tall)
+    multiline = [number for number, text in enumerate(texts) if "\n" in text] if "\n" in joined else []
+    return ColumnText(texts, not multiline and is_single_width("".join(texts)), multiline)
 
 
 def justify(text: str, width: int, align: Align) -> str:

@@ -26,7 +26,7 @@ _ROW = msgspec.json.Decoder(list[str | None])
 Row = Sequence[str | None]
 
 
-def raw_csv(body: Body, width: int, count: int, line: Callable[[Row], str]) -> str | None:
+def csv_from_json(body: Body, width: int, count: int, line: Callable[[Row], str]) -> str | None:
     """The CSV lines of the rows in `body`, or None where it is not written as expected.
 
     `width` is the number of columns, two or more; `count` that of the rows, one or more; `line` makes the CSV line of a

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlshell.errors import UsageError
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
-from sqlshell.output.writers.csv_from_json import raw_csv
+from sqlshell.output.writers.csv_from_json import csv_from_json
 from sqlshell.result import Batch, Column, Rows
 
 Values = Sequence[str | None]
@@ -39,7 +39,7 @@ def encoded(text: str) -> Iterator[bytes]:
 class CsvWriter:
     """RFC 4180 with `\\n` between rows. NULL is an empty field, '' is `""`; what equals NULL's text is quoted."""
 
-    holding = False
+    buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = options.null or ""
@@ -57,7 +57,7 @@ class CsvWriter:
 
     def write(self, batch: Batch) -> Iterable[bytes]:
         if batch.announced and not self._single and not self._null:
-            raw = raw_csv(batch.body, batch.width, batch.announced, self._line)
+            raw = csv_from_json(batch.body, batch.width, batch.announced, self._line)
             if raw is not None:
                 return [raw.encode()]
         rows = batch.rows
@@ -119,7 +119,7 @@ class CsvWriter:
 class TsvWriter:
     """Tab-separated as PostgreSQL's COPY writes text: `\\t \\n \\r \\\\` for those characters, `\\N` for NULL."""
 
-    holding = False
+    buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = "\\N" if options.null is None else options.null

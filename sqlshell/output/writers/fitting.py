@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sqlshell.output.text.cells import cells
 from sqlshell.output.writer import Summary, Writer, WriterOptions
-from sqlshell.output.writers.table import TableWriter, enough
+from sqlshell.output.writers.table import TableWriter, sample_complete
 from sqlshell.output.writers.vertical import VerticalWriter
 from sqlshell.result import Batch, Column, Rows
 
@@ -24,8 +24,8 @@ class AutoWriter:
         self._chosen: Writer | None = None
 
     @property
-    def holding(self) -> bool:
-        return bool(self._sample) if self._chosen is None else self._chosen.holding
+    def buffering(self) -> bool:
+        return bool(self._sample) if self._chosen is None else self._chosen.buffering
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
         self._columns = columns
@@ -35,7 +35,7 @@ class AutoWriter:
         if self._chosen is not None:
             return self._chosen.write(batch)
         self._sample += batch.rows
-        return self._choose() if enough(self._sample) else []
+        return self._choose() if sample_complete(self._sample) else []
 
     def settle(self) -> Iterable[bytes]:
         return self._choose() if self._chosen is None else self._chosen.settle()
@@ -46,7 +46,7 @@ class AutoWriter:
         return [*first, *self._chosen.end(summary)]
 
     def _choose(self) -> Iterable[bytes]:
-        fits = drawn_width(self._options, self._columns, self._sample) <= self._width
+        fits = table_width(self._options, self._columns, self._sample) <= self._width
         writer: Writer = TableWriter(self._options) if fits else VerticalWriter(self._options)
         self._chosen = writer
         sample, self._sample = self._sample, []
@@ -65,7 +65,7 @@ class FoldWriter:
         self._any = False
 
     @property
-    def holding(self) -> bool:
+    def buffering(self) -> bool:
         return bool(self._rows)
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
@@ -74,7 +74,7 @@ class FoldWriter:
 
     def write(self, batch: Batch) -> Iterable[bytes]:
         self._rows += batch.rows
-        return self._blocks() if enough(self._rows) else []
+        return self._blocks() if sample_complete(self._rows) else []
 
     def settle(self) -> Iterable[bytes]:
         return self._blocks() if self._rows else []
@@ -99,7 +99,7 @@ class FoldWriter:
     def _parts(self, rows: Rows) -> Iterable[tuple[int, int]]:
         """Where each block begins and ends."""
         plain = replace(self._options, paint=None)
-        alone = [drawn_width(plain, [column], [[row[at]] for row in rows]) for at, column in enumerate(self._columns)]
+        alone = [table_width(plain, [column], [[row[at]] for row in rows]) for at, column in enumerate(self._columns)]
         first, used = 0, 0
         for at, width in enumerate(alone):
             # Two neighbours share an edge.
@@ -111,7 +111,7 @@ class FoldWriter:
             yield first, len(self._columns)
 
 
-def drawn_width(options: WriterOptions, columns: Sequence[Column], rows: Rows) -> int:
+def table_width(options: WriterOptions, columns: Sequence[Column], rows: Rows) -> int:
     """The cells of a table's widest line."""
     writer = TableWriter(replace(options, paint=None))
     chunks = [*writer.begin(columns), *writer.write(Batch(len(columns), rows=list(rows)))]

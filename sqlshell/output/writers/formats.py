@@ -18,7 +18,7 @@ class Format(Struct, frozen=True):
     name: str
     summary: str
     audience: Literal["people", "programs"]
-    endings: tuple[str, ...]
+    extensions: tuple[str, ...]
     concatenates: bool
     holds: Literal["nothing", "sample", "all"]
     factory: Callable[[WriterOptions], Writer]
@@ -61,9 +61,9 @@ def _jsonl(options: WriterOptions) -> Writer:
 
 
 def _readable(writer: Writer) -> Writer:
-    from sqlshell.output.text.binary import Hexadecimal
+    from sqlshell.output.text.binary import HexWriter
 
-    return Hexadecimal(writer)
+    return HexWriter(writer)
 
 
 FORMATS: tuple[Format, ...] = (
@@ -76,9 +76,9 @@ FORMATS: tuple[Format, ...] = (
 )
 
 
-ENDINGS = tuple(ending for item in FORMATS for ending in item.endings)
+EXTENSIONS = tuple(ending for item in FORMATS for ending in item.extensions)
 
-ELSEWHERE = {
+ALIASES = {
     "aligned": "table",
     "column": "table",
     "box": "table",
@@ -92,7 +92,7 @@ ELSEWHERE = {
 
 def format_named(name: str) -> Format:
     """The format of that name, in any case, here or elsewhere. Raises UsageError with the nearest, or all."""
-    wanted = ELSEWHERE.get(name.lower(), name.lower())
+    wanted = ALIASES.get(name.lower(), name.lower())
     for item in FORMATS:
         if item.name == wanted:
             return item
@@ -103,4 +103,4 @@ def format_named(name: str) -> Format:
 def format_for_path(path: str) -> Format | None:
     """The format that a file's ending chooses, in any case; None where it chooses none."""
     lower = path.lower()
-    return next((item for item in FORMATS if lower.endswith(item.endings)), None)
+    return next((item for item in FORMATS if lower.endswith(item.extensions)), None)

@@ -33,7 +33,7 @@ Convert = Callable[[str], str]
 class _Objects:
     """Rows as JSON objects, one text each."""
 
-    holding = False
+    buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._template = "{}"

@@ -51,7 +51,7 @@ _CELL = "xxxx"
 _MINIMUM = 2
 
 
-def style_named(name: str) -> Style:
+def table_style(name: str) -> Style:
     """The style of that name. Raises UsageError with the nearest, or all."""
     if name == "psql":
         return PSQL

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sqlshell.output.text.cells import lines_of, printable
 from sqlshell.output.writer import Role, Summary, WriterOptions
-from sqlshell.output.writers.column_text import Align, Cells, justify, prepare
+from sqlshell.output.writers.column_text import Align, ColumnText, column_text, justify
 from sqlshell.output.writers.delimited import Values, encoded
-from sqlshell.output.writers.styles import Edge, Lines, Style, style_named
+from sqlshell.output.writers.styles import Edge, Lines, Style, table_style
 from sqlshell.result import Batch, Column, Rows
 
 SAMPLE = 1_000
@@ -18,7 +18,7 @@ SAMPLE_SIZE = 4 << 20
 
 NULL = "NULL"
 
-Drawn = tuple[Values, Cells]
+Drawn = tuple[Values, ColumnText]
 """The values of a column and what is drawn of them."""
 
 
@@ -29,7 +29,7 @@ class TableWriter:
     """
 
     def __init__(self, options: WriterOptions) -> None:
-        self._style: Style = style_named(options.table_style)
+        self._style: Style = table_style(options.table_style)
         self._null = NULL if options.null is None else printable(options.null)
         self._paint = options.paint
         self._changed = options.changed
@@ -43,7 +43,7 @@ class TableWriter:
         self._any = False
 
     @property
-    def holding(self) -> bool:
+    def buffering(self) -> bool:
         return bool(self._sample)
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
@@ -56,7 +56,7 @@ class TableWriter:
         if self._drawn:
             return self._rows(batch.rows)
         self._sample += batch.rows
-        return self.settle() if enough(self._sample) else []
+        return self.settle() if sample_complete(self._sample) else []
 
     def settle(self) -> Iterable[bytes]:
         sample, self._sample = self._sample, []
@@ -71,14 +71,14 @@ class TableWriter:
         yield from encoded(self._lines.below)
 
     def _prepared(self, rows: Rows) -> list[Drawn]:
-        return [(values, prepare(values, self._null)) for values in zip(*rows, strict=True)]
+        return [(values, column_text(values, self._null)) for values in zip(*rows, strict=True)]
 
     def _rows(self, rows: Rows) -> Iterable[bytes]:
         return self._draw(self._prepared(rows)) if rows and self._names else []
 
     def _measure(self, columns: Sequence[Drawn]) -> None:
         self._drawn = True
-        names = [Cells([name], False, [0]) for name in self._names]
+        names = [ColumnText([name], False, [0]) for name in self._names]
         self._widths = [name.width + self._style.minimum if self._show_header else 0 for name in names]
         for number, (_, column) in enumerate(columns):
             self._widths[number] = max(self._widths[number], column.width)
@@ -105,7 +105,7 @@ class TableWriter:
         drawn = [start + body + stop for body in map(between.join, zip(*justified, strict=True))]
         if not stop:
             drawn = [line.rstrip() for line in drawn]
-        for number in {number for _, column in columns for number in column.tall}:
+        for number in {number for _, column in columns for number in column.multiline}:
             lines = [lines_of(column.texts[number]) for _, column in columns]
             roles: list[Role | None] = ["null" if values[number] is None else None for values, _ in columns]
             drawn[number] = self._tall(lines, self._style.row, roles)
@@ -137,6 +137,6 @@ class TableWriter:
         return "\n".join(drawn)
 
 
-def enough(sample: Rows) -> bool:
+def sample_complete(sample: Rows) -> bool:
     """Whether the rows are a sample."""
     return len(sample) >= SAMPLE or sum(len(value) for row in sample for value in row if value) >= SAMPLE_SIZE

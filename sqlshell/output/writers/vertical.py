@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.output.writer import Role, Summary, WriterOptions
-from sqlshell.output.writers.column_text import prepare
+from sqlshell.output.writers.column_text import column_text
 from sqlshell.output.writers.delimited import Values, encode
 from sqlshell.output.writers.table import NULL
 from sqlshell.result import Batch, Column
@@ -18,7 +18,7 @@ RULE = "+" + "-" * 10
 class VerticalWriter:
     """Nothing is held: the width of the names is known from the columns. Without `header` blank lines part records."""
 
-    holding = False
+    buffering = False
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = NULL if options.null is None else printable(options.null)
@@ -56,14 +56,14 @@ class VerticalWriter:
 
     def _column(self, name: str, values: Values) -> list[str]:
         """The lines of one column, those of a value with line breaks joined."""
-        column = prepare(values, self._null)
+        column = column_text(values, self._null)
         head, blank = f"{name} | ", "\n" + " " * self._width + " | "
         texts = column.texts
         if self._paint is not None and None in values:
             null = self._paint(self._null, "null")
             texts = [null if value is None else text for text, value in zip(texts, values, strict=True)]
         drawn = [head + text for text in texts]
-        for number in column.tall:
+        for number in column.multiline:
             drawn[number] = head + blank.join(texts[number].split("\n"))
         return drawn
 

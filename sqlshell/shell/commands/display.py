@@ -193,9 +193,9 @@ def _read(port: Port, name: str, text: str) -> object:
         case "format":
             return format_named(text).name
         case "table_style":
-            from sqlshell.output.writers.styles import style_named
+            from sqlshell.output.writers.styles import table_style
 
-            style_named(text)
+            table_style(text)
         case "theme" if text not in port.hooks.themes():
             raise UsageError(f"there is no theme {text!r}", f"themes: {', '.join(port.hooks.themes())}")
         case "prompt" | "rprompt" | "toolbar" | "title":

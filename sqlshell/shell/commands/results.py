@@ -57,13 +57,13 @@ async def turn(port: Port, args: Args) -> Use:
     turned: list[Effect] = []
 
     async def take(result: Result) -> Summary:
-        from sqlshell.output.text.binary import binary, in_hexadecimal
+        from sqlshell.output.text.binary import binary_columns, with_hex
         from sqlshell.shell.results.crosstab import crosstab
 
         summary, rows = await collect(result, MOST_ROWS)
         if not summary.complete:
             raise UsageError(f"more than {MOST_ROWS:,} rows are too many to turn", "group them first")
-        turned.append(Show(crosstab(result.columns, in_hexadecimal(rows, binary(result.columns)), args)))
+        turned.append(Show(crosstab(result.columns, with_hex(rows, binary_columns(result.columns)), args)))
         return summary
 
     return Use(take, lambda: turned[-1] if turned else None)

@@ -63,10 +63,10 @@ async def go_set(port: Port, args: Args) -> Submit:
     prefix = args[0] if args else ""
 
     async def take(result: Result) -> Summary:
-        from sqlshell.output.text.binary import binary, in_hexadecimal
+        from sqlshell.output.text.binary import binary_columns, with_hex
 
         summary, rows = await collect(result, 2)
-        rows = in_hexadecimal(rows, binary(result.columns))
+        rows = with_hex(rows, binary_columns(result.columns))
         if len(rows) != 1:
             raise UsageError(f"\\gset takes one row, and {'there was none' if not rows else 'there were more'}")
         values = {prefix + column.name: value for column, value in zip(result.columns, rows[0], strict=True)}

@@ -9,7 +9,7 @@ from sqlshell.errors import OutputError
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import FileSink
 from sqlshell.output.writer import Summary, WriterOptions
-from sqlshell.output.writers.formats import ENDINGS, format_for_path, format_named
+from sqlshell.output.writers.formats import EXTENSIONS, format_for_path, format_named
 from sqlshell.result import Batch
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Row
@@ -54,7 +54,7 @@ async def exported(explorer: Explorer, path: Own) -> None:
     grid = explorer.grid
     form = format_for_path(path)
     if form is None:
-        raise OutputError(f"{path}: its ending is not that of a format", f"endings are {' '.join(ENDINGS)}")
+        raise OutputError(f"{path}: its ending is not that of a format", f"endings are {' '.join(EXTENSIONS)}")
     writer = form.factory(WriterOptions())
     columns = grid.visible
     sink = FileSink(path)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from sqlshell.output.text.binary import binary, in_hexadecimal
+from sqlshell.output.text.binary import binary_columns, with_hex
 from sqlshell.result import Batch, Result
 
 MOST_ROWS = 25_000
@@ -27,7 +27,7 @@ class Pages:
         self.columns = result.columns
         self._partition = result.partition
         self._result = result
-        self._binary = binary(result.columns)
+        self._binary = binary_columns(result.columns)
         self._kept: OrderedDict[int, list[Row]] = OrderedDict()
         self._sizes: dict[int, int] = {}
         self._starts: list[int] = [0]
@@ -77,7 +77,7 @@ class Pages:
     def row(self, at: int) -> Row | None:
         """A row as it is shown, where it is here."""
         row = self.original(at)
-        return row if row is None else in_hexadecimal([row], self._binary)[0]
+        return row if row is None else with_hex([row], self._binary)[0]
 
     def original(self, at: int) -> Row | None:
         """A row as it came, where it is here."""
@@ -102,7 +102,7 @@ class Pages:
     def local(self) -> Iterator[tuple[int, Row]]:
         """The rows that are here, with their numbers, in order."""
         for number in sorted(self._kept):
-            yield from enumerate(in_hexadecimal(self._kept[number], self._binary), self._starts[number])
+            yield from enumerate(with_hex(self._kept[number], self._binary), self._starts[number])
 
     def partitions(self) -> range:
         """The numbers of all partitions."""

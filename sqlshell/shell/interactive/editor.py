@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlshell.errors import UsageError, reason
 from sqlshell.origin import NOWHERE, Own
-from sqlshell.output.sinks.command import undisturbed
+from sqlshell.output.sinks.command import lent_terminal
 from sqlshell.runtime.scratch import scratch
 
 
@@ -18,7 +18,7 @@ def edit_file(path: Own) -> None:
     """Open a file and wait until the editor ends. Raises UsageError."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        with undisturbed():
+        with lent_terminal():
             done = subprocess.run([*shlex.split(editor), str(Path(path).expanduser())], check=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"the editor {editor!r} cannot be started: {reason(error)}", "EDITOR names one") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlshell.output.sinks.sink import Closed, Sink
+from sqlshell.output.sinks.sink import OutputClosed, Sink
 from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, BatchWrapper, Result
 
@@ -37,5 +37,5 @@ class Copied(BatchWrapper):
             chunks += self._writer.write(batch)
         try:
             self._sink.write(b"".join(chunks))
-        except Closed:
+        except OutputClosed:
             self._writer = None

@@ -17,10 +17,10 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE, Own
 from sqlshell.output.copy import copy, warn_of_names
 from sqlshell.output.sinks import file
-from sqlshell.output.sinks.sink import Closed, FileSink, LogSink, PipeSink, Sink, StreamSink, command_in
+from sqlshell.output.sinks.sink import AppendSink, CommandSink, FileSink, OutputClosed, Sink, StreamSink, command_in
 from sqlshell.output.text.cells import printable
 from sqlshell.output.writer import Role, Summary, Writer, WriterOptions
-from sqlshell.output.writers.formats import ENDINGS, Format, format_for_path, format_named
+from sqlshell.output.writers.formats import EXTENSIONS, Format, format_for_path, format_named
 from sqlshell.result import Batch, Column, Result, Rows
 from sqlshell.shell.session import Options, Session
 
@@ -102,7 +102,7 @@ class Outlet:
         if found is None and ending and not options.format_chosen and options.format == Options().format:
             raise UsageError(
                 f"{output}: {ending} is not the ending of a format",
-                f"endings are {' '.join(ENDINGS)}; --format or \\format writes any file",
+                f"endings are {' '.join(EXTENSIONS)}; --format or \\format writes any file",
             )
         return found
 
@@ -129,9 +129,9 @@ class Outlet:
         looks = self._looks(self._session.paint if sink.terminal else None)
         writer = self._writer(form, looks, sink, expanded=expanded)
         if result.endless is not None and form.name == "table" and live(self._session, sink):
-            from sqlshell.output.sinks.live import LiveTable
+            from sqlshell.output.sinks.live import LiveTableWriter
 
-            writer = LiveTable(looks)
+            writer = LiveTableWriter(looks)
         shaped = writer = self._shaped(writer, form, result.columns)
         if self._copies:
             result = self._with_copies(result, form)
@@ -163,7 +163,7 @@ class Outlet:
             text = printable(text, "\n\t")
         try:
             (redirected or screen).write(text.encode("utf-8", "replace"))
-        except Closed:
+        except OutputClosed:
             self._note_reader(redirected or screen, read=False)
             return False
         return True
@@ -176,7 +176,7 @@ class Outlet:
             if sink.blocking:
                 # A person reads for long, and what runs in the background goes on.
                 await asyncio.to_thread(sink.finish)
-        except Closed:
+        except OutputClosed:
             self._note_reader(sink, read=False)
         sink.close()
 
@@ -240,12 +240,12 @@ class Outlet:
         """The writer of a format; tables that are too wide for a terminal become what is set."""
         options = self._session.options
         if form.name == "table" and sink.terminal and (options.expanded == "auto" or options.wide == "fold"):
-            from sqlshell.output.text.binary import Hexadecimal
+            from sqlshell.output.text.binary import HexWriter
             from sqlshell.output.writers.fitting import AutoWriter, FoldWriter
 
             width = shutil.get_terminal_size().columns
             # Folding is never a default: who asks for it gets it.
-            return Hexadecimal(FoldWriter(looks, width) if options.wide == "fold" else AutoWriter(looks, width))
+            return HexWriter(FoldWriter(looks, width) if options.wide == "fold" else AutoWriter(looks, width))
         return form.factory(looks)
 
     def _shaped(self, writer: Writer, form: Format, columns: Sequence[Column]) -> Writer:
@@ -255,10 +255,10 @@ class Outlet:
         asked = options.maxwidth or options.numericlocale or nested
         if form.audience != "people" or not (asked or any("TIMESTAMP" in column.type for column in columns)):
             return writer
-        from sqlshell.output.text.display_format import Shape, Shaped, grouping_here
+        from sqlshell.output.text.display_format import DisplayFormat, DisplayWriter, locale_grouping
 
-        grouping = grouping_here() if options.numericlocale else None
-        return Shaped(writer, Shape(options.maxwidth, grouping, zone, form.name == "vertical"))
+        grouping = locale_grouping() if options.numericlocale else None
+        return DisplayWriter(writer, DisplayFormat(options.maxwidth, grouping, zone, form.name == "vertical"))
 
     def _tell_shortened(self, writer: Writer) -> None:
         count = getattr(writer, "shortened", 0)
@@ -274,7 +274,7 @@ class Outlet:
         """Write statements and results behind what a file has; "" ends it. Raises OutputError."""
         self._end_copy("log")
         if path:
-            self._copies["log"] = LogSink(path), format_named("table")
+            self._copies["log"] = AppendSink(path), format_named("table")
 
     @property
     def logging(self) -> bool:
@@ -318,5 +318,5 @@ def _reversed(text: str, role: Role) -> str:
 
 def _open(output: Own) -> Sink:
     if output.startswith("|"):
-        return PipeSink(command_in(output))
+        return CommandSink(command_in(output))
     return FileSink(output)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from sqlshell.output.text.cells import hostile, printable
+from sqlshell.output.text.cells import is_unsafe, printable
 from sqlshell.shell.commands.arguments import SHOWN, files
 from sqlshell.shell.interactive.history import Entry, matching
 from sqlshell.shell.results.humanize import one_line
@@ -61,7 +61,7 @@ class ShellCompleter(Completer):
         typed = document.text[start : document.cursor_position]
         for item in found[:SHOWN]:
             # A name with a line's end in it would begin a line of its own, and a command may stand there.
-            if item.text == typed or hostile(item.text):
+            if item.text == typed or is_unsafe(item.text):
                 continue
             detail = printable(f"{item.kind} {item.detail}".strip())[:LONGEST_DETAIL]
             yield Completion(
