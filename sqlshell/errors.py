@@ -11,6 +11,7 @@ ShellError                 a message, a hint, an exit code
 │   │   └── ConnectionBroken 3 it broke after the request had begun: the service may have it
 │   │       └── NotHttp    3   what came back is not HTTP
 │   ├── NotAuthenticated   3   401 or 403
+│   ├── UnknownStatement   3   404: the service no longer has the statement, or never had it
 │   └── ProtocolError      3   an answer that the interface does not allow
 ├── Bug                    3   sqlshell itself did not expect what happened
 ├── WaitTimeout            4   a wait ran out
@@ -100,6 +101,10 @@ class NotHttp(ConnectionBroken):
 
 
 class NotAuthenticated(ServiceError):
+    pass
+
+
+class UnknownStatement(ServiceError):
     pass
 
 

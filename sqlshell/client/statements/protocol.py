@@ -25,6 +25,7 @@ from sqlshell.errors import (
     ServiceError,
     ShellError,
     StatementError,
+    UnknownStatement,
     WaitTimeout,
     Where,
 )
@@ -351,7 +352,7 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
             return Fail(NotAuthenticated(f"{base} forbids this{tail}", hint, where))
         case 404 if statement_id:
             hint = "results are kept for a time only: run the statement again"
-            return Fail(ServiceError(f"{base} does not know statement {statement_id}{tail}", hint, where))
+            return Fail(UnknownStatement(f"{base} does not know statement {statement_id}{tail}", hint, where))
         case 404:
             hint = "check the URL: it is the address before /v2/statements"
             return Fail(ServiceError(f"{base} has no statement-execution service at that path{tail}", hint, where))

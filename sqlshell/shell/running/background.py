@@ -18,7 +18,7 @@ from sqlshell.client.statements.client import Client, Observer, Submission
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import ShellError, UsageError, WaitTimeout, Where
+from sqlshell.errors import ShellError, UnknownStatement, UsageError, WaitTimeout, Where
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.bugs import bug_of
 from sqlshell.shell.records.journal import Entry, Journal
@@ -138,9 +138,10 @@ class Background:
         async def look(entry: Entry) -> None:
             try:
                 state, said = await self._client.state(entry.id, context)
-            except ShellError as error:
-                if "does not know" in error.message:
-                    self._journal.ended(entry.id, sqlstate.UNDEFINED, "the service no longer has it")
+            except UnknownStatement:
+                self._journal.ended(entry.id, sqlstate.UNDEFINED, "the service no longer has it")
+                return
+            except ShellError:
                 return
             if not sqlstate.running(state):
                 self._journal.ended(entry.id, state, said)
