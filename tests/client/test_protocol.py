@@ -23,7 +23,15 @@ from sqlshell.client.statements.protocol import (
 )
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
-from sqlshell.errors import Exit, NotAuthenticated, ProtocolError, ServiceError, StatementError, WaitTimeout
+from sqlshell.errors import (
+    Exit,
+    NotAuthenticated,
+    ProtocolError,
+    ServiceError,
+    StatementError,
+    UnknownStatement,
+    WaitTimeout,
+)
 from sqlshell.interface.models import StatementHead
 
 BASE = "https://sql.example"
@@ -127,7 +135,7 @@ def test_each_status_is_one_clear_message(
 
 def test_an_unknown_statement_is_named() -> None:
     step = read_lookup(404, {}, b"", BASE, ID)
-    assert isinstance(step, Fail)
+    assert isinstance(step, Fail) and isinstance(step.error, UnknownStatement)
     assert ID in step.error.message
 
 
