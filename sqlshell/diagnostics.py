@@ -53,9 +53,9 @@ class Diagnostics:
         """A warning about the statement that is run now, with its place in the script."""
         self.warn(text, self.place())
 
-    def note(self, text: str) -> None:
-        """Something that a person wants to know and a script does not."""
-        if not self.quiet():
+    def note(self, text: str, *, always: bool = False) -> None:
+        """Something that a person wants to know and a script does not; `always` is for a person at a prompt."""
+        if always or not self.quiet():
             self._write(text)
 
     def detail(self, text: str, level: int = 1) -> None:

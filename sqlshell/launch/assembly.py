@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 from msgspec import Struct
 
@@ -26,9 +26,17 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.launch.credentials import run_token_command
 from sqlshell.launch.destination import Place, Remote
+from sqlshell.runtime.streams import Streams
+from sqlshell.shell.connection import Offline
+from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.records.journal import Journal
+from sqlshell.shell.records.redaction import Keeping
 from sqlshell.shell.running.policy import Policy, check_patterns
-from sqlshell.shell.session import Session
+from sqlshell.shell.session import Options
+
+
+def _nothing() -> None:
+    return None
 
 
 class Reached(Struct, frozen=True):
@@ -37,9 +45,24 @@ class Reached(Struct, frozen=True):
     target: Target
     token: str = ""
     dial: Dial | None = None
+    ready: Callable[[], None] = _nothing
+    """Waits until the service answers. Raises ShellError where it cannot be started."""
+    release: Callable[[], None] = _nothing
+    """Ends the service, where it runs in this process, and waits for that. Harmless a second time."""
 
     def __repr__(self) -> str:
         return f"Reached({self.target!r})"
+
+
+class Sharing(Struct, frozen=True):
+    """What all connections of one shell share."""
+
+    options: Options
+    keeping: Keeping
+    front_end: FrontEnd
+    diagnostics: Diagnostics
+    streams: Streams
+    interactive: bool = False
 
 
 def network_of(settings: Settings) -> NetworkOptions:
@@ -58,9 +81,9 @@ def network_of(settings: Settings) -> NetworkOptions:
     )
 
 
-def service_of(place: Place, reached: Reached, session: Session, diagnostics: Diagnostics) -> Service:
+def service_of(place: Place, reached: Reached, sharing: Sharing, redact: Callable[[str], str]) -> Service:
     """The client of a service. Raises UsageError for certificates that cannot be used."""
-    settings, network = place.settings, network_of(place.settings)
+    settings, network, diagnostics = place.settings, network_of(place.settings), sharing.diagnostics
     command = place.where.token_command if isinstance(place.where, Remote) else ""
     if network.insecure and reached.target.scheme == "https":
         diagnostics.warn(f"--insecure: the certificate of {reached.target.name} is not checked")
@@ -69,12 +92,9 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
         return await asyncio.to_thread(run_token_command, command)
 
     async def ask() -> str:
-        return await session.ask_token(reached.target.name) if session.ask_token is not None else ""
+        return await sharing.front_end.token(reached.target.name)
 
-    def redact(sql: str) -> str:
-        return session.keeping.without(redactor_of(settings)(sql))
-
-    asks = session.interactive and isinstance(place.where, Remote)
+    asks = sharing.interactive and isinstance(place.where, Remote)
     transport = Transport(
         reached.target,
         reached.token,
@@ -89,8 +109,8 @@ def service_of(place: Place, reached: Reached, session: Session, diagnostics: Di
     hidden_before = diagnostics.hide
     # The tokens of services that were left, and of others beside this one, stay hidden.
     diagnostics.hide = lambda text: transport.trace.secrets.text(hidden_before(text))
-    session.keeping.asks(transport.trace.secrets.own)
-    return Service(transport, _client(transport, reached, session, settings, diagnostics))
+    sharing.keeping.asks(transport.trace.secrets.own)
+    return Service(transport, _client(transport, reached, sharing, settings))
 
 
 def redactor_of(settings: Settings) -> Callable[[str], str]:
@@ -103,23 +123,19 @@ def redactor_of(settings: Settings) -> Callable[[str], str]:
         raise UsageError(f"secret_names: {error.pattern!r} is not a pattern: {error.msg}") from None
 
 
-def journal_of(place: Place, folder: Path, session: Session, known_as: str, diagnostics: Diagnostics) -> Journal:
+def journal_of(
+    place: Place, folder: Path, known_as: str, redact: Callable[[str], str], diagnostics: Diagnostics
+) -> Journal:
     """Where statements are remembered: in a file for services that outlive this process."""
-    if place.settings["secret_names"]:
-        redactor_of(place.settings)
-
-    def redact(sql: str) -> str:
-        return session.keeping.without(redactor_of(place.settings)(sql))
-
     if not isinstance(place.where, Remote) or not place.settings["journal"]:
         return Journal(None, known_as, "", diagnostics.warn, redact)
     return Journal(folder / "journal.db", place.where.target.name, place.profile, diagnostics.warn, redact)
 
 
-def offline_of(place: Place, settings: Settings) -> Callable[[Submission, SessionContext], None]:
+def offline_of(place: Place, stdout: TextIO) -> Offline:
     """Prints each request as a curl command."""
     assert isinstance(place.where, Remote)
-    target = place.where.target
+    target, settings = place.where.target, place.settings
     options = [
         *(["--cacert", settings["ca_file"]] if settings["ca_file"] else []),
         *(["--cert", settings["client_cert"]] if settings["client_cert"] else []),
@@ -131,8 +147,8 @@ def offline_of(place: Place, settings: Settings) -> Callable[[Submission, Sessio
         from sqlshell.client.http.curl import curl
 
         text = curl(target, asked, context, legacy=settings["api"] == "legacy", options=options)
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
+        stdout.write(f"{text}\n")
+        stdout.flush()
 
     return tell
 
@@ -146,9 +162,7 @@ def policy_of(place: Place) -> Policy:
     return Policy(bool(settings["read_only"]), settings["confirm"], name, bool(settings["yes"]), by)
 
 
-def _client(
-    transport: Transport, reached: Reached, session: Session, settings: Settings, diagnostics: Diagnostics
-) -> Client:
+def _client(transport: Transport, reached: Reached, sharing: Sharing, settings: Settings) -> Client:
     waits = settings["wait"] or None
     # The service inside speaks the current interface, whatever others do.
     api = settings["api"] if reached.dial is None else "v2"
@@ -158,9 +172,9 @@ def _client(
         return LegacyClient(transport, waits)
 
     def limits() -> StreamLimits:
-        options = session.options
+        options = sharing.options
         return StreamLimits(
-            options.max_rows or None, options.stream_for or None, session.interactive or options.allow_gaps
+            options.max_rows or None, options.stream_for or None, sharing.interactive or options.allow_gaps
         )
 
     statements = StatementsClient(transport, ResultFactory(transport, reached.dial, limits), waits)
@@ -168,5 +182,5 @@ def _client(
         from sqlshell.client.api import DetectingClient
         from sqlshell.client.legacy import LegacyClient
 
-        return DetectingClient(transport, statements, LegacyClient(transport, waits), diagnostics.note)
+        return DetectingClient(transport, statements, LegacyClient(transport, waits), sharing.diagnostics.note)
     return statements

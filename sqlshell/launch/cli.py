@@ -267,10 +267,14 @@ def _start(
 ) -> int:
     from sqlshell.launch.invocation import Start, start
     from sqlshell.origin import Own
+    from sqlshell.runtime.streams import Streams
 
     config = read_config(config_folder(os.environ))
     own = [(kind, Own(text)) for kind, text in scripts]
-    return start(Start(Own(target or ""), own, Own(output), _flags(given), config, os.environ, statement_id))
+    asked = Start(
+        Own(target or ""), own, Own(output), _flags(given), config, os.environ, Streams.standard(), statement_id
+    )
+    return start(asked)
 
 
 def _fetch(statement_id: str, target: str | None, output: str | None, **given: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from sqlshell.errors import OutputError
 from sqlshell.output.sinks.command import OutputClosed
@@ -12,6 +12,9 @@ from sqlshell.output.sinks.sink import Sink
 from sqlshell.output.writer import Summary, Writer
 from sqlshell.output.writers.column_names import renamed
 from sqlshell.result import Batch, Partitions, Result
+
+Consumer = Callable[[Result], Awaitable[Summary]]
+"""Reads a result to its end, or as far as somebody wants it."""
 
 LARGE = 1 << 20
 """Bytes that are written at once."""

@@ -2,139 +2,376 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 from msgspec.structs import replace
 
 from sqlshell.client.statements.client import Submission
+from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted, ShellError, UsageError
-from sqlshell.origin import NOWHERE, Text, mine
+from sqlshell.origin import NOWHERE, Own, Text, mine
+from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
-from sqlshell.shell.port import (
+from sqlshell.shell.effects import (
     Again,
+    Attach,
+    Branch,
     Connect,
-    Consumer,
+    Detach,
     Edit,
     Effect,
     Execute,
     Fetch,
+    ForgetHistory,
     LocalSql,
     Log,
     Many,
     Print,
     Quit,
+    ReceiveVariables,
     Record,
     Redirect,
+    RefreshCatalog,
     Replay,
     Reset,
     Run,
     RunFile,
     Say,
+    SetContext,
+    SetOptions,
+    SetVariable,
     Show,
     Submit,
+    UnsetVariable,
     Use,
 )
-from sqlshell.shell.running.submitting import Asked, refuse_writing, submit
+from sqlshell.shell.environment import Environment
+from sqlshell.shell.front_end import FrontEnd
+from sqlshell.shell.results.outlet import Outlet
+from sqlshell.shell.running.attachments import Attachments
+from sqlshell.shell.running.connecting import Connecting
+from sqlshell.shell.running.failures import Failures
+from sqlshell.shell.running.foreground import Foreground
+from sqlshell.shell.running.interruption import Interruption
+from sqlshell.shell.running.submitting import Asked, Submitter, refuse_writing
+from sqlshell.shell.running.transaction import Transaction
+from sqlshell.shell.scripts.buffer import Buffer
+from sqlshell.shell.scripts.flow import Flow
+from sqlshell.shell.scripts.position import Position
+from sqlshell.shell.scripts.variables import Variables
+from sqlshell.shell.session import Session, SessionState
 from sqlshell.sql.analysis.files import refuse_files
 from sqlshell.sql.script.scanner import Statement
 from sqlshell.sql.script.splitting import split
 
 if TYPE_CHECKING:
-    from sqlshell.shell.shell import Shell
+    from sqlshell.shell.local.local import Local
 
 
-async def perform(shell: Shell, effect: Effect, name: str) -> None:
-    """Do it; `name` is the command that asked for it. Raises ShellError.
+class Scripts(Protocol):
+    """Whoever runs scripts."""
 
-    Submit, Use, Again and LocalSql without a text send the statement that is being written; all others leave it.
-    """
-    match effect:
-        case Submit(options=options) if options:
-            with shell.session.options_for(options):
-                await perform(shell, replace(effect, options={}), name)
-        case Submit(expanded, output, background, consumer, then, reads=reads, needs_rows=needs_rows):
-            if reads:
-                # A person keeps what is refused, to go on with it.
-                refuse_writing(shell.buffer.filled, name)
-            statement = shell.buffer.send(name)
-            taker = consumer = _Taker(consumer) if consumer is not None else None
-            if statement is None and shell.buffer.last_local:
-                show = consumer or partial(shell.outlet.show, expanded=expanded, output=output)
-                # The result itself: what it was made from has another name by now.
-                async with shell.past.opened() as result:
-                    await shell.interruptible(_awaited(show, result), name)
-            else:
-                given = statement or shell.buffer.last
-                reader = name if reads else ""
-                await submit(
-                    shell, Asked(given, consumer, expanded, output, background, statement is None, reader=reader)
+    async def run_script(self, chunks: Iterable[Own], name: str, *, stop: bool | None = None) -> bool: ...
+
+    async def include(self, path: Own, *, beside: bool = False) -> None: ...
+
+    def leave(self) -> None: ...
+
+
+class Actions:
+    """Carries out effects. `scripts` runs what commands include."""
+
+    def __init__(
+        self,
+        scripts: Scripts,
+        session: Session,
+        position: Position,
+        buffer: Buffer,
+        variables: Variables,
+        flow: Flow,
+        attachments: Attachments,
+        submitter: Submitter,
+        foreground: Foreground,
+        connecting: Connecting,
+        interruption: Interruption,
+        failures: Failures,
+        outlet: Outlet,
+        front_end: FrontEnd,
+        environment: Environment,
+        diagnostics: Diagnostics,
+    ) -> None:
+        self._scripts = scripts
+        self._session = session
+        self._position = position
+        self._buffer = buffer
+        self._variables = variables
+        self._flow = flow
+        self._attachments = attachments
+        self._submitter = submitter
+        self._foreground = foreground
+        self._connecting = connecting
+        self._interruption = interruption
+        self._failures = failures
+        self._outlet = outlet
+        self._front_end = front_end
+        self._environment = environment
+        self._diagnostics = diagnostics
+        self._local: tuple[SessionState, Local] | None = None
+
+    async def perform(self, effect: Effect, name: str) -> None:
+        """Do it; `name` is the command that asked for it. Raises ShellError.
+
+        Submit, Use, Again and LocalSql without a text send the statement that is being written; all others leave it.
+        """
+        match effect:
+            case Submit():
+                await self._submit(effect, name)
+            case Execute(statements, final):
+                for number, statement in enumerate(statements, 1):
+                    try:
+                        await self._submitter.submit(Asked(statement, final=final))
+                    except ShellError as error:
+                        left = len(statements) - number
+                        if not self._failures.ends(error):
+                            self._failures.tell(error)
+                            continue
+                        if left:
+                            self._diagnostics.warn(f"\\{name}: {left:,} statement{'' if left == 1 else 's'} not run")
+                        raise
+            case Use():
+                await self._use(effect, name)
+            case LocalSql(text):
+                written = None if text else self._buffer.scanner.take()
+                await self._run_locally(written.whole if written is not None else mine(text))
+            case Again():
+                from sqlshell.shell.running.repeating import Repeater
+
+                sent = self._buffer.send(name)
+                if sent is None and self._buffer.last_local:
+                    raise UsageError(f"\\{name} runs a statement of the service, and the last one was \\local")
+                repeater = Repeater(
+                    self._session,
+                    self._buffer,
+                    self._submitter,
+                    self._foreground,
+                    self._interruption,
+                    self._outlet,
+                    self._diagnostics,
                 )
-            if needs_rows and taker is not None:
-                _refuse_nothing(shell, taker, name)
-            await _then(shell, then, name)
-        case Execute(statements, final):
-            for number, statement in enumerate(statements, 1):
-                try:
-                    await submit(shell, Asked(statement, final=final))
-                except ShellError as error:
-                    left = len(statements) - number
-                    if not shell.ends(error):
-                        shell.tell(error)
-                        continue
-                    if left:
-                        shell.diagnostics.warn(f"\\{name}: {left:,} statement{'' if left == 1 else 's'} not run")
-                    raise
-        case Use(consumer, then, result_name):
-            statement = shell.buffer.scanner.take()
-            if statement is not None:
-                taker = _Taker(consumer)
-                await submit(shell, Asked(statement, taker))
-                _refuse_nothing(shell, taker, name)
-            else:
-                if shell.past.entry(result_name).limit is not None:
-                    shell.diagnostics.say(
-                        f"this result has its first {shell.past.entry(result_name).limit:,} rows; \\pset rowlimit 0"
-                        " before the statement gives all"
-                    )
-                async with shell.past.opened(result_name) as result:
-                    await shell.interruptible(_awaited(consumer, result), name)
-            await _then(shell, then, name)
-        case LocalSql(text):
-            statement = None if text else shell.buffer.scanner.take()
-            await _local(shell, statement.whole if statement is not None else mine(text))
-        case Again():
-            from sqlshell.shell.running.repeating import again
+                await repeater.run(sent, effect)
+            case Reset():
+                self._buffer.scanner.take()
+                self._diagnostics.note("the query buffer is cleared", always=self._session.interactive)
+            case Say(text, own):
+                self._diagnostics.say(text, own=own)
+            case Print(text, paged=True):
+                await self._outlet.page(text)
+            case Print(text, with_results, own):
+                self._outlet.print(text, with_results=with_results, own=own)
+            case Many(effects):
+                for each in effects:
+                    await self.perform(each, name)
+            case Show(result, output):
+                await self._outlet.show(result, output=output)
+            case Redirect(output, once, too):
+                self._outlet.redirect(output, once=once, too=too)
+            case Quit():
+                unfinished = self._buffer.scanner.take()
+                if unfinished is not None and not (self._session.interactive and not self._position.in_file):
+                    self._diagnostics.warn(f"\\{name}: the unfinished statement before it was not run")
+                self._scripts.leave()
+            case Record(path):
+                self._submitter.record(path)
+            case Replay(path):
+                from sqlshell.shell.records.replay import Replayer
 
-            statement = shell.buffer.send(name)
-            if statement is None and shell.buffer.last_local:
-                raise UsageError(f"\\{name} runs a statement of the service, and the last one was \\local")
-            await again(shell, statement, effect)
-        case Reset():
-            shell.buffer.scanner.take()
-            shell.announce("the query buffer is cleared")
-        case Say(text, own):
-            shell.diagnostics.say(text, own=own)
-        case Print(text, paged=True):
-            await shell.outlet.page(text)
-        case Print(text, with_results, own):
-            shell.outlet.print(text, with_results=with_results, own=own)
-        case Many(effects):
-            for each in effects:
-                await perform(shell, each, name)
-        case Show(result, output):
-            await shell.outlet.show(result, output=output)
-        case Redirect(output, once, too):
-            shell.outlet.redirect(output, once=once, too=too)
-        case Quit():
-            unfinished = shell.buffer.scanner.take()
-            if unfinished is not None and not shell.at_prompt:
-                shell.diagnostics.warn(f"\\{name}: the unfinished statement before it was not run")
-            shell.leave()
-        case _:
-            await _elsewhere(shell, effect)
+                await Replayer(self._session, self._submitter, self._outlet, self._diagnostics).run(path)
+            case Log(path):
+                self._outlet.log(path)
+            case RunFile(path, beside):
+                await self._scripts.include(path, beside=beside)
+            case Run(steps):
+                with self._failures.counted_apart():
+                    for text, script in steps:
+                        self._diagnostics.say(text)
+                        answer = await self._step() if script else ""
+                        if answer.startswith("q"):
+                            break
+                        if not script or answer.startswith("s"):
+                            continue
+                        if not await self._scripts.run_script([script], "", stop=False):
+                            break
+            case Edit(path):
+                self._edit(path)
+            case Connect(target):
+                await self._connect(target)
+            case Fetch(statement_id):
+                state = self._session.state
+                show = state.past.noting(self._outlet.show, state)
+                await self._foreground.fetch(statement_id, state.context, show)
+            case SetVariable(name_, value, asked):
+                if asked:
+                    self._session.keeping.note(value.text, asked)
+                self._variables.set(name_, value)
+            case UnsetVariable(name_):
+                self._variables.unset(name_)
+            case ReceiveVariables(values):
+                self._variables.receive(values)
+            case Branch():
+                self._flow.enter(effect.word, effect.condition)
+            case SetOptions(values):
+                for option, chosen in values.items():
+                    setattr(self._session.options, option, chosen)
+            case SetContext(context, sources):
+                state = self._session.state
+                if context.session_id != state.context.session_id:
+                    state.transaction = Transaction()
+                state.context = context
+                state.sources |= sources
+            case Attach(path):
+                added = self._attachments.add(path)
+                told = f"{added.path} ({added.size:,} bytes) goes with the next statement that names {added.name!r}"
+                self._diagnostics.say(told)
+            case Detach():
+                count = self._attachments.clear()
+                self._diagnostics.say(f"{count} file{'' if count == 1 else 's'} forgotten")
+            case ForgetHistory():
+                try:
+                    self._front_end.forget()
+                except OSError as error:
+                    raise UsageError(f"the history cannot be cleared: {error.strerror or error}") from None
+            case RefreshCatalog():
+                self._front_end.refresh()
+            case _:
+                assert_never(effect)
+
+    async def _submit(self, effect: Submit, name: str) -> None:
+        if effect.options:
+            with self._session.options_for(effect.options):
+                await self._submit(replace(effect, options={}), name)
+            return
+        if effect.reads:
+            # A person keeps what is refused, to go on with it.
+            refuse_writing(self._buffer.filled, name)
+        statement = self._buffer.send(name)
+        taker = _Taker(effect.consumer) if effect.consumer is not None else None
+        if statement is None and self._buffer.last_local:
+            show = taker or partial(self._outlet.show, expanded=effect.expanded, output=effect.output)
+            # The result itself: what it was made from has another name by now.
+            async with self._session.state.past.opened() as result:
+                await self._interruption.interruptible(_awaited(show, result), name)
+        else:
+            asked = Asked(
+                statement or self._buffer.last,
+                taker,
+                effect.expanded,
+                effect.output,
+                effect.background,
+                final=statement is None,
+                reader=name if effect.reads else "",
+            )
+            await self._submitter.submit(asked)
+        if effect.needs_rows and taker is not None:
+            self._refuse_nothing(taker, name)
+        await self._then(effect.then, name)
+
+    async def _use(self, effect: Use, name: str) -> None:
+        statement = self._buffer.scanner.take()
+        if statement is not None:
+            taker = _Taker(effect.consumer)
+            await self._submitter.submit(Asked(statement, taker))
+            self._refuse_nothing(taker, name)
+        else:
+            past = self._session.state.past
+            limit = past.entry(effect.name).limit
+            if limit is not None:
+                self._diagnostics.say(
+                    f"this result has its first {limit:,} rows; \\pset rowlimit 0 before the statement gives all"
+                )
+            async with past.opened(effect.name) as result:
+                await self._interruption.interruptible(_awaited(effect.consumer, result), name)
+        await self._then(effect.then, name)
+
+    def _refuse_nothing(self, taker: _Taker, name: str) -> None:
+        # With --offline no statement runs.
+        if not taker.took and self._session.connection.offline is None:
+            raise UsageError(f"\\{name}: the statement ran, but did not return a result set")
+
+    async def _then(self, then: Callable[[], Effect | None] | None, name: str) -> None:
+        following = then() if then is not None else None
+        if following is not None:
+            await self.perform(following, name)
+
+    async def _connect(self, target: Own) -> None:
+        session = self._session
+        try:
+            connecting = self._environment.connect(target, session.connection)
+            connection = await self._interruption.interruptible(connecting, "c")
+        except ShellError as error:
+            kept = f"the connection to {session.target} is kept"
+            error.hint = f"{error.hint}; {kept}" if error.hint else kept
+            raise
+        await self._connecting.use(connection)
+        self._diagnostics.say(f"now on {session.target}")
+
+    def _edit(self, path: Own) -> None:
+        if not path:
+            self._buffer.check_written()
+        written = self._buffer.scanner.pending
+        last = f"{self._buffer.last.text};" if self._buffer.last.text else ""
+        text = self._front_end.edit(written or last, path)
+        # The statement that ran last does not run again for having been looked at.
+        self._buffer.edited = text if path or written or text != last else NOWHERE
+        self._buffer.scanner.take()
+
+    async def _step(self) -> str:
+        """What a person wants of the next step, in small letters; "" runs it, and where there is nobody to ask."""
+        if self._front_end.ask is None:
+            return ""
+        try:
+            return (await self._front_end.ask("Enter runs it, s skips it, q ends the tour: ")).strip().lower()
+        except Interrupted:
+            return "q"
+
+    async def _run_locally(self, given: Text) -> None:
+        """Run a statement on the results that this shell remembers."""
+        if not given.text.strip():
+            raise UsageError("\\local needs a statement", "\\local select count(*) from _")
+        session = self._session
+        local = await self._local_results()
+        filled = self._variables.fill(given)
+        sql = filled.text.strip().removesuffix(";")
+        if filled.foreign and len(split(sql, commands=False)) > 1:
+            raise UsageError(f"{filled.source} came from the service and holds several statements", "\\local runs one")
+        refuse_files(filled)
+        # It may write files, and what it runs on came from the service.
+        await session.connection.policy.check(sql, self._front_end.ask)
+        past = session.state.past
+        await self._interruption.interruptible(local.prepare(sql, past), "local")
+        start = filled.text.index(sql)
+        foreign = filled.part(start, start + len(sql)).foreign
+        self._buffer.last, self._buffer.last_local = Statement(sql, 0, 0, True, foreign=foreign), True
+        seen = session.interactive and not self._outlet.exporting
+        limit = (session.options.rowlimit or None) if seen else None
+        show = past.noting(self._outlet.show, local.session.state, limit)
+        with self._interruption.instead(local.foreground):
+            await local.foreground.run(Submission(sql, [], limit), local.session.context, show)
+
+    async def _local_results(self) -> Local:
+        """The database of this shell alone; each connection has its own, which is closed with it."""
+        state = self._session.state
+        if self._local is not None and self._local[0] is state:
+            return self._local[1]
+        from sqlshell.shell.local.local import Local
+
+        connection, folder = await self._environment.local(state.connection)
+        local = Local(connection, folder, self._session, self._outlet, self._front_end, self._diagnostics)
+        state.closing.push_async_callback(local.aclose)
+        self._local = state, local
+        return local
 
 
 class _Taker:
@@ -149,101 +386,5 @@ class _Taker:
         return await self._consumer(result)
 
 
-def _refuse_nothing(shell: Shell, taker: _Taker, name: str) -> None:
-    # With --offline no statement runs.
-    if not taker.took and shell.offline is None:
-        raise UsageError(f"\\{name}: the statement ran, but did not return a result set")
-
-
-async def _then(shell: Shell, then: Callable[[], Effect | None] | None, name: str) -> None:
-    following = then() if then is not None else None
-    if following is not None:
-        await perform(shell, following, name)
-
-
-async def _local(shell: Shell, given: Text) -> None:
-    """Run a statement on the results that this shell remembers."""
-    if not given.text.strip():
-        raise UsageError("\\local needs a statement", "\\local select count(*) from _")
-    if shell.local is None:
-        shell.local = await shell.hooks.local()
-    local = shell.local
-    filled = shell.variables.fill(given)
-    sql = filled.text.strip().removesuffix(";")
-    if filled.foreign and len(split(sql, commands=False)) > 1:
-        raise UsageError(f"{filled.source} came from the service and holds several statements", "\\local runs one")
-    refuse_files(filled)
-    # It may write files, and what it runs on came from the service.
-    await shell.policy.check(sql, shell.hooks.ask)
-    await shell.interruptible(local.prepare(sql, shell.past), "local")
-    start = filled.text.index(sql)
-    foreign = filled.part(start, start + len(sql)).foreign
-    shell.buffer.last, shell.buffer.last_local = Statement(sql, 0, 0, True, foreign=foreign), True
-    before, shell.foreground = shell.foreground, local.foreground
-    seen = shell.session.interactive and not shell.outlet.exporting
-    limit = (shell.session.options.rowlimit or None) if seen else None
-    try:
-        show = shell.past.noting(shell.outlet.show, local.service.statements, local.own, limit)
-        await local.foreground.run(Submission(sql, [], limit), local.own.context, show)
-    finally:
-        shell.foreground = before
-
-
-async def _step(shell: Shell) -> str:
-    """What a person wants of the next step, in small letters; "" runs it, and where there is nobody to ask."""
-    if shell.hooks.ask is None or not shell.session.interactive:
-        return ""
-    try:
-        return (await shell.hooks.ask("Enter runs it, s skips it, q ends the tour: ")).strip().lower()
-    except Interrupted:
-        return "q"
-
-
 async def _awaited(consumer: Consumer, result: Result) -> Summary:
     return await consumer(result)
-
-
-async def _elsewhere(shell: Shell, effect: Effect) -> None:
-    """Scripts, editors, other targets, earlier statements."""
-    match effect:
-        case Record(path):
-            from sqlshell.shell.records.transcript import Transcript
-
-            if shell.transcript is not None:
-                shell.transcript.close()
-            shell.transcript = Transcript(path, shell.hooks.redact) if path else None
-        case Replay(path):
-            from sqlshell.shell.records.replay import replay
-
-            await replay(shell, path)
-        case Log(path):
-            shell.outlet.log(path)
-        case RunFile(path, beside):
-            await shell.include(path, beside=beside)
-        case Run(steps):
-            before = shell.exit
-            for text, script in steps:
-                shell.diagnostics.say(text)
-                answer = await _step(shell) if script else ""
-                if answer.startswith("q"):
-                    break
-                if script and not answer.startswith("s") and not await shell.run_script([script], "", stop=False):
-                    break
-            shell.exit = before
-        case Edit(path):
-            from sqlshell.shell.interactive.editor import edited
-
-            if not path:
-                shell.buffer.check_written()
-            written = shell.buffer.scanner.pending
-            last = f"{shell.buffer.last.text};" if shell.buffer.last.text else ""
-            text = edited(written or last, path)
-            # The statement that ran last does not run again for having been looked at.
-            shell.buffer.edited = text if path or written or text != last else NOWHERE
-            shell.buffer.scanner.take()
-        case Connect(target):
-            await shell.hooks.connect(target)
-            shell.diagnostics.say(f"now on {shell.session.target}")
-        case Fetch(statement_id):
-            show = shell.past.noting(shell.outlet.show, shell.service.statements, shell.session)
-            await shell.foreground.fetch(statement_id, shell.session.context, show)

@@ -1,22 +1,25 @@
-"""The only mutable state of a shell: context, options, and what the last statement left behind."""
+"""The state of a shell: its options, its connection, and what the last statement left behind."""
 
 from __future__ import annotations
 
 import contextlib
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from sqlshell.client.statements.client import Client
 from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
-from sqlshell.output.writer import Role
 from sqlshell.result import Endless
+from sqlshell.shell.connection import Connection
 from sqlshell.shell.records.redaction import Keeping
+from sqlshell.shell.records.result_history import Past
+from sqlshell.shell.running.background import Background
 from sqlshell.shell.running.transaction import Transaction
 from sqlshell.sql.analysis.kinds import leaves
 from sqlshell.sql.analysis.tokens import tokens
@@ -41,14 +44,6 @@ _WITHIN = {
     "database": ("database", "schema"),
 }
 """The parts that go with one that is gone, where it is more than itself."""
-
-
-def _ignore(*_: object) -> None:
-    return None
-
-
-def _none() -> int:
-    return 0
 
 
 class Options(Struct):
@@ -106,22 +101,17 @@ class Running(Struct):
     """Whether its rows are being read, so that there is nothing left for the service to end."""
 
 
-class Session(Struct):
-    """One shell's state. `target` is how people know the service: a URL without secrets, a profile, or a file."""
+class SessionState(Struct):
+    """A connection and what is known of the session on it. Replaced as a whole when the shell connects elsewhere."""
 
+    connection: Connection
     context: SessionContext
-    options: Options = field(default_factory=Options)
-    target: str = ""
-    embedded: bool = False
-    interactive: bool = False
-    keeping: Keeping = field(default_factory=Keeping)
-    """Takes the secrets that the shell knows out of what is kept."""
-    running: Running | None = None
-    paint: Callable[[str, Role], str] | None = None
-    """Draws headers and NULLs of tables in the theme's colours."""
-    transaction: Transaction = field(default_factory=Transaction)
-    sources: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str]
     """Where each part of the context came from: flag, environment, profile, DSN, machine, echo, or \\context set."""
+    background: Background
+    past: Past = field(default_factory=Past)
+    """The results of the last statements."""
+    transaction: Transaction = field(default_factory=Transaction)
     changed: set[str] = field(default_factory=set)
     """The parts of the context that the last statement's echo changed."""
     echoed: ContextEcho | None = None
@@ -130,26 +120,66 @@ class Session(Struct):
     """The echo of the last statement that did not fail: the service had what it names."""
     lost: StatementError | None = None
     """The failure of the last statement, where a part of the context is gone by it, so that the next runs elsewhere."""
-    ask_token: Callable[[str], Awaitable[str]] | None = None
-    """Asks the person for another token for a service, where there is one; "" where none was given."""
-    jobs: Callable[[], int] = _none
-    """How many statements run in the background."""
-    more: bool = False
-    """Whether another result is at hand behind the one that is shown, so that this one may wait for it."""
-    began_with: SessionContext = field(default_factory=SessionContext)
-    """The context that the shell was started in."""
-    columns_seen: Callable[[Iterable[str]], None] = _ignore
-    """Told of the columns of each result that is shown."""
     last_id: str = ""
     """The statementID of the last statement on this connection that was waited for, "" without one."""
     last_job: int = 0
     """The number of the last statement where it was sent to the background; 0 where it was waited for."""
+    closing: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack)
+    """What is closed before the connection."""
+
+    @property
+    def client(self) -> Client:
+        return self.connection.client
+
+    @classmethod
+    def on(cls, connection: Connection, announce: Callable[[str], None]) -> SessionState:
+        """The state of a session that begins now. `announce` tells the person what becomes of background statements."""
+        background = Background(connection.client, connection.journal, announce)
+        return cls(connection, connection.context, dict(connection.sources), background)
+
+
+class Session(Struct):
+    """One shell's state: `state` is all that belongs to its connection, everything else outlives it."""
+
+    state: SessionState
+    options: Options = field(default_factory=Options)
+    interactive: bool = False
+    keeping: Keeping = field(default_factory=Keeping)
+    """Takes the secrets that the shell knows out of what is kept."""
+    running: Running | None = None
+    more: bool = False
+    """Whether another result is at hand behind the one that is shown, so that this one may wait for it."""
     skipping: bool = False
     """Whether what is entered is passed over, up to \\else or \\endif."""
     rows: int | None = None
     """The rows of the last statement's last result."""
     elapsed: float | None = None
     """Seconds from submission to the last row of the last statement."""
+
+    @property
+    def connection(self) -> Connection:
+        return self.state.connection
+
+    @property
+    def context(self) -> SessionContext:
+        return self.state.context
+
+    @property
+    def transaction(self) -> Transaction:
+        return self.state.transaction
+
+    @property
+    def target(self) -> str:
+        """How people know the service: a URL without secrets, a profile, or a file."""
+        return self.state.connection.label
+
+    @property
+    def embedded(self) -> bool:
+        return self.state.connection.embedded
+
+    def redact(self, sql: str) -> str:
+        """A text as it may be kept, without its secrets."""
+        return self.state.connection.redact(sql)
 
     @contextlib.contextmanager
     def options_for(self, given: Mapping[str, object]) -> Iterator[None]:
@@ -168,14 +198,15 @@ class Session(Struct):
 
     def adopt(self, echo: ContextEcho | None) -> None:
         """The service's echo is the truth; what it changed is known to come from it."""
-        self.echoed = echo
-        self.transaction.hear(echo)
-        adopted = self.context.adopt(echo)
-        if adopted == self.context:
+        state = self.state
+        state.echoed = echo
+        state.transaction.hear(echo)
+        adopted = state.context.adopt(echo)
+        if adopted == state.context:
             return
-        before, self.context = dict(self.context.parts()), adopted
-        self.changed |= {name for name, value in self.context.parts() if value != before[name] and before[name]}
-        self.sources |= {name: "echo" for name, value in self.context.parts() if value != before[name]}
+        before, state.context = dict(state.context.parts()), adopted
+        state.changed |= {name for name, value in state.context.parts() if value != before[name] and before[name]}
+        state.sources |= {name: "echo" for name, value in state.context.parts() if value != before[name]}
 
     @contextlib.contextmanager
     def asking(self, sql: str) -> Iterator[None]:
@@ -185,35 +216,37 @@ class Session(Struct):
         must not become another one, in which the next statement of a script would run; a person at a prompt sees it.
         What the service had, and has no more, is dropped from the context.
         """
-        before, sources = self.context, dict(self.sources)
-        self.echoed = self.lost = None
+        state = self.state
+        before, sources = state.context, dict(state.sources)
+        state.echoed = state.lost = None
         try:
             yield
         except StatementError as error:
             part = _NOT_THERE.get(error.where.sql_state, "")
             name = str(getattr(before, part)) if part else ""
             gone = bool(name) and part not in leaves(sql) and self._is_gone(part, name, sql, error)
-            if gone and (self.interactive or _part(self.confirmed, part) == name):
-                self.lost = error
-            left = _WITHIN.get(part, (part,)) if self.lost else ()
+            if gone and (self.interactive or _part(state.confirmed, part) == name):
+                state.lost = error
+            left = _WITHIN.get(part, (part,)) if state.lost else ()
             kept = {key: value for key, value in before.parts() if value and key not in left}
-            self.context = replace(self.context, **kept, **self._instead(before, left))
-            self.sources |= {key: sources[key] for key in kept if key in sources}
-            self.changed -= kept.keys()
-            self.changed |= set(left)
+            state.context = replace(state.context, **kept, **self._instead(before, left))
+            state.sources |= {key: sources[key] for key in kept if key in sources}
+            state.changed -= kept.keys()
+            state.changed |= set(left)
             if gone and not error.hint:
                 chooses = f"USE {part.upper()} NAME, or \\context set {part} NAME, chooses another"
-                now = getattr(self.context, part)
+                now = getattr(state.context, part)
                 goes_on = f"in {now!r}" if now else "without one"
                 error.hint = (
-                    f"the context no longer names it and goes on {goes_on}; {chooses}" if self.lost else chooses
+                    f"the context no longer names it and goes on {goes_on}; {chooses}" if state.lost else chooses
                 )
             raise
-        self.confirmed = self.echoed or self.confirmed
+        state.confirmed = state.echoed or state.confirmed
 
     def _is_gone(self, part: str, name: str, sql: str, error: StatementError) -> bool:
         """Whether a failure is about the context's own part, and not about what the statement names."""
-        told = _part(self.echoed, part) if self.echoed is not None else None
+        echoed = self.state.echoed
+        told = _part(echoed, part) if echoed is not None else None
         if told not in {None, name}:
             return True
         # The echo of what was refused may be the context that was asked for.

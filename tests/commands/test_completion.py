@@ -55,17 +55,17 @@ def test_commands_and_their_arguments(tmp_path: Path, monkeypatch: pytest.Monkey
         async with room(tmp_path / ".room", table(BUILTIN), interactive=True) as there:
             shell = there.shell
             monkeypatch.chdir(tmp_path)
-            shell.session.context = replace(shell.session.context, database="local", schema="main")
-            shell.hooks.catalog = Catalog(contents())
-            shell.hooks.profiles = lambda: ["staging", "work"]
-            shell.hooks.themes = lambda: ["default", "paper"]
-            shell.variables.set(Own("who"), mine(Own("me")))
+            shell.session.state.context = replace(shell.session.context, database="local", schema="main")
+            there.front_end.catalog = Catalog(contents())
+            monkeypatch.setattr(there.environment, "profiles", lambda: ["staging", "work"])
+            monkeypatch.setattr(there.environment, "themes", lambda: ["default", "paper"])
+            shell.port.variables.set(Own("who"), mine(Own("me")))
             shell.session.options.completion = True
             completer = ShellCompleter(
                 shell.session,
-                shell.hooks.catalog,
-                partial(commands_named, shell.commands),
-                partial(arguments, shell),
+                there.front_end.catalog,
+                partial(commands_named, shell.port.commands),
+                partial(arguments, shell.port),
                 list,
             )
             return [found for text, choices in rows() if (found := wrong(completer, text, choices))]

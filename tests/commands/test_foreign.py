@@ -23,11 +23,11 @@ from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.commands.command import OPTIONS, Args, command, parse
 from sqlshell.shell.commands.lexing import words
+from sqlshell.shell.connection import Connection
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.shell.port import Port
 from sqlshell.shell.scripts.flow import NAMES as FLOW
 from sqlshell.shell.scripts.variables import CONTROL
-from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.files import mentioned, named_files, refuse_files
 from sqlshell.sql.completion.catalog import Catalog, Contents, Function, Relation
 from sqlshell.sql.identifiers import literal
@@ -36,6 +36,7 @@ from sqlshell.sql.script.splitting import split
 from sqlshell.sql.variables import substituted
 from tests.commands.test_fuzz import Room, room
 from tests.conftest import Program
+from tests.shell.sessions import session
 
 MARK = "pwned7f3a"
 """A word that nothing but a hostile value has."""
@@ -109,7 +110,7 @@ def positions(item: Command) -> Iterator[tuple[str, list[str]]]:
 
 async def passed_on(here: Room, value: str) -> None:
     """Have a service's value in `v`, and in other variables that were made of it."""
-    variables = here.shell.variables
+    variables = here.shell.port.variables
     await here.enter(f"select {literal(value)} as v \\gset\n")
     assert variables["v"].text == value
     await here.enter("\\set same :v\n\\set longer x:v\n\\set again :same\n\\set quoted :'v'\n")
@@ -149,13 +150,15 @@ def test_no_value_of_a_service_is_opened_run_or_connected_to(
         async with room(tmp_path, commands, interactive=interactive) as here:
             shell = here.shell
 
-            async def connect(target: Own) -> None:
+            async def connect(target: Own, present: Connection) -> Connection:
                 watched.seen += [target] if MARK in target else []
+                raise UsageError("there is one target")
 
             async def answer(question: str) -> str:
                 return "own"
 
-            shell.hooks.connect, shell.hooks.ask = connect, answer
+            monkeypatch.setattr(here.environment, "connect", connect)
+            here.front_end.ask = answer
             settings = {name: getattr(shell.session.options, name) for name in ("on_error", "prompt", "title", "null")}
             for value in HOSTILE:
                 watched.on = False
@@ -394,7 +397,7 @@ def test_no_statement_opens_a_file_that_a_service_named(tmp_path: Path, monkeypa
             await here.enter("create macro content(f) as (select content from read_text(f));\n")
             for name, value in VALUES.items():
                 await here.enter(f"select {literal(value)} as {name} \\gset\n")
-                assert here.shell.variables[name].text == value
+                assert here.shell.port.variables[name].text == value
             for text in OPENING:
                 told = await here.enter(f"{text};\n" if text[0] != "\\" and text[-1] != "\n" else f"{text}\n")
                 assert "came from the service" in told, (text, told)
@@ -509,10 +512,12 @@ def test_what_completion_inserts_is_one_word_of_the_command(tmp_path: Path) -> N
         found = 0
         async with room(tmp_path, table(BUILTIN), interactive=True) as here:
             shell = here.shell
-            shell.hooks.catalog = Catalog(known)
-            shell.session.context = replace(shell.session.context, database="d", schema="s")
-            commands = partial(commands_named, shell.commands)
-            completer = ShellCompleter(shell.session, shell.hooks.catalog, commands, partial(arguments, shell), list)
+            here.front_end.catalog = Catalog(known)
+            shell.session.state.context = replace(shell.session.context, database="d", schema="s")
+            commands = partial(commands_named, shell.port.commands)
+            completer = ShellCompleter(
+                shell.session, here.front_end.catalog, commands, partial(arguments, shell.port), list
+            )
             for item in BUILTIN:
                 places = [*positions(item), ("VALUE", ["set", "store"])] if item.name == "context" else positions(item)
                 for _, before in places:
@@ -536,7 +541,7 @@ def test_what_completion_inserts_is_one_word_of_the_command(tmp_path: Path) -> N
 def test_names_with_a_line_end_are_not_proposed_in_statements() -> None:
     relations = [Relation("d", "s", 'o"\n\\! touch x\n"', "table"), Relation("d", "s", "other", "table")]
     completer = ShellCompleter(
-        Session(SessionContext(database="d", schema="s")),
+        session(SessionContext(database="d", schema="s")),
         Catalog(Contents(relations)),
         lambda text: [],
         lambda *_: [],

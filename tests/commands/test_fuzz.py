@@ -9,6 +9,7 @@ import io
 import random
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import duckdb
 import pytest
@@ -16,22 +17,29 @@ import pytest
 from sqlshell.config.values import Config
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit
-from sqlshell.launch.assembly import Reached, journal_of, policy_of, service_of
-from sqlshell.launch.destination import context_of, find_place
-from sqlshell.launch.embedded import start
-from sqlshell.launch.reach import EMBEDDED, label, local_results
+from sqlshell.launch.assembly import Sharing
+from sqlshell.launch.destination import find_place
+from sqlshell.launch.environment import Environment, Given, connection_of
+from sqlshell.launch.reach import reach
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
+from sqlshell.runtime.streams import Streams
 from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.arguments import arguments
 from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.effects import Effect, Submit
+from sqlshell.shell.front_end import Silent
+from sqlshell.shell.interactive.editor import edited
 from sqlshell.shell.metadata.catalog_loader import Loader
-from sqlshell.shell.port import Effect, Port, Submit
+from sqlshell.shell.port import Port
+from sqlshell.shell.records.redaction import Keeping
 from sqlshell.shell.results.outlet import Outlet
+from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.scripts.flow import NAMES as FLOW
-from sqlshell.shell.session import Session
+from sqlshell.shell.scripts.front_end import ScriptFrontEnd
+from sqlshell.shell.session import Options, Session, SessionState
 from sqlshell.shell.shell import Shell
 
 ELSEWHERE = {"q", "c", "gexec", "prompt", "!", "e", "browse", "watch", "repeat", "tutorial", *FLOW}
@@ -45,11 +53,20 @@ WORDS = (
 )
 
 
+class Person(ScriptFrontEnd):
+    """A person, who may be given something to ask, to look at and to edit with."""
+
+    def edit(self, text: str, path: Own) -> Own:
+        return edited(text, path)
+
+
 class Room:
     """A shell on the embedded service; `bugs` are the texts that made it report one, with the reports."""
 
-    def __init__(self, shell: Shell, stream: io.StringIO) -> None:
+    def __init__(self, shell: Shell, front_end: Person, environment: Environment, stream: io.StringIO) -> None:
         self.shell = shell
+        self.front_end = front_end
+        self.environment = environment
         self.bugs: dict[str, str] = {}
         self._stream = stream
 
@@ -68,28 +85,29 @@ class Room:
 async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bool) -> AsyncIterator[Room]:
     stream = io.StringIO()
     diagnostics = Diagnostics(stream)
-    place = find_place("", {}, {}, Config(folder / "config.toml", {}), diagnostics.warn)
-    with contextlib.ExitStack() as services, (folder / "screen").open("wb") as screen:
-        embedded = start()
-        services.callback(embedded.close)
-        reached = Reached(EMBEDDED, embedded.token, embedded.dial)
-        session = Session(context_of(place), target=label(place), embedded=True, interactive=interactive)
-        session.options.timing = interactive
-        outlet = Outlet(session, diagnostics, lambda endless, sideways: StreamSink(screen))
-        shell = Shell(
-            service_of(place, reached, session, diagnostics),
+    given = Given(Own(""), {}, Config(folder / "config.toml", {}), {"SQLSHELL_STATE_DIR": str(folder / "state")})
+    place = find_place("", {}, {}, given.config, diagnostics.warn)
+    with contextlib.ExitStack() as services, (folder / "screen").open("w") as screen:
+        streams = Streams(io.StringIO(), screen, stream)
+        front_end = Person(diagnostics, Silent())
+        sharing = Sharing(Options(timing=interactive), Keeping(), front_end, diagnostics, streams, interactive)
+        reached = reach(place, streams)
+        services.callback(reached.release)
+        state = SessionState.on(connection_of(place, reached, sharing, given), front_end.announce)
+        session = Session(state, sharing.options, interactive, sharing.keeping)
+        outlet = Outlet(
             session,
-            outlet,
+            front_end,
             diagnostics,
-            journal_of(place, folder, session, session.target, diagnostics),
-            lambda: commands,
-            lambda: ("default",),
-            policy=policy_of(place),
+            lambda endless, sideways: StreamSink(cast(BinaryIO, screen.buffer)),
+            streams.stdout,
         )
-        shell.hooks.queries = folder / "queries.toml"
-        shell.hooks.local = lambda: local_results(shell, place, services)
+        environment = Environment(given, place.settings, sharing, services)
+        shell = Shell(
+            session, outlet, front_end, environment, diagnostics, lambda: commands, Attachments((), diagnostics)
+        )
         try:
-            yield Room(shell, stream)
+            yield Room(shell, front_end, environment, stream)
         finally:
             outlet.abort()
             await shell.aclose()
@@ -115,7 +133,7 @@ def results(many: int = 2_500) -> list[str]:
 
 def words_for(shell: Shell, item: Command) -> list[str]:
     """What may be typed behind a command: what completion offers, and what a hand may slip to."""
-    offered = [suggestion.text for suggestion in arguments(shell, item.name, "")][:12]
+    offered = [suggestion.text for suggestion in arguments(shell.port, item.name, "")][:12]
     return [*WORDS, *offered, *(f"{word} 1" for word in offered)]
 
 
@@ -130,7 +148,7 @@ def test_no_command_ends_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     async def work() -> None:
         async with room(tmp_path, table(BUILTIN), interactive=interactive) as here:
-            here.shell.session.paint = (lambda text, role: f"\x1b[1m{text}\x1b[0m") if interactive else None
+            here.front_end.paint = (lambda text, role: f"\x1b[1m{text}\x1b[0m") if interactive else None
             statements = results()
             sending = [item for item in asked if item.name in SENDING]
             for sql in statements:
@@ -204,9 +222,9 @@ def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
             told = await here.enter("select 1 as a \\broken result\n\\echo :ERROR\nselect 2 as b, 3 as c;\n")
             assert r"KeyError: 'no such\nthing'" in told, told
             assert told.count("\n") == 1
-            assert here.shell.variables["ERROR"].text == "false"
+            assert here.shell.port.variables["ERROR"].text == "false"
             # A script stops there, as at any failure.
-            here.shell.exit = Exit.DONE
+            here.shell.failures.exit = Exit.DONE
             assert await here.shell.run_script([Own("\\broken\nselect 4;\n\\q\n")], "script.sql", stop=None)
             assert int(here.shell.exit) == 3
 
@@ -217,7 +235,7 @@ def test_names_are_looked_up_in_no_session_that_stays(tmp_path: Path) -> None:
     async def work() -> None:
         async with room(tmp_path, table(BUILTIN), interactive=False) as here:
             await here.enter("create database d2; use database d2;\n")
-            loader = Loader(here.shell.service.statements, lambda: here.shell.session.context, "", None)
+            loader = Loader(here.shell.session.connection.client, lambda: here.shell.session.context, "", None)
             loaded = asyncio.Event()
             loader.changed = loaded.set
             loader.begin()

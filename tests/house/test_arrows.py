@@ -17,28 +17,6 @@ def test_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-KNOWN_CIRCLES: list[set[str]] = [
-    {
-        *(
-            "shell.commands.command",
-            "shell.running.foreground",
-            "shell.hooks",
-            "shell.local.local",
-            "shell.records.result_history",
-            "shell.port",
-        ),
-        *(
-            "shell.actions",
-            "shell.records.replay",
-            "shell.shell",
-            "shell.running.submitting",
-            "shell.running.repeating",
-        ),
-    },
-]
-"""Modules that still import each other: this list only gets shorter."""
-
-
 def imports() -> dict[str, set[str]]:
     """Each module of the package with those that it imports, in functions and for types alone too."""
     paths = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in (ROOT / "sqlshell").rglob("*.py")}
@@ -57,8 +35,4 @@ def imports() -> dict[str, set[str]]:
 def test_no_module_imports_itself_by_way_of_others() -> None:
     graph = imports()
     assert len(graph) > 100
-    for circle in KNOWN_CIRCLES:
-        inside = {f"sqlshell.{name}" for name in circle}
-        for name in inside & graph.keys():
-            graph[name] -= inside
     TopologicalSorter(graph).prepare()  # Raises CycleError with the modules of a circle.

@@ -7,9 +7,9 @@ import pytest
 from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError, Where
 from sqlshell.interface.models import ContextEcho
-from sqlshell.shell.session import Session
 from tests.client.test_statements import ID, done, scripted
 from tests.conftest import Program
+from tests.shell.sessions import session as new_session
 
 BEFORE = SessionContext(database="d", schema="s", store="st", compute_pool="p")
 HERE = ContextEcho(database_name="d", schema_name="s", store_name="st", compute_pool_name="p")
@@ -18,14 +18,14 @@ HERE = ContextEcho(database_name="d", schema_name="s", store_name="st", compute_
 def after(
     state: str, message: str, sql: str, echo: ContextEcho | None, *, interactive: bool, confirmed: bool
 ) -> tuple[SessionContext, str]:
-    session = Session(BEFORE, interactive=interactive)
+    session = new_session(BEFORE, interactive=interactive)
     if confirmed:
         with session.asking("select 1"):
             session.adopt(HERE)
     with pytest.raises(StatementError) as raised, session.asking(sql):
         session.adopt(echo)
         raise StatementError(message, where=Where(state))
-    assert (session.lost is raised.value) == (session.context != BEFORE)
+    assert (session.state.lost is raised.value) == (session.context != BEFORE)
     return session.context, raised.value.hint
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError, UsageError, Where
 from sqlshell.origin import Own, mine, theirs
 from sqlshell.shell.scripts.variables import CONTROL, Variables, switch
 from sqlshell.shell.session import Session
+from tests.shell.sessions import session as new_session
 
 
 @pytest.fixture
 def session() -> Session:
-    return Session(SessionContext())
+    return new_session()
 
 
 def texts(variables: Variables) -> dict[str, str]:
@@ -105,7 +105,7 @@ def test_the_command_line_gives_names_and_values(session: Session) -> None:
 
 def test_what_a_statement_leaves(session: Session) -> None:
     variables = Variables(session)
-    session.last_id, session.rows, session.elapsed = "id-1", 3, 1.5
+    session.state.last_id, session.rows, session.elapsed = "id-1", 3, 1.5
     variables.ended(None)
     first = {"LAST_STATEMENT_ID": "id-1", "ROW_COUNT": "3", "SQLSTATE": "00000", "ERROR": "false", "ELAPSED": "1.500"}
     assert texts(variables) == first
@@ -126,7 +126,7 @@ def test_what_a_statement_leaves(session: Session) -> None:
 )
 def test_what_a_failure_leaves(session: Session, where: Where, state: str, foreign: bool, statement_id: str) -> None:
     variables = Variables(session)
-    session.last_id, session.rows = "id-1", 3
+    session.state.last_id, session.rows = "id-1", 3
     variables.ended(StatementError("first line\nsecond", where=where))
     left = texts(variables)
     assert (left["SQLSTATE"], bool(variables["SQLSTATE"].foreign)) == (state, foreign)

@@ -17,10 +17,10 @@ from sqlshell.shell.interactive.history import FileHistory
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.records.saved_queries import Queries
 from sqlshell.shell.records.transcript import Transcript
-from sqlshell.shell.session import Options, Session
 from sqlshell.sql.analysis.secrets import redacted
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
+from tests.shell.sessions import session
 
 FORMS = (
     "create secret s (type s3, key_id 'k', secret '@')",
@@ -194,8 +194,7 @@ def test_no_secret_reaches_a_file(tmp_path_factory: pytest.TempPathFactory, form
         history.store_string(sql)
         journal.began(f"{number}", sql, SessionContext(), 0)
         journal.ended(f"{number}", state, f"syntax error near {sql}")
-        session = Session(SessionContext(), Options(), "t", True, False)
-        transcript.ended(sql, SessionContext(), session, None)
+        transcript.ended(sql, SessionContext(), session(), None)
     journal.close()
     transcript.close()
     for path in folder.rglob("*"):

@@ -11,8 +11,8 @@ from typing import Final
 from sqlshell.client.resources import TYPES
 from sqlshell.errors import ShellError
 from sqlshell.output.writers.formats import FORMATS
-from sqlshell.shell.commands.command import OPTIONS, Command
-from sqlshell.shell.port import Port
+from sqlshell.shell.commands.command import OPTIONS
+from sqlshell.shell.port import Described, Port
 from sqlshell.shell.records.saved_queries import Queries
 from sqlshell.shell.session import Options
 from sqlshell.sql.completion.catalog import Names
@@ -54,7 +54,7 @@ def arguments(port: Port, name: str, typed: str, before: Sequence[str] = ()) -> 
     return _matched([(choice, "") for choice in choices], typed, name)
 
 
-def commands_named(commands: Mapping[str, Command], typed: str) -> list[Suggestion]:
+def commands_named(commands: Mapping[str, Described], typed: str) -> list[Suggestion]:
     """The commands that begin so; those of other shells where their `.` or `!` is typed."""
     foreign = typed[:1] in {".", "!"} and len(typed) > 0
     names = {name: item for name, item in commands.items() if (name[0] in ".!" and len(name) > 1) == foreign}
@@ -68,7 +68,7 @@ def commands_named(commands: Mapping[str, Command], typed: str) -> list[Suggesti
     return [Suggestion(name, "command", names[name].summary) for _, name in Names(shown).matching(typed)]
 
 
-def _word(command: Command, before: Sequence[str]) -> str:
+def _word(command: Described, before: Sequence[str]) -> str:
     """The word of the usage that the argument behind `before` is; "" where none may follow."""
     words = [word for word in command.usage.split() if word != OPTIONS]
     if len(before) < len(words):
@@ -91,7 +91,7 @@ def _matched(known: Iterable[tuple[str, str]], typed: str, kind: str) -> list[Su
 
 def _relations(port: Port, typed: str, kind: str) -> list[Suggestion]:
     """Relations of a kind, written as a pattern takes them: those of this schema by their names, others in full."""
-    catalog, context = port.hooks.catalog, port.session.context
+    catalog, context = port.front_end.catalog, port.session.context
     found = _NAME.match(typed)
     lead, last = (found[1], found[2].lstrip('"')) if found else ("", typed)
     if lead:
@@ -119,14 +119,14 @@ def _of(kind: str) -> Known:
     """The names that the catalog has of a kind."""
 
     def known(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-        details = port.hooks.catalog.signatures() if kind == "function" else {}
+        details = port.front_end.catalog.signatures() if kind == "function" else {}
         return [(quoted(name) if kind != "query" else name, details.get(name, "")) for name in _names(port, kind)]
 
     return known
 
 
 def _names(port: Port, kind: str) -> Sequence[str]:
-    return port.hooks.catalog.of(kind).all
+    return port.front_end.catalog.of(kind).all
 
 
 def _statements(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -134,7 +134,7 @@ def _statements(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
 
 
 def _profiles(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return [(name, "profile") for name in port.hooks.profiles()]
+    return [(name, "profile") for name in port.environment.profiles()]
 
 
 def _options(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -169,7 +169,7 @@ def _formats(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
 
 def _themes(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     try:
-        return [(theme, "") for theme in port.hooks.themes()]
+        return [(theme, "") for theme in port.environment.themes()]
     except ShellError:
         return []
 
@@ -220,10 +220,10 @@ def _part_values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]
 
 
 def _queries(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    if port.hooks.queries is None:
+    if port.environment.queries is None:
         return []
     try:
-        return [(query, text[:60]) for query, text in Queries(port.hooks.queries).all().items()]
+        return [(query, text[:60]) for query, text in Queries(port.environment.queries).all().items()]
     except ShellError:
         return []
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text, mine
-from sqlshell.shell.port import Effect, Port
+from sqlshell.shell.effects import Effect
+from sqlshell.shell.port import Described, Port
 from sqlshell.spelling import did_you_mean
 
 OPTIONS: Final = "[(NAME=VALUE...)]"
@@ -58,6 +59,8 @@ class Args(list[str]):
     def plus(self) -> bool:
         return self.name.endswith("+")
 
+
+Known = TypeVar("Known", bound=Described)
 
 Body = Callable[[Port, Args], Awaitable[Effect | None]]
 
@@ -114,7 +117,7 @@ def table(commands: Iterable[Command]) -> Mapping[str, Command]:
     return by_name
 
 
-def find(commands: Mapping[str, Command], name: str) -> Command:
+def find(commands: Mapping[str, Known], name: str) -> Known:
     """The command of that name. Raises UsageError with the nearest names."""
     if name in commands:
         return commands[name]

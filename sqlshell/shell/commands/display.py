@@ -7,32 +7,37 @@ from collections.abc import Mapping, Sequence
 from sqlshell.errors import UsageError
 from sqlshell.output.writers.formats import FORMATS, format_named
 from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.effects import Effect, Many, Say, SetOptions
 from sqlshell.shell.interactive.look.templates import checked
-from sqlshell.shell.port import Port, Say
+from sqlshell.shell.port import Port
 from sqlshell.shell.session import Options
 from sqlshell.spelling import did_you_mean
 
 SWITCH = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false": False, "0": False, "no": False}
 
 
+def _set(text: str, **values: object) -> Many:
+    """Set options, and tell what they are now."""
+    return Many([SetOptions(values), Say(text)])
+
+
 @command("x", "[on|off|auto]", aliases=("expanded",))
-async def expanded(port: Port, args: Args) -> Say:
+async def expanded(port: Port, args: Args) -> Many:
     """Show each row as a record, one line a column; auto does so where a table is wider than the terminal.
 
     At the prompt auto is the default. Without a word, \\x switches records on, and back to the default."""
-    options = port.session.options
     default = "auto" if port.session.interactive else "off"
-    options.expanded = args[0] if args else default if options.expanded == "on" else "on"
-    told = {"auto": "used automatically", "on": "on", "off": "off"}[options.expanded]
-    return Say(f"Expanded display is {told}.")
+    chosen = args[0] if args else default if port.session.options.expanded == "on" else "on"
+    told = {"auto": "used automatically", "on": "on", "off": "off"}[chosen]
+    return _set(f"Expanded display is {told}.", expanded=chosen)
 
 
 @command("format", "[NAME]", aliases=(".mode",))
-async def choose_format(port: Port, args: Args) -> Say:
+async def choose_format(port: Port, args: Args) -> Effect:
     """Show the formats, or choose one for the next results."""
     if args:
-        port.session.options.format = format_named(args[0]).name
-        return Say(f"Format is {port.session.options.format}.")
+        name = format_named(args[0]).name
+        return _set(f"Format is {name}.", format=name)
     width = max(len(item.name) for item in FORMATS)
     chosen = port.session.options.format
     return Say(
@@ -41,53 +46,48 @@ async def choose_format(port: Port, args: Args) -> Say:
 
 
 @command("a")
-async def alignment(port: Port, args: Args) -> Say:
+async def alignment(port: Port, args: Args) -> Many:
     """Switch between aligned tables and values with tabs between them, which is the format tsv."""
-    options = port.session.options
-    options.format = "table" if options.format == "tsv" else "tsv"
-    return Say(f"Format is {options.format}.")
+    name = "table" if port.session.options.format == "tsv" else "tsv"
+    return _set(f"Format is {name}.", format=name)
 
 
 @command("timing", "[on|off]", aliases=(".timer",))
-async def timing(port: Port, args: Args) -> Say:
+async def timing(port: Port, args: Args) -> Many:
     """Show the time that each statement took, or not; without a word, the other way than now. Scripts begin without."""
-    options = port.session.options
-    options.timing = SWITCH[args[0]] if args else not options.timing
-    return Say(f"Timing is {'on' if options.timing else 'off'}.")
+    chosen = SWITCH[args[0]] if args else not port.session.options.timing
+    return _set(f"Timing is {'on' if chosen else 'off'}.", timing=chosen)
 
 
 @command("theme", "[NAME]")
-async def theme(port: Port, args: Args) -> Say:
+async def theme(port: Port, args: Args) -> Effect:
     """Show the themes in their colours, or choose one. The menu behind \\theme shows each while it is walked to."""
-    names = port.hooks.themes()
+    names = port.environment.themes()
     if args:
         if args[0] not in names:
             raise UsageError(f"there is no theme {args[0]!r}", f"themes: {', '.join(names)}")
-        port.session.options.theme = args[0]
-        return Say(f"Theme is {args[0]}.")
+        return _set(f"Theme is {args[0]}.", theme=args[0])
     chosen = port.session.options.theme
-    lines = port.hooks.previews() if port.session.interactive else names
+    lines = port.front_end.previews() if port.session.interactive else names
     return Say("\n".join(f"{'*' if line.split()[0] == chosen else ' '} {line}" for line in lines), own=True)
 
 
 @command("t", "[on|off]", aliases=("tuples_only",))
-async def rows_only(port: Port, args: Args) -> Say:
+async def rows_only(port: Port, args: Args) -> Many:
     """Show rows only. Names of columns and numbers of records are left out; alone, it switches."""
-    options = port.session.options
-    options.header = not (SWITCH[args[0]] if args else options.header)
-    return Say(f"Tuples only is {'off' if options.header else 'on'}.")
+    header = not (SWITCH[args[0]] if args else port.session.options.header)
+    return _set(f"Tuples only is {'off' if header else 'on'}.", header=header)
 
 
 @command("headers", "[on|off]", aliases=(".headers", ".header"))
-async def headers(port: Port, args: Args) -> Say:
+async def headers(port: Port, args: Args) -> Many:
     """Show the names of columns, or not; alone, the other way than now. The opposite of \\t."""
-    options = port.session.options
-    options.header = SWITCH[args[0]] if args else not options.header
-    return Say(f"Column names are {'on' if options.header else 'off'}.")
+    header = SWITCH[args[0]] if args else not port.session.options.header
+    return _set(f"Column names are {'on' if header else 'off'}.", header=header)
 
 
 @command("pset", "[NAME] [VALUE]", aliases=(".show", "!options"))
-async def pset(port: Port, args: Args) -> Say:
+async def pset(port: Port, args: Args) -> Effect:
     """Show the display options, or set one: \\pset rowlimit 0, \\pset null ∅, \\pset wide fold."""
     options = port.session.options
     if not args:
@@ -100,11 +100,12 @@ async def pset(port: Port, args: Args) -> Say:
             )
         )
     name, inverted = _option(args[0])
+    value = getattr(options, name)
     if len(args) > 1:
         value = _read(port, name, args[1])
-        setattr(options, name, not value if inverted else value)
-    value = getattr(options, name)
-    return Say(f"Option {'tuples_only' if inverted else name} is {_shown(not value if inverted else value)}.")
+        value = not value if inverted else value
+    told = f"Option {'tuples_only' if inverted else name} is {_shown(not value if inverted else value)}."
+    return _set(told, **{name: value}) if len(args) > 1 else Say(told)
 
 
 def options_in(port: Port, words: Sequence[str]) -> Mapping[str, object]:
@@ -196,8 +197,8 @@ def _read(port: Port, name: str, text: str) -> object:
             from sqlshell.output.writers.styles import table_style
 
             table_style(text)
-        case "theme" if text not in port.hooks.themes():
-            raise UsageError(f"there is no theme {text!r}", f"themes: {', '.join(port.hooks.themes())}")
+        case "theme" if text not in port.environment.themes():
+            raise UsageError(f"there is no theme {text!r}", f"themes: {', '.join(port.environment.themes())}")
         case "prompt" | "rprompt" | "toolbar" | "title":
             return checked(name, text)
     return text

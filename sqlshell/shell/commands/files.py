@@ -6,21 +6,20 @@ from sqlshell import __version__
 from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Port, Say
+from sqlshell.shell.effects import Attach, Detach, Effect, Say
+from sqlshell.shell.port import Port
 from sqlshell.shell.running.attachments import place_for
 
 
 @command("attach", "[FILE]")
-async def attach(port: Port, args: Args) -> Say:
+async def attach(port: Port, args: Args) -> Effect:
     """Send a file with the next statement that names it: 'file' = 'NAME'. \\attach - forgets all, alone it lists them.
 
     A statement may also name it itself: 'file' = '@path/NAME'."""
     if args and args[0] == "-":
-        count = port.attachments.clear()
-        return Say(f"{count} file{'' if count == 1 else 's'} forgotten")
+        return Detach()
     if args:
-        added = port.attachments.add(args.own(0))
-        return Say(f"{added.path} ({added.size:,} bytes) goes with the next statement that names {added.name!r}")
+        return Attach(args.own(0))
     waiting = port.attachments.waiting
     return Say("\n".join(f"  {file.path} ({file.size:,} bytes)" for file in waiting) or "no file is attached")
 

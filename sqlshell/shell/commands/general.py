@@ -7,14 +7,15 @@ import re
 import shutil
 import textwrap
 import time
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.shell.commands.command import Args, command, find
-from sqlshell.shell.port import Connect, Effect, Port, Print, Quit, Say
-from sqlshell.shell.running.transaction import Transaction
+from sqlshell.shell.effects import Connect, Effect, ForgetHistory, Many, Print, Quit, RefreshCatalog, Say, SetContext
+from sqlshell.shell.port import Port
 
 WIDEST_HEAD = 22
 """Characters of a command with its arguments that stand on one line with what it does."""
@@ -88,35 +89,38 @@ PARTS = tuple(name for name, _ in SessionContext().parts())
 
 
 @command("context", "[set|reset] [PART] [VALUE]", aliases=("conninfo",), data=("VALUE",))
-async def show_context(port: Port, args: Args) -> Say:
+async def show_context(port: Port, args: Args) -> Effect:
     """Show the service and the context, or set a part. Each stands with its source; reset undoes one or all.
 
     \\context set schema sales; \\context reset schema; \\context reset. The service's answers change it,
     as after USE; a statement that failed changes no part that was set."""
     session = port.session
+    context, sources = session.context, session.state.sources
+    chosen: dict[str, str] = {}
     if args and args[0] == "set":
         if len(args) < 3:
             raise UsageError("\\context set needs a part and its value", f"parts: {', '.join(PARTS)}")
-        session.context = replace(session.context, **{_part(args[1]): args[2]})
-        session.sources[_part(args[1])] = "\\context set"
-        if _part(args[1]) == "session_id":
-            session.transaction = Transaction()
+        context = replace(context, **{_part(args[1]): args[2]})
+        chosen = {_part(args[1]): "\\context set"}
     elif args:
         if len(args) > 2:
             raise UsageError("\\context reset takes one part, or none for all", f"parts: {', '.join(PARTS)}")
         names = [_part(args[1])] if len(args) > 1 else [name for name in PARTS if name != "session_id"]
-        began = dict(session.began_with.parts())
-        session.context = replace(session.context, **{name: began[name] for name in names})
-        for name in names:
-            session.sources[name] = "as at the start"
-    rows = [("target", session.target, "")] + [
-        (name.replace("_", " "), value or "(not set)", session.sources.get(name, "") if value else "")
-        for name, value in session.context.parts()
+        began = dict(session.connection.context.parts())
+        context = replace(context, **{name: began[name] for name in names})
+        chosen = dict.fromkeys(names, "as at the start")
+    told = Say(_described(session.target, context, sources | chosen))
+    return Many([SetContext(context, chosen), told]) if chosen else told
+
+
+def _described(target: str, context: SessionContext, sources: Mapping[str, str]) -> str:
+    """The target and the parts of a context, a line each, with their sources."""
+    rows = [("target", target, "")] + [
+        (name.replace("_", " "), value or "(not set)", sources.get(name, "") if value else "")
+        for name, value in context.parts()
     ]
     width, values = max(len(name) for name, _, _ in rows), max(len(value) for _, value, _ in rows)
-    return Say(
-        "\n".join(f"  {name.ljust(width)}  {value.ljust(values)}  {source}".rstrip() for name, value, source in rows)
-    )
+    return "\n".join(f"  {name.ljust(width)}  {value.ljust(values)}  {source}".rstrip() for name, value, source in rows)
 
 
 def _part(text: str) -> str:
@@ -138,24 +142,19 @@ async def connect(port: Port, args: Args) -> Effect | None:
 
 
 @command("refresh")
-async def refresh(port: Port, args: Args) -> Say:
+async def refresh(port: Port, args: Args) -> Many:
     """Load again the names that completion proposes. This happens in the background."""
-    port.hooks.refresh()
-    return Say("loading the names that the service has")
+    return Many([RefreshCatalog(), Say("loading the names that the service has")])
 
 
 @command("history", "[LETTERS]", aliases=("s",))
-async def history(port: Port, args: Args) -> Say:
+async def history(port: Port, args: Args) -> Effect:
     """Show what was entered, with its time; LETTERS in their order choose. \\history clear forgets it."""
     if args == ["clear"]:
-        try:
-            port.hooks.forget()
-        except OSError as error:
-            raise UsageError(f"the history cannot be cleared: {error.strerror or error}") from None
-        return Say("the history of this target is cleared")
+        return Many([ForgetHistory(), Say("the history of this target is cleared")])
     typed = args[0] if args else ""
     lines = []
-    for moment, text in port.hooks.history():
+    for moment, text in port.front_end.history():
         rest = iter(text.lower())
         if typed.lower() in text.lower() or all(char in rest for char in typed.lower()):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))

@@ -9,7 +9,8 @@ from typing import TypeVar
 from sqlshell.errors import StatementError, UsageError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Fetch, Port, Say, Show
+from sqlshell.shell.effects import Fetch, Say, Show
+from sqlshell.shell.port import Port
 from sqlshell.shell.records.journal import Entry
 from sqlshell.shell.results.humanize import one_line
 from sqlshell.shell.results.rows import table_of
@@ -112,8 +113,8 @@ async def _known(port: Port, args: Args, otherwise: str = "") -> Entry:
     """The statement that is meant: by its number, by the start of its id, or by the whole id where it is a stranger's.
 
     Without arguments it is the last one, or `otherwise` where this connection has had none."""
-    named = args[0].lower() if args else port.session.last_id or otherwise
-    number = port.session.last_job
+    named = args[0].lower() if args else port.session.state.last_id or otherwise
+    number = port.session.state.last_job
     if args and _number(named) is not None:
         number = _number(named) or 0
         known = any(job.number == number for job in port.background.jobs)

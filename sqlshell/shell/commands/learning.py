@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE, Own
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Port, Run, Say
+from sqlshell.shell.effects import Run, Say
+from sqlshell.shell.port import Port
 from sqlshell.sql.syntax import syntax, taken
 
 MEANS = "select sold, count(*) as n, avg(price) as mean from tour group by sold;"
@@ -70,7 +71,7 @@ async def tutorial(port: Port, args: Args) -> Run:
 @command("doctor")
 async def doctor(port: Port, args: Args) -> Say:
     """Say what works, what does not, and what to do: versions, settings, connection, certificate, clock, latency."""
-    return Say(await port.hooks.doctor())
+    return Say(await port.session.connection.examine())
 
 
 COMMANDS = (syntax_help, tutorial, doctor)

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from sqlshell.errors import StatementError
 from sqlshell.result import Column, Rows
 from sqlshell.shell.commands.command import Args, Command, command
+from sqlshell.shell.effects import Effect, Print, Say, Show
 from sqlshell.shell.metadata.queries import told
-from sqlshell.shell.port import Effect, Port, Print, Say, Show
+from sqlshell.shell.port import Port
 from sqlshell.shell.results.humanize import one_line
 from sqlshell.shell.results.rows import at, no_such, nothing, table_of, texts_of, value
 from sqlshell.sql.identifiers import Pattern, literal, quoted

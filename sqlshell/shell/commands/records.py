@@ -5,16 +5,17 @@ from __future__ import annotations
 from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Effect, Execute, Log, Port, Record, Replay, Say
+from sqlshell.shell.effects import Effect, Execute, Log, Record, Replay, Say
+from sqlshell.shell.port import Port
 from sqlshell.shell.records.saved_queries import Queries, with_arguments
 from sqlshell.shell.results.humanize import one_line
 from sqlshell.sql.script.splitting import statements
 
 
 def _queries(port: Port) -> Queries:
-    if port.hooks.queries is None:
+    if port.environment.queries is None:
         raise UsageError("there is no folder for named queries", "XDG_CONFIG_HOME or HOME names one")
-    return Queries(port.hooks.queries, port.hooks.redact)
+    return Queries(port.environment.queries, port.session.redact)
 
 
 @command("n", "[NAME] [WORD...]", data=("WORD",))

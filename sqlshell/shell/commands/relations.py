@@ -10,9 +10,10 @@ from sqlshell.errors import StatementError, UsageError
 from sqlshell.interface import sqlstate
 from sqlshell.result import Rows
 from sqlshell.shell.commands.command import Args, Command, command
+from sqlshell.shell.effects import Effect, Many, Print, Say, Show
 from sqlshell.shell.metadata.queries import told
 from sqlshell.shell.metadata.relation_details import Details, Inspector, ddl, key_of
-from sqlshell.shell.port import Effect, Many, Port, Print, Say, Show
+from sqlshell.shell.port import Port
 from sqlshell.shell.results.rows import at, no_such, nothing, texts_of, value
 from sqlshell.sql.completion.catalog import Relation
 from sqlshell.sql.identifiers import Pattern, quoted

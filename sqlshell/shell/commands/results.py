@@ -14,7 +14,8 @@ from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Result
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Effect, LocalSql, Many, Port, Print, Say, Show, Use
+from sqlshell.shell.effects import Effect, LocalSql, Many, Print, Say, Show, Use
+from sqlshell.shell.port import Port
 from sqlshell.shell.results.rows import collect
 
 MOST_ROWS = 200_000
@@ -99,7 +100,7 @@ async def draw(port: Port, args: Args) -> Use:
             sink.close()
             made.append(Say(f"{picture} is written"))
         else:
-            colours = port.session.interactive and port.session.paint is not None
+            colours = port.session.interactive and port.front_end.paint is not None
             size = shutil.get_terminal_size((80, 24))
             made.append(Print(drawn(figure, min(size.columns, 120), size.lines - 4, colours=colours), True, own=True))
         made.extend(map(Say, figure.said))
@@ -113,11 +114,11 @@ async def browse(port: Port, args: Args) -> Use:
     """Walk through a result on the whole screen: search, sort, filter, copy, values in full; ? lists the keys.
 
     Its partitions are fetched when they are looked at, so that large results open at once."""
-    if not port.session.interactive or port.hooks.browse is None or os.environ.get("TERM", "dumb") == "dumb":
+    if not port.session.interactive or port.front_end.browse is None or os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError(
             "\\browse is for a person at a terminal that can be drawn on", "\\g FILE writes a result to a file"
         )
-    return Use(port.hooks.browse)
+    return Use(port.front_end.browse)
 
 
 @command("local", "[TEXT...]", sends=True)

@@ -8,9 +8,11 @@ from sqlshell.output.writer import Summary
 from sqlshell.result import Result, Rows
 from sqlshell.shell.commands.command import OPTIONS, Args, command
 from sqlshell.shell.commands.display import options_in
-from sqlshell.shell.port import Again, Effect, Execute, Port, Print, Reset, Say, Show, Submit, Use
+from sqlshell.shell.effects import Again, Effect, Execute, Print, ReceiveVariables, Reset, Say, Show, Submit, Use
+from sqlshell.shell.port import Port
 from sqlshell.shell.results.rows import collect, table_of
 from sqlshell.shell.scripts.reading import write_text
+from sqlshell.shell.scripts.variables import check_received
 from sqlshell.sql.script.items import Statement
 
 MOST_STATEMENTS = 100_000
@@ -26,8 +28,8 @@ async def go(port: Port, args: Args) -> Effect:
     Options of \\pset in brackets hold for this result alone: \\g (format=csv null=-) FILE
 
     \\g browse opens it as \\browse does."""
-    if args == ["browse"] and port.hooks.browse is not None:
-        return Use(port.hooks.browse)
+    if args == ["browse"] and port.front_end.browse is not None:
+        return Use(port.front_end.browse)
     return _submitted(port, args)
 
 
@@ -61,6 +63,7 @@ async def go_set(port: Port, args: Args) -> Submit:
     A NULL unsets its variable. The values are data, and name no file, command or setting: see \\own.
     A column that is named as a variable of the shell, such as ON_ERROR_STOP, is refused."""
     prefix = args[0] if args else ""
+    received: list[Effect] = []
 
     async def take(result: Result) -> Summary:
         from sqlshell.output.text.binary import binary_columns, with_hex
@@ -73,10 +76,11 @@ async def go_set(port: Port, args: Args) -> Submit:
         for name, value in values.items():
             if value is not None and len(value) > LONGEST_VALUE:
                 raise UsageError(f"\\gset: the value of {name} has {len(value):,} characters")
-        port.variables.receive(values)
+        check_received(values)
+        received.append(ReceiveVariables(values))
         return summary
 
-    return Submit(consumer=take, needs_rows=True)
+    return Submit(consumer=take, then=lambda: received[-1] if received else None, needs_rows=True)
 
 
 @command("gexec", sends=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlshell.errors import UsageError
 from sqlshell.origin import NOWHERE, Own, mine
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Edit, Port, Redirect, RunFile
+from sqlshell.shell.effects import Edit, Many, Redirect, RunFile, SetVariable
+from sqlshell.shell.port import Port
 from sqlshell.shell.scripts.reading import work_in
 
 
@@ -29,8 +29,6 @@ async def edit(port: Port, args: Args) -> Edit:
 
     What is saved is taken as if it was typed: statements that end with ; run, the rest is at the prompt. The last
     statement does not run again when it was left as it was."""
-    if not port.session.interactive:
-        raise UsageError("\\e is for a person at a terminal", "\\i FILE runs a script")
     return Edit(args.own(0) if args else NOWHERE)
 
 
@@ -59,7 +57,7 @@ async def change_folder(port: Port, args: Args) -> None:
 
 
 @command("!", "[TEXT...]", aliases=(".shell", ".system", "!system"))
-async def run_in_shell(port: Port, args: Args) -> None:
+async def run_in_shell(port: Port, args: Args) -> Many:
     """Run a command of your shell, or the shell itself."""
     import asyncio
     import os
@@ -67,8 +65,12 @@ async def run_in_shell(port: Port, args: Args) -> None:
     command = args.own(0) if args else Own(os.environ.get("SHELL", "/bin/sh"))
     process = await asyncio.create_subprocess_shell(command)
     code = await process.wait()
-    port.variables.set(Own("SHELL_ERROR"), mine(Own("true" if code else "false")))
-    port.variables.set(Own("SHELL_EXIT_CODE"), mine(Own(str(code))))
+    return Many(
+        [
+            SetVariable(Own("SHELL_ERROR"), mine(Own("true" if code else "false"))),
+            SetVariable(Own("SHELL_EXIT_CODE"), mine(Own(str(code)))),
+        ]
+    )
 
 
 COMMANDS = (include, include_beside, redirect, once, tee, edit, change_folder, run_in_shell)

@@ -9,12 +9,13 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import Own, joined, mine
 from sqlshell.output.text.cells import printable
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.port import Port, Print, Say
+from sqlshell.shell.effects import Branch, Effect, Print, Say, SetVariable, UnsetVariable
+from sqlshell.shell.port import Port
 from sqlshell.shell.scripts.variables import switch
 
 
 @command("set", "[NAME] [VALUE...]", data=("VALUE",))
-async def set_variable(port: Port, args: Args) -> Print | None:
+async def set_variable(port: Port, args: Args) -> Effect:
     """Show the variables, or give one its value: \\set limit 10, then select … limit :limit;
 
     Several words are joined, and double quotes stay.
@@ -23,18 +24,17 @@ async def set_variable(port: Port, args: Args) -> Print | None:
     if not args:
         lines = [f"{name} = {_quoted(port.variables[name].text)}" for name in sorted(port.variables)]
         return Print("".join(f"{line}\n" for line in lines))
-    port.variables.set(args.own(0), joined(args.texts[1:]))
-    return None
+    return SetVariable(args.own(0), joined(args.texts[1:]))
 
 
 @command("unset", "NAME")
-async def unset_variable(port: Port, args: Args) -> None:
+async def unset_variable(port: Port, args: Args) -> UnsetVariable:
     """Forget a variable."""
-    port.variables.unset(args.own(0))
+    return UnsetVariable(args.own(0))
 
 
 @command("own", "NAME EXPRESSION")
-async def adopt(port: Port, args: Args) -> None:
+async def adopt(port: Port, args: Args) -> SetVariable:
     """Make a variable that a service gave your own, where all of its value matches a regular expression.
 
     Only then may it name a file, a command or a setting: \\own file '[a-z0-9_]+[.]csv', then \\o :file"""
@@ -49,55 +49,53 @@ async def adopt(port: Port, args: Args) -> None:
         raise UsageError(f"{expression!r} is not a regular expression: {error}", "'[a-z0-9_]+[.]csv' is one") from None
     if not matches:
         raise UsageError(f"the value of {name} does not match {expression}", f"\\echo :{name} shows it")
-    port.variables.set(name, mine(Own(port.variables[name].text)))
+    return SetVariable(name, mine(Own(port.variables[name].text)))
 
 
 @command("getenv", "NAME VARIABLE")
-async def get_environment(port: Port, args: Args) -> None:
+async def get_environment(port: Port, args: Args) -> SetVariable | None:
     """Set a variable to an environment variable. NAME stays as it is where that is not set."""
-    if args[1] in os.environ:
-        port.session.keeping.note(os.environ[args[1]], args[1])
-        port.variables.set(args.own(0), mine(Own(os.environ[args[1]])))
+    if args[1] not in os.environ:
+        return None
+    return SetVariable(args.own(0), mine(Own(os.environ[args[1]])), args[1])
 
 
 @command("prompt", "[TEXT] NAME", data=("TEXT",))
-async def ask(port: Port, args: Args) -> None:
+async def ask(port: Port, args: Args) -> SetVariable:
     """Ask the person for the value of a variable; a script takes the next line of the terminal."""
     if len(args) > 2 or not args:
         raise UsageError("\\prompt needs NAME", "usage: \\prompt [TEXT] NAME")
     text, name = args[0] if len(args) == 2 else "", args.own(-1)
-    if port.hooks.ask is None:
+    if port.front_end.ask is None:
         value = _from_terminal(text)
     else:
-        value = await port.hooks.ask(text)
-    if text:
-        port.session.keeping.note(value, text)
+        value = await port.front_end.ask(text)
     # The answer is the person's own, whatever was asked.
-    port.variables.set(name, mine(Own(value)))
+    return SetVariable(name, mine(Own(value)), text)
 
 
 @command("if", "WORD...", data=("WORD",))
-async def begin(port: Port, args: Args) -> None:
+async def begin(port: Port, args: Args) -> Branch:
     """Run what follows if its word is true (on, 1, yes). It ends at \\elif, \\else or \\endif: \\if :{?name}"""
-    port.flow.begin(lambda: switch(" ".join(args), "\\if"))
+    return Branch("if", lambda: switch(" ".join(args), "\\if"))
 
 
 @command("elif", "WORD...", data=("WORD",))
-async def other(port: Port, args: Args) -> None:
+async def other(port: Port, args: Args) -> Branch:
     """As \\if, where nothing since \\if ran."""
-    port.flow.other(lambda: switch(" ".join(args), "\\elif"))
+    return Branch("elif", lambda: switch(" ".join(args), "\\elif"))
 
 
 @command("else")
-async def otherwise(port: Port, args: Args) -> None:
+async def otherwise(port: Port, args: Args) -> Branch:
     """Run what follows if nothing since \\if ran."""
-    port.flow.otherwise()
+    return Branch("else")
 
 
 @command("endif")
-async def end(port: Port, args: Args) -> None:
+async def end(port: Port, args: Args) -> Branch:
     """End what \\if began."""
-    port.flow.end()
+    return Branch("endif")
 
 
 @command("echo", "[VALUE...]", aliases=(".print", "!print"), data=("VALUE",))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import sys
 from collections.abc import Callable, Iterator
+from typing import TextIO
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.current import set_app
@@ -47,12 +47,12 @@ def heard(prompt: Application[str], interrupt: Callable[[], bool]) -> Iterator[N
         signal.signal(signal.SIGINT, before)
 
 
-def typed_behind(source: Input) -> bool:
+def typed_behind(source: Input, stdin: TextIO) -> bool:
     """Whether Ctrl-C was typed behind a line, before what was entered could have the signal.
 
     As a terminal does, it drops what was typed before it; what was typed after it, or without it, begins the next line.
     """
-    if not sys.stdin.isatty():
+    if not stdin.isatty():
         return False
     keys = get_typeahead(source)
     while more := source.read_keys():

@@ -6,14 +6,12 @@ database holds is in a folder that goes with the shell; how much memory it takes
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from sqlshell.client.service import Service
-from sqlshell.client.statements.polling import new_session_id
-from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import OutputError, StatementError
 from sqlshell.origin import Own
@@ -23,14 +21,14 @@ from sqlshell.output.writer import WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.delimited import CsvWriter
 from sqlshell.result import Batch, BatchWrapper, Column
+from sqlshell.shell.connection import Connection
+from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.local.types import BYTES, TEXT, duckdb_type, is_nested, nested
 from sqlshell.shell.metadata.queries import asked
-from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.records.result_history import NAMES, Past
 from sqlshell.shell.results.outlet import Outlet
 from sqlshell.shell.running.foreground import Foreground
-from sqlshell.shell.running.transaction import Transaction
-from sqlshell.shell.session import Session
+from sqlshell.shell.session import Session, SessionState
 from sqlshell.sql.analysis.tokens import tokens
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -43,21 +41,20 @@ LONGEST_LINE = 256 << 20
 
 
 class Local:
-    """The database; made when it is first asked for. `folder` goes with the shell, `own` is a session
-    that no other service's echo changes."""
+    """The database at the end of `connection`; `folder` is for its files. `session` is its own, so that no other
+    service's echo changes its context, with the options of the shell's."""
 
     def __init__(
-        self, service: Service, folder: Path, session: Session, outlet: Outlet, diagnostics: Diagnostics
+        self,
+        connection: Connection,
+        folder: Path,
+        session: Session,
+        outlet: Outlet,
+        front_end: FrontEnd,
+        diagnostics: Diagnostics,
     ) -> None:
-        self.service = service
-        self.own = replace(
-            session,
-            context=SessionContext(timezone=session.context.timezone, session_id=new_session_id()),
-            transaction=Transaction(),
-        )
-        self.own.embedded = True
-        journal = Journal(None, "local results", "", diagnostics.warn)
-        self.foreground = Foreground(service.statements, self.own, outlet, diagnostics, journal)
+        self.session = replace(session, state=SessionState.on(connection, front_end.announce))
+        self.foreground = Foreground(self.session, outlet, front_end, diagnostics)
         self._diagnostics = diagnostics
         self._tables: dict[str, str] = {}
         self._made = 0
@@ -79,7 +76,9 @@ class Local:
         await self._forget(past)
 
     async def aclose(self) -> None:
-        await self.service.aclose()
+        connection = self.session.connection
+        await connection.service.aclose()
+        await asyncio.to_thread(connection.release)
 
     async def _load(self, key: str, name: str, past: Past) -> None:
         self._made += 1
@@ -123,7 +122,7 @@ class Local:
             await self._do(f"DROP TABLE IF EXISTS {self._tables.pop(key)}")
 
     async def _do(self, sql: str) -> None:
-        await asked(self.service.statements, sql, self.own.context, self.own.adopt)
+        await asked(self.session.connection.client, sql, self.session.context, self.session.adopt)
 
 
 class _Padded(BatchWrapper):

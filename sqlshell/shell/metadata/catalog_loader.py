@@ -81,8 +81,15 @@ _RELATIONS = 'SELECT * FROM deltastream.sys."relations"'
 class Loader:
     """Keeps `catalog` near to what the service has. `context` tells the context now; `folder` None keeps nothing."""
 
-    def __init__(self, client: Client, context: Callable[[], SessionContext], target: str, folder: Path | None) -> None:
-        self.catalog = Catalog()
+    def __init__(
+        self,
+        client: Client,
+        context: Callable[[], SessionContext],
+        target: str,
+        folder: Path | None,
+        catalog: Catalog | None = None,
+    ) -> None:
+        self.catalog = catalog or Catalog()
         self._client = client
         self._context = context
         self._target = target

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import (
     ConnectionFailed,
     Interrupted,
@@ -22,11 +22,10 @@ from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.records.transcript import Digested, Record, Told, read
 from sqlshell.shell.results.humanize import one_line
-from sqlshell.shell.running.submitting import Asked, submit
+from sqlshell.shell.results.outlet import Outlet
+from sqlshell.shell.running.submitting import Asked, Submitter
+from sqlshell.shell.session import Session
 from sqlshell.sql.script.items import Statement
-
-if TYPE_CHECKING:
-    from sqlshell.shell.shell import Shell
 
 CARRIED = ("database", "schema", "store", "compute_pool", "timezone")
 """The parts of the context that the first record sets where this shell was started without them."""
@@ -40,74 +39,79 @@ class NotRun(ShellError):
     """A statement that was not sent again; the message says why."""
 
 
-async def replay(shell: Shell, path: Own) -> None:
-    """Run each statement, and tell what is not as it was. Raises Differs, UsageError and what ends a script."""
-    done = differing = skipped = 0
-    for number, record in read(path):
-        if not done + skipped:
-            _begin(shell, record)
+class Replayer:
+    """Runs transcripts again."""
+
+    def __init__(self, session: Session, submitter: Submitter, outlet: Outlet, diagnostics: Diagnostics) -> None:
+        self._session = session
+        self._submitter = submitter
+        self._outlet = outlet
+        self._diagnostics = diagnostics
+
+    async def run(self, path: Own) -> None:
+        """Run each statement, and tell what is not as it was. Raises Differs, UsageError and what ends a script."""
+        done = differing = skipped = 0
+        for number, record in read(path):
+            if not done + skipped:
+                self._begin(record)
+            head = f"{path}:{number}: {one_line(record.statement, 60)}\n"
+            try:
+                found = await self._run(record)
+            except NotRun as why:
+                skipped += 1
+                self._outlet.print(f"{head}  was not run: {why.message}\n", with_results=True)
+                continue
+            done += 1
+            if found:
+                differing += 1
+                told = "\n".join(f"  {line}" for line in found)
+                self._outlet.print(f"{head}{told}\n", with_results=True)
+        what = f"{done} statement{'' if done == 1 else 's'} run again"
+        if differing or skipped:
+            told = f"{differing} came out otherwise" if differing else "all came out as they had" if done else ""
+            left = f"{skipped} not run" if skipped else ""
+            raise Differs(", ".join(filter(None, [what, told, left])))
+        self._diagnostics.note(f"{what}, all came out as they had")
+
+    def _begin(self, record: Record) -> None:
+        state = self._session.state
+        known = dict(state.context.parts())
+        missing = {name: record.context[name] for name in CARRIED if record.context.get(name) and not known[name]}
+        if not state.connection.embedded:
+            state.context = replace(state.context, **missing)
+
+    async def _run(self, record: Record) -> Sequence[str]:
+        """The differences of one statement. Raises NotRun, and what ends a script."""
+        if record.redacted:
+            raise NotRun("its secrets were not kept")
+        results: list[Told] = []
+
+        async def take(result: Result) -> Summary:
+            digested = Digested(result)
+            rows = 0
+            try:
+                async for batch in digested:
+                    rows += len(batch.rows)
+            finally:
+                await digested.aclose()
+            summary = Summary(rows, True)
+            results.append(digested.told(summary))
+            return summary
+
+        state, message = sqlstate.DONE, ""
         try:
-            found = await _run(shell, record)
-        except NotRun as why:
-            skipped += 1
-            shell.outlet.print(
-                f"{path}:{number}: {one_line(record.statement, 60)}\n  was not run: {why.message}\n", with_results=True
-            )
-            continue
-        done += 1
-        if found:
-            differing += 1
-            told = "\n".join(f"  {line}" for line in found)
-            shell.outlet.print(f"{path}:{number}: {one_line(record.statement, 60)}\n{told}\n", with_results=True)
-    what = f"{done} statement{'' if done == 1 else 's'} run again"
-    if differing or skipped:
-        told = f"{differing} came out otherwise" if differing else "all came out as they had" if done else ""
-        left = f"{skipped} not run" if skipped else ""
-        raise Differs(", ".join(filter(None, [what, told, left])))
-    shell.diagnostics.note(f"{what}, all came out as they had")
-
-
-def _begin(shell: Shell, record: Record) -> None:
-    session = shell.session
-    known = dict(session.context.parts())
-    missing = {name: record.context[name] for name in CARRIED if record.context.get(name) and not known[name]}
-    if not session.embedded:
-        session.context = replace(session.context, **missing)
-
-
-async def _run(shell: Shell, record: Record) -> Sequence[str]:
-    """The differences of one statement. Raises NotRun, and what ends a script."""
-    if record.redacted:
-        raise NotRun("its secrets were not kept")
-    results: list[Told] = []
-
-    async def take(result: Result) -> Summary:
-        digested = Digested(result)
-        rows = 0
-        try:
-            async for batch in digested:
-                rows += len(batch.rows)
-        finally:
-            await digested.aclose()
-        summary = Summary(rows, True)
-        results.append(digested.told(summary))
-        return summary
-
-    state, message = sqlstate.DONE, ""
-    try:
-        # Not the person's own text: it names no files that are sent, and no variables.
-        text = theirs(record.statement, "a transcript's statement")
-        await submit(
-            shell, Asked(Statement(text.text, 0, 0, True, foreign=text.foreign), take, final=True, recorded=True)
-        )
-    except (ConnectionFailed, NotAuthenticated, Interrupted, OutputError):
-        raise
-    except UsageError as error:
-        # What the shell itself refuses, as a policy does, never reached the service.
-        raise NotRun(error.message) from error
-    except ShellError as error:
-        state, message = error.where.sql_state or "XX000", error.message
-    return list(_differences(record, state, message, results))
+            # Not the person's own text: it names no files that are sent, and no variables.
+            text = theirs(record.statement, "a transcript's statement")
+            statement = Statement(text.text, 0, 0, True, foreign=text.foreign)
+            await self._submitter.submit(Asked(statement, take, final=True, recorded=True))
+        except (ConnectionFailed, NotAuthenticated, Interrupted, OutputError):
+            raise
+        except UsageError as error:
+            # What the shell itself refuses, as a policy does, never reached the service.
+            raise NotRun(error.message) from error
+        except ShellError as error:
+            state, message = error.where.sql_state or "XX000", error.message
+        return list(_differences(record, state, message, results))
 
 
 def _differences(record: Record, state: str, message: str, results: Sequence[Told]) -> Sequence[str]:

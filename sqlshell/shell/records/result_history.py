@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
 from sqlshell.client.statements.client import Client, Observer
+from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
+from sqlshell.output.copy import Consumer
+from sqlshell.output.writer import Summary
 from sqlshell.result import Column, Result, Rows
-from sqlshell.shell.session import Session
-
-if TYPE_CHECKING:
-    from sqlshell.output.writer import Summary
-    from sqlshell.shell.port import Consumer
 
 KEPT = 10
 MOST_ROWS = 200_000
@@ -25,15 +23,24 @@ NAMES = ("_", *(f"_{number}" for number in range(1, KEPT)))
 """`_` is the last result, `_1` the one before it."""
 
 
+class Source(Protocol):
+    """The service that has results, and the context to ask for them in, as it is when they are asked for."""
+
+    @property
+    def client(self) -> Client: ...
+
+    @property
+    def context(self) -> SessionContext: ...
+
+
 class Entry(NamedTuple):
-    """One result: its statementID, the service that has it, the context to ask in, and whether rows were left out.
+    """One result: its statementID, where it is, and the row limit that it reached, if any.
 
     `kept` is the result itself, where its service does not keep it.
     """
 
     key: str
-    client: Client
-    session: Session
+    source: Source
     limit: int | None
     kept: tuple[list[Column], Rows] | None = None
 
@@ -43,34 +50,34 @@ class Past:
 
     def __init__(self) -> None:
         self._known: deque[Entry] = deque(maxlen=KEPT)
-        self._copies = 0
 
-    def noting(self, show: Consumer, client: Client, session: Session, limit: int | None = None) -> Consumer:
-        """The same consumer, whose results are remembered: `client` has them, `limit` rows were asked for."""
+    def noting(self, show: Consumer, source: Source, limit: int | None = None) -> Consumer:
+        """The same consumer, whose results are remembered: `source` has them, `limit` rows were asked for."""
 
         async def shown(result: Result) -> Summary:
-            if not client.can_refetch:
-                return await self._copied(result, show, client, session)
+            if not source.client.can_refetch:
+                return await self._copied(result, show, source)
             summary = await show(result)
             if result.columns and result.endless is None and result.statement_id:
                 short = limit if limit is not None and result.row_count == limit else None
                 if not (self._known and self._known[0].key == result.statement_id):
-                    self._known.appendleft(Entry(result.statement_id, client, session, short))
+                    self._known.appendleft(Entry(result.statement_id, source, short))
             return summary
 
         return shown
 
-    async def _copied(self, result: Result, show: Consumer, client: Client, session: Session) -> Summary:
+    async def _copied(self, result: Result, show: Consumer, source: Source) -> Summary:
         """Show it, and keep its rows: nobody else does."""
+        from uuid import uuid4
+
         from sqlshell.shell.results.rows import Kept
 
         kept = Kept(result.batches, MOST_ROWS)
         summary = await show(replace(result, batches=kept))
         if result.columns:
-            self._copies += 1
             limit = None if summary.complete and kept.whole else len(kept.rows)
             columns = [Column(column.name, column.type) for column in result.columns]
-            self._known.appendleft(Entry(f"kept {self._copies}", client, session, limit, (columns, kept.rows)))
+            self._known.appendleft(Entry(uuid4().hex, source, limit, (columns, kept.rows)))
         return summary
 
     def keys(self) -> frozenset[str]:
@@ -91,7 +98,7 @@ class Past:
             columns, rows = entry.kept
             yield table_of([(column.name, column.type) for column in columns], rows)
             return
-        fetched = entry.client.fetch(entry.key, entry.session.context, Observer())
+        fetched = entry.source.client.fetch(entry.key, entry.source.context, Observer())
         try:
             async for result in fetched:
                 if result.columns:

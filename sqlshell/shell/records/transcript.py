@@ -27,7 +27,7 @@ from sqlshell.result import Batch, BatchWrapper, Result
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sqlshell.shell.port import Consumer
+    from sqlshell.output.copy import Consumer
     from sqlshell.shell.session import Session
 
 
@@ -90,7 +90,7 @@ class Transcript:
         record = Record(
             kept,
             {name: value for name, value in context.parts() if value},
-            session.last_id if error is None else error.where.statement_id,
+            session.state.last_id if error is None else error.where.statement_id,
             DONE if error is None else error.where.sql_state or "XX000",
             results,
             began.isoformat(timespec="milliseconds"),

@@ -6,9 +6,9 @@ import asyncio
 import os
 import shutil
 import stat
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from sqlshell.output.text.cells import printable
 from sqlshell.output.writer import Role, Summary, Writer, WriterOptions
 from sqlshell.output.writers.formats import EXTENSIONS, Format, format_for_path, format_named
 from sqlshell.result import Batch, Column, Result, Rows
+from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.session import Options, Session
 
 
@@ -31,8 +32,17 @@ class Outlet:
     A redirection opens its file at once, keeps it for all results until the next, and moves it in place when it ends.
     """
 
-    def __init__(self, session: Session, diagnostics: Diagnostics, screen: Callable[[bool, bool], Sink]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        front_end: FrontEnd,
+        diagnostics: Diagnostics,
+        screen: Callable[[bool, bool], Sink],
+        stdout: TextIO,
+    ) -> None:
         self._session = session
+        self._front_end = front_end
+        self._stdout = stdout
         self._diagnostics = diagnostics
         self._screen = screen
         self._redirected: Sink | None = None
@@ -126,7 +136,7 @@ class Outlet:
         self._partial = self._partial or result.endless is not None
         if form.audience == "programs":
             warn_of_names(result, self._diagnostics.warn_here)
-        looks = self._looks(self._session.paint if sink.terminal else None)
+        looks = self._looks(self._front_end.paint if sink.terminal else None)
         writer = self._writer(form, looks, sink, expanded=expanded)
         if result.endless is not None and form.name == "table" and live(self._session, sink):
             from sqlshell.output.sinks.live import LiveTableWriter
@@ -157,9 +167,9 @@ class Outlet:
 
         False where nobody reads it any more.
         """
-        screen = StreamSink(sys.stdout.buffer)
+        screen = StreamSink(self._stdout.buffer)
         redirected = self._redirected if with_results else None
-        if redirected is None and not own and sys.stdout.isatty():
+        if redirected is None and not own and self._stdout.isatty():
             text = printable(text, "\n\t")
         try:
             (redirected or screen).write(text.encode("utf-8", "replace"))
@@ -167,6 +177,11 @@ class Outlet:
             self._note_reader(redirected or screen, read=False)
             return False
         return True
+
+    def draw(self, text: str) -> None:
+        """Write to the terminal as it stands, with what steers it."""
+        self._stdout.write(text)
+        self._stdout.flush()
 
     async def page(self, text: str) -> None:
         """Show a text on the screen as a result would be, through the pager where it is taller. Raises OutputError."""
@@ -189,7 +204,7 @@ class Outlet:
         if self._redirected is not None:
             return False
         try:
-            return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+            return stat.S_ISFIFO(os.fstat(self._stdout.fileno()).st_mode)
         except (OSError, ValueError):
             return False
 
@@ -201,7 +216,7 @@ class Outlet:
         """A table as text, the cells of `changed` (row, column) marked."""
         form = self._format(expanded=False, by_ending=None)
         form = form if form.audience == "people" else format_named("table")
-        writer = form.factory(replace(self._looks(self._session.paint or _reversed), changed=changed))
+        writer = form.factory(replace(self._looks(self._front_end.paint or _reversed), changed=changed))
         batch = Batch(len(columns), rows=rows)
         summary = Summary(len(rows), True)
         chunks = [*writer.begin(columns), *writer.write(batch), *writer.end(summary)]

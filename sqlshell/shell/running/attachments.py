@@ -16,9 +16,9 @@ from sqlshell.sql.analysis.files import Named, mentioned, named_files, read_file
 class Attachments:
     """The files that wait for the statement that names them (`--attach`, `\\attach`), and those named in its text."""
 
-    def __init__(self, waiting: Sequence[Own], diagnostics: Diagnostics) -> None:
-        self.limit = 0
-        """Bytes of one file at most, 0 for any number."""
+    def __init__(self, waiting: Sequence[Own], diagnostics: Diagnostics, limit: int = 0) -> None:
+        """`limit` is the most bytes that one file may have, 0 for any number."""
+        self._limit = limit
         self._waiting: list[Attachment] = []
         self._diagnostics = diagnostics
         self._given = list(waiting)
@@ -33,7 +33,7 @@ class Attachments:
 
     def add(self, text: Own) -> Attachment:
         """A file for the statement that will name it. Raises UsageError."""
-        added = attachment(text, self.limit)
+        added = attachment(text, self._limit)
         self._waiting = [item for item in self.waiting if item.name != added.name] + [added]
         return added
 
@@ -64,7 +64,7 @@ class Attachments:
         from sqlshell.sql.analysis.secrets import NAMES
 
         try:
-            return attachment(item.path, self.limit)
+            return attachment(item.path, self._limit)
         except UsageError as error:
             if NAMES.search(item.key) and not item.key.lower().endswith(("file", "path")):
                 # It may be the secret itself.

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from sqlshell.client.statements.client import Client, Observer, Submission
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.context import SessionContext
-from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import ShellError, UnknownStatement, UsageError, WaitTimeout, Where
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.bugs import bug_of
@@ -51,13 +50,15 @@ class Job(Struct):
 
 
 class Background:
-    """The jobs of one shell. `announce` tells the person, also while a prompt stands."""
+    """The jobs on one connection. `announce` tells the person, also while a line is being typed."""
 
-    def __init__(self, client: Client, journal: Journal, diagnostics: Diagnostics) -> None:
+    def __init__(self, client: Client, journal: Journal, announce: Callable[[str], None]) -> None:
         self._client = client
         self._journal = journal
-        self.announce: Callable[[str], None] = diagnostics.note
+        self._announce = announce
         self.jobs: list[Job] = []
+        self.left = ""
+        """The label of the connection once the shell is connected elsewhere: no command reaches the jobs then."""
 
     @property
     def sessions(self) -> list[str]:
@@ -67,7 +68,11 @@ class Background:
     @property
     def running(self) -> int:
         """How many run."""
-        return sum(job.running for job in self.jobs)
+        return len(self.jobs_running)
+
+    @property
+    def jobs_running(self) -> list[Job]:
+        return [job for job in self.jobs if job.running]
 
     def start(self, asked: Submission, context: SessionContext) -> Job:
         """Submit a statement without waiting for it."""
@@ -83,7 +88,7 @@ class Background:
             async with asyncio.timeout(seconds):
                 for job in self.jobs:
                     await job.named.wait()
-        return [job for job in self.jobs if job.running]
+        return self.jobs_running
 
     async def id_of(self, number: int) -> str:
         """The statementID of a job, once the service has named it. Raises UsageError, or the error that ended it."""
@@ -162,7 +167,6 @@ class Background:
             statement_id=identified, query_id=lambda query_id: self._journal.query(job.statement_id, query_id)
         )
         results = self._client.run(asked, context, watch)
-        name = f"[{job.number}]"
         text = one_line(job.sql, 40)
         try:
             rows: int | None = None
@@ -170,26 +174,37 @@ class Background:
                 endless = result.endless is not None
                 await result.batches.aclose()
                 if endless:
-                    self.announce(f"{name} streams: {text}; \\fetch {job.statement_id} joins it")
+                    self._announce(f"{self._named(job)} streams: {text}{self._fetch(job, 'joins it')}")
                     return
                 rows = result.row_count if result.columns else None
                 self._journal.ended(result.statement_id, result.sql_state, result.message)
             took = duration(time.monotonic() - job.began)
             many = f"{rows:,} row{'' if rows == 1 else 's'}, " if rows is not None else ""
-            fetch = f"; \\fetch {job.statement_id}" if rows is not None and self._client.can_refetch else ""
-            self.announce(f"{name} finished ({many}{took}): {text}{fetch}")
+            fetch = self._fetch(job) if rows is not None else ""
+            self._announce(f"{self._named(job)} finished ({many}{took}): {text}{fetch}")
         except Exception as unexpected:
-            error = unexpected if isinstance(unexpected, ShellError) else bug_of(unexpected, name)
+            error = unexpected if isinstance(unexpected, ShellError) else bug_of(unexpected, self._named(job))
             job.error = error
             if job.statement_id and error.where.sql_state:
                 self._journal.ended(job.statement_id, error.where.sql_state, error.message)
             ended = "was cancelled" if error.where.sql_state == sqlstate.CANCELLED else "failed"
             state = f" {error.where.sql_state}" if error.where.sql_state else ""
-            self.announce(f"{name} {ended}: {text}: error{state}: {one_line(error.message, LONGEST_REASON)}")
+            self._announce(
+                f"{self._named(job)} {ended}: {text}: error{state}: {one_line(error.message, LONGEST_REASON)}"
+            )
         finally:
             self._journal.flush()
             job.named.set()
             await results.aclose()
+
+    def _named(self, job: Job) -> str:
+        return f"{self.left} [{job.number}]".lstrip()
+
+    def _fetch(self, job: Job, does: str = "") -> str:
+        """The command that has its result, where there is one."""
+        if self.left or not (self._client.can_refetch or does):
+            return ""
+        return f"; \\fetch {job.statement_id} {does}".rstrip()
 
 
 def chosen(journal: Journal, start: str) -> Entry | None:

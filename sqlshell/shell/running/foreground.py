@@ -10,7 +10,6 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -20,8 +19,9 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted, ServiceError, ShellError, StatementError, UsageError, WaitTimeout, Where
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
+from sqlshell.output.copy import Consumer
 from sqlshell.result import Endless, Result
-from sqlshell.shell.port import Consumer
+from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.results.artifacts import looks_made, makes, tag_of
 from sqlshell.shell.results.humanize import amount, duration
@@ -40,39 +40,18 @@ LISTENS = 16
 """Results at hand that are shown before an interruption is listened for."""
 
 
-class Progress(Protocol):
-    """What shows that a statement is being waited for."""
-
-    def show(self) -> None: ...
-
-    def hide(self) -> None: ...
-
-
-class Silent:
-    """Progress where nobody looks: none."""
-
-    def show(self) -> None:
-        return None
-
-    def hide(self) -> None:
-        return None
-
-
 Results = AsyncGenerator[Result, None]
 
 
 class Foreground:
-    """Runs statements one after another. `client` is the service."""
+    """Runs statements of a session one after another, on the connection that it has."""
 
-    def __init__(
-        self, client: Client, session: Session, outlet: Outlet, diagnostics: Diagnostics, journal: Journal
-    ) -> None:
-        self._client = client
+    def __init__(self, session: Session, outlet: Outlet, front_end: FrontEnd, diagnostics: Diagnostics) -> None:
         self._session = session
         self._outlet = outlet
+        self._front_end = front_end
+        self._progress = front_end.progress
         self._diagnostics = diagnostics
-        self._journal = journal
-        self.progress: Progress = Silent()
         self._task: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[None] | None = None
         self._saying: asyncio.TimerHandle | None = None
@@ -83,6 +62,14 @@ class Foreground:
         """Seconds from an interruption until a person is told that the service is asked to end the statement."""
         self.left_at = 0.0
         """When a statement was last left running (time.monotonic)."""
+
+    @property
+    def _client(self) -> Client:
+        return self._session.connection.client
+
+    @property
+    def _journal(self) -> Journal:
+        return self._session.connection.journal
 
     @property
     def busy(self) -> bool:
@@ -144,7 +131,7 @@ class Foreground:
         self._presses += 1
         if running is None or self._presses > 2:
             return False
-        self.progress.hide()
+        self._progress.hide()
         if running.endless is not None and self._presses == 1:
             running.endless.stop()
         elif running.finished or self._presses == 2:
@@ -170,11 +157,11 @@ class Foreground:
         ran: str = "",
     ) -> None:
         running = self._session.running = Running(own=bool(sql), undoes=self._session.transaction.undoes(sql))
-        self._session.changed.clear()
+        self._session.state.changed.clear()
         if sql:
-            self._session.last_id, self._session.last_job = "", 0
+            self._session.state.last_id, self._session.state.last_job = "", 0
         self._presses = 0
-        self.progress.show()
+        self._progress.show(running)
         given = results(self._watch(running, sql, context))
         work = self._each(given, running, show, sql or ran, quiet=quiet)
         self._at_hand = at_hand
@@ -209,7 +196,7 @@ class Foreground:
             seconds = time.monotonic() - running.began - running.waited
             self._session.elapsed = seconds if running.elapsed is None else running.elapsed
             self._session.running = None
-            self.progress.hide()
+            self._progress.hide()
 
     async def _shown(self, work: Coroutine[None, None, None]) -> None:
         """Show what is at hand, which takes no task of its own; now and then an interruption is listened for."""
@@ -241,14 +228,14 @@ class Foreground:
             await results.aclose()
 
     async def _show(self, result: Result, running: Running, show: Consumer, *, quiet: bool) -> None:
-        self.progress.hide()
+        self._progress.hide()
         running.endless = result.endless
         rows, complete, size = None, True, 0
         if self._session.interactive or result.endless is not None or len(result.row_counts or ()) > 1:
             # Its reader may be killed, or busy for hours.
             self._journal.flush()
         if result.columns:
-            self._session.columns_seen(column.name for column in result.columns)
+            self._front_end.saw(column.name for column in result.columns)
             summary = await show(result)
             rows, complete, size = summary.rows, summary.complete, summary.size
             running.waited += summary.waited
@@ -322,7 +309,7 @@ class Foreground:
                 return
             first = not running.statement_id
             running.statement_id = statement_id
-            self._session.last_id, self._session.last_job = statement_id, 0
+            self._session.state.last_id, self._session.state.last_job = statement_id, 0
             if sql:
                 self._journal.began(statement_id, sql, context, time.monotonic() - running.began)
             if first and self._presses == 1:
@@ -337,9 +324,9 @@ class Foreground:
             self._journal.flush()
 
         def say(text: str) -> None:
-            self.progress.hide()
+            self._progress.hide()
             self._diagnostics.note(text)
-            self.progress.show()
+            self._progress.show(running)
 
         def adopt(echo: ContextEcho | None) -> None:
             # What was fetched ran in a context of its own.

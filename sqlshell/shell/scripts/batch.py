@@ -27,14 +27,14 @@ def run_batch(
     running: list[tuple[asyncio.AbstractEventLoop, Shell]] = []
 
     def interrupted(number: int, frame: FrameType | None) -> None:
-        if running and running[0][1].busy:
+        if running and running[0][1].interruption.busy:
             loop, shell = running[0]
             loop.call_soon_threadsafe(interrupt, shell)
             return
         ending(number)
 
     def interrupt(shell: Shell) -> None:
-        if not shell.interrupt():
+        if not shell.interruption.interrupt():
             # The statement was done in the meantime.
             ending(signal.SIGINT)
 
@@ -45,7 +45,7 @@ def run_batch(
             for number, (kind, text) in enumerate(scripts, 1):
                 chunks = [text] if kind == "command" else read_script(text)
                 name = "" if kind == "command" else "stdin" if text == "-" else text
-                if not await shell.run_script(chunks, name) or (shell.stops and shell.exit != Exit.DONE):
+                if not await shell.run_script(chunks, name) or (shell.failures.stops and shell.exit != Exit.DONE):
                     if shell.exit != Exit.UNREAD and number < len(scripts):
                         shell.diagnostics.warn(f"{_options(scripts[number:])} not run")
                     break

@@ -63,6 +63,18 @@ class Flow:
         elif name == "elif" and self._open:
             self._open[-1].taking = False
 
+    def enter(self, word: str, condition: Callable[[], bool]) -> None:
+        """What one of NAMES does. Raises UsageError where it is not allowed, and what the condition raises."""
+        match word:
+            case "if":
+                self.begin(condition)
+            case "elif":
+                self.other(condition)
+            case "else":
+                self.otherwise()
+            case "endif":
+                self.end()
+
     def begin(self, condition: Callable[[], bool]) -> None:
         """\\if. A condition that cannot be told counts as false, and its error is raised."""
         active = self.active

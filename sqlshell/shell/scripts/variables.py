@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
@@ -49,13 +49,7 @@ class Variables(Mapping[str, Text]):
 
         Raises UsageError for a name that is not allowed or that is the shell's own; then none is set.
         """
-        for name in rows:
-            _check(name)
-            if name in CONTROL:
-                raise UsageError(
-                    f"a column is named {name}, which is a variable of the shell: nothing was set",
-                    "\\gset PREFIX puts a prefix before the names",
-                )
+        check_received(rows)
         for name, value in rows.items():
             if value is None:
                 self._values.pop(name, None)
@@ -87,7 +81,7 @@ class Variables(Mapping[str, Text]):
         """What the last statement left behind. Numbers and codes are checked; all else is the service's."""
         session = self._session
         failed = error is not None
-        statement_id = (error.where.statement_id if error is not None else "") or session.last_id
+        statement_id = (error.where.statement_id if error is not None else "") or session.state.last_id
         state = (error.where.sql_state or "XX000") if error is not None else DONE
         self._values |= {
             "LAST_STATEMENT_ID": theirs(statement_id, ":LAST_STATEMENT_ID"),
@@ -111,6 +105,17 @@ class Variables(Mapping[str, Text]):
                 if value not in {"none", "queries", "all", "errors"}:
                     raise UsageError(f"ECHO is none, queries or all, not {value!r}")
                 options.echo = value in {"queries", "all"}
+
+
+def check_received(names: Iterable[str]) -> None:
+    """Raises UsageError where one is not allowed, or is the shell's own."""
+    for name in names:
+        _check(name)
+        if name in CONTROL:
+            raise UsageError(
+                f"a column is named {name}, which is a variable of the shell: nothing was set",
+                "\\gset PREFIX puts a prefix before the names",
+            )
 
 
 def _check(name: str) -> None:

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from sqlshell.output.text.cells import printable
 from sqlshell.shell.results.humanize import duration
-from sqlshell.shell.session import Session
+from sqlshell.shell.session import Running
 
 SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FIRST_SECONDS = 0.15
@@ -20,15 +20,14 @@ ERASE = "\r\x1b[K"
 class Spinner:
     """Draws on `stream`, a terminal, between show() and hide(); nothing for what takes less than a moment."""
 
-    def __init__(self, session: Session, stream: TextIO) -> None:
-        self._session = session
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._task: asyncio.Task[None] | None = None
         self._drawn = False
 
-    def show(self) -> None:
+    def show(self, running: Running) -> None:
         if self._task is None:
-            self._task = asyncio.ensure_future(self._turn())
+            self._task = asyncio.ensure_future(self._turn(running))
 
     def hide(self) -> None:
         task, self._task = self._task, None
@@ -38,10 +37,10 @@ class Spinner:
             self._drawn = False
             self._write(ERASE)
 
-    async def _turn(self) -> None:
+    async def _turn(self, running: Running) -> None:
         await asyncio.sleep(FIRST_SECONDS)
         number = 0
-        while (running := self._session.running) is not None:
+        while True:
             share = f" {_bar(running.share)} {running.share:.0%}" if running.share is not None else ""
             said = f" {printable(running.message)[:40]}" if running.message else ""
             elapsed = duration(time.monotonic() - running.began)

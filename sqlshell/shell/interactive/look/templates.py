@@ -66,7 +66,7 @@ def filled(template: str, session: Session) -> str:
     """The template's text now, without its styles; what is not set is empty."""
     template = _STYLE.sub("", template)
     context = session.context
-    jobs = session.jobs()
+    jobs = session.state.background.running
     values = {
         "organization": context.organization,
         "role": context.role,

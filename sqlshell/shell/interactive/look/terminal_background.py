@@ -6,9 +6,10 @@ import contextlib
 import os
 import re
 import select
-import sys
 import time
 from pathlib import Path
+
+from sqlshell.runtime.streams import Streams
 
 ASKED_SECONDS = 0.1
 KEPT_SECONDS = 30 * 86_400.0
@@ -18,7 +19,7 @@ _WHOLE_REPLY = re.compile(rb"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)")
 _REPLY = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
 
 
-def background(cache: Path) -> tuple[str, bytes]:
+def background(cache: Path, streams: Streams) -> tuple[str, bytes]:
     """Either "dark" or "light", or "" where the terminal does not say; the answer is kept in the file `cache`.
 
     The second value is what the person typed while the terminal was asked.
@@ -31,7 +32,7 @@ def background(cache: Path) -> tuple[str, bytes]:
                 return found, b""
     typed = b""
     if not (found := _told_by_variable()):
-        found, typed = _asked()
+        found, typed = _asked(streams)
     with contextlib.suppress(OSError):
         cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         cache.write_text(f"{name}\t{found}\n")
@@ -46,23 +47,23 @@ def _told_by_variable() -> str:
     return "dark" if int(last) in {0, 1, 2, 3, 4, 5, 6, 8} else "light"
 
 
-def _asked() -> tuple[str, bytes]:
+def _asked(streams: Streams) -> tuple[str, bytes]:
     if (
         os.name != "posix"
-        or not (sys.stdin.isatty() and sys.stdout.isatty())
+        or not (streams.stdin.isatty() and streams.stdout.isatty())
         or os.environ.get("TERM") in {"dumb", None}
     ):
         return "", b""
     import termios
     import tty
 
-    descriptor = sys.stdin.fileno()
+    descriptor = streams.stdin.fileno()
     saved = termios.tcgetattr(descriptor)
     reply = b""
     try:
         tty.setcbreak(descriptor, termios.TCSANOW)
         # The second question is answered by every terminal: its answer says that the first will not be.
-        os.write(sys.stdout.fileno(), b"\x1b]11;?\x1b\\\x1b[c")
+        os.write(streams.stdout.fileno(), b"\x1b]11;?\x1b\\\x1b[c")
         until = time.monotonic() + ASKED_SECONDS
         while (left := until - time.monotonic()) > 0 and not _ANSWERED.search(reply):
             if select.select([descriptor], [], [], left)[0]:

@@ -32,7 +32,7 @@ def toolbar_text(session: Session, columns: int) -> list[tuple[str, str]]:
     if session.options.toolbar:
         return [("", " "), *fragments(session.options.toolbar, session)]
     context = session.context
-    running = session.jobs()
+    running = session.state.background.running
     parts = [
         ("running", str(running) if running else ""),
         ("target", session.target),
@@ -47,7 +47,7 @@ def toolbar_text(session: Session, columns: int) -> list[tuple[str, str]]:
     ]
     named = {"pool": "compute_pool", "org": "organization", "tz": "timezone", "session": "session_id"}
     # What the last statement changed is marked until the next.
-    marks = {name: "*" if named.get(name, name) in session.changed else "" for name, _ in parts}
+    marks = {name: "*" if named.get(name, name) in session.state.changed else "" for name, _ in parts}
     shown = [f"{name} {short(value)}{marks[name]}" for name, value in parts if value]
     last = [duration(session.elapsed)] if session.elapsed is not None else []
     while shown and cells(_joined(shown, last)) > columns:

@@ -1,0 +1,32 @@
+"""What a shell takes from the machine and the configuration: profiles, themes, saved queries, further connections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from sqlshell.origin import Own
+from sqlshell.shell.connection import Connection
+
+
+class Environment(Protocol):
+    @property
+    def queries(self) -> Path | None:
+        """The file of saved queries; None where there is no folder for it."""
+
+    def profiles(self) -> Sequence[str]:
+        """The names of the profiles that \\c can connect to."""
+
+    def themes(self) -> Sequence[str]:
+        """The names of the themes. Raises UsageError for a broken theme file."""
+
+    async def connect(self, target: Own, present: Connection) -> Connection:
+        """Connect to a profile, a URL or a file. The service has answered when this returns.
+
+        Raises ShellError, and asyncio.CancelledError when it is cancelled; then nothing is left open and `present` is
+        unchanged.
+        """
+
+    async def local(self, present: Connection) -> tuple[Connection, Path]:
+        """A database of this shell alone, and the folder for its files. Both go when the connection is released."""
