@@ -6,7 +6,7 @@ import pytest
 
 from sqlshell.sql import keywords
 from sqlshell.sql.analysis.kinds import verb
-from sqlshell.sql.syntax import NOT_LOCAL, SYNTAX, syntax, taken
+from sqlshell.sql.syntax import NOT_LOCAL, SYNTAX, supported_statements, syntax
 from tests.conftest import Program, Served
 
 
@@ -63,9 +63,11 @@ def test_what_the_present_service_takes(program: Program, served: Served) -> Non
         told = program("-q", *argv, "-c", "\\h", env=env).err
         assert "MERGE INTO" in told
         assert "GRANT" not in told
-    assert "GRANT" in taken(local=False)
-    assert "MERGE INTO" not in taken(local=False)
-    assert {"SELECT", "CREATE STREAM", "CREATE API_TOKEN"} <= set(taken(local=False)) & set(taken(local=True))
+    assert "GRANT" in supported_statements(local=False)
+    assert "MERGE INTO" not in supported_statements(local=False)
+    assert {"SELECT", "CREATE STREAM", "CREATE API_TOKEN"} <= set(supported_statements(local=False)) & set(
+        supported_statements(local=True)
+    )
     assert "(not taken by this service)" in program("-c", "\\h grant").err
     assert "(not taken by this service)" not in program("-c", "\\h create table").err
 

@@ -21,7 +21,7 @@ from sqlshell.shell.records.redaction import Keeping
 from sqlshell.shell.records.result_history import Past
 from sqlshell.shell.running.background import Background
 from sqlshell.shell.running.transaction import Transaction
-from sqlshell.sql.analysis.kinds import leaves
+from sqlshell.sql.analysis.kinds import replaced_parts
 from sqlshell.sql.analysis.tokens import tokens
 
 EMBEDDED_ROW_LIMIT = 10_000
@@ -224,7 +224,7 @@ class Session(Struct):
         except StatementError as error:
             part = _NOT_THERE.get(error.where.sql_state, "")
             name = str(getattr(before, part)) if part else ""
-            gone = bool(name) and part not in leaves(sql) and self._is_gone(part, name, sql, error)
+            gone = bool(name) and part not in replaced_parts(sql) and self._is_gone(part, name, sql, error)
             if gone and (self.interactive or _part(state.confirmed, part) == name):
                 state.lost = error
             left = _WITHIN.get(part, (part,)) if state.lost else ()

@@ -30,8 +30,7 @@ from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.scripts.reading import arrival, left_out, next_to, read_script
 from sqlshell.shell.scripts.variables import Variables
 from sqlshell.shell.session import Session
-from sqlshell.sql.script.scanner import Command as CommandText
-from sqlshell.sql.script.scanner import Item, Statement
+from sqlshell.sql.script.scanner import BackslashCommand, Item, Statement
 
 if TYPE_CHECKING:
     from sqlshell.shell.actions import Actions
@@ -273,7 +272,7 @@ class Shell:
         One that it would have left alone is not sent by the end of the script.
         """
         unfinished = self.buffer.scanner.unfinished
-        if not isinstance(item, CommandText) or not unfinished.started:
+        if not isinstance(item, BackslashCommand) or not unfinished.started:
             return
         found = self._commands().get(item.name)
         if self._at_prompt or found is None or not found.sends_with(item.args):
@@ -298,7 +297,7 @@ class Shell:
         except Exception as error:
             from sqlshell.runtime.bugs import bug_of
 
-            raise bug_of(error, f"\\{item.name}" if isinstance(item, CommandText) else "") from error
+            raise bug_of(error, f"\\{item.name}" if isinstance(item, BackslashCommand) else "") from error
         self._look_for_reader()
 
     def _look_for_reader(self) -> None:
@@ -325,7 +324,7 @@ class Shell:
 
         await self._run_command(find(self._commands(), item.name), item)
 
-    async def _run_command(self, found: Command, item: CommandText) -> None:
+    async def _run_command(self, found: Command, item: BackslashCommand) -> None:
         if found.name in FLOW:
             self._flow.leaves(found.name, self.buffer.scanner)
         for statement in self.buffer.settle():

@@ -122,7 +122,7 @@ NOT_LOCAL: Final = frozenset(
 """What the local service does not take."""
 
 
-def taken(*, local: bool) -> list[str]:
+def supported_statements(*, local: bool) -> list[str]:
     """The statements that a service takes: the local one, or another, which takes those of the interface."""
     if local:
         return [name for name in SYNTAX if name not in NOT_LOCAL]

@@ -28,10 +28,10 @@ from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.shell.port import Port
 from sqlshell.shell.scripts.flow import NAMES as FLOW
 from sqlshell.shell.scripts.variables import CONTROL
-from sqlshell.sql.analysis.files import mentioned, named_files, refuse_files
+from sqlshell.sql.analysis.files import named_files, names_file, refuse_files
 from sqlshell.sql.completion.catalog import Catalog, Contents, Function, Relation
 from sqlshell.sql.identifiers import literal
-from sqlshell.sql.script.scanner import Command as CommandText
+from sqlshell.sql.script.scanner import BackslashCommand
 from sqlshell.sql.script.splitting import split
 from sqlshell.sql.variables import substituted
 from tests.commands.test_fuzz import Room, room
@@ -441,8 +441,8 @@ def test_a_file_is_sent_only_where_the_person_names_it(tmp_path: Path, monkeypat
             assert [item.path for item in named_files(statement).files] == paths
     waiting = substituted(mine(Own("with ('file' = :'v')")), {"v": theirs("lib.jar", ":v")})
     with pytest.raises(UsageError, match="a file that is sent"):
-        mentioned(waiting, "lib.jar")
-    assert not mentioned(substituted(mine(Own("insert :'v'")), {"v": theirs("lib.jar", ":v")}), "lib.jar")
+        names_file(waiting, "lib.jar")
+    assert not names_file(substituted(mine(Own("insert :'v'")), {"v": theirs("lib.jar", ":v")}), "lib.jar")
 
 
 AGAIN = (
@@ -530,7 +530,7 @@ def test_what_completion_inserts_is_one_word_of_the_command(tmp_path: Path) -> N
                                 continue
                             first, *rest = split(f"{line}\n")
                             assert not rest, line
-                            if isinstance(first, CommandText) and line.count('"') % 2 == 0:
+                            if isinstance(first, BackslashCommand) and line.count('"') % 2 == 0:
                                 words(Own(first.args), {}, fail)
                             found += 1
         return found

@@ -21,7 +21,7 @@ from sqlshell.service.engines.duckdb.translation.functions import MADE, MADE_OF_
 from sqlshell.service.engines.duckdb.translation.statement import translated
 from sqlshell.service.engines.engine import Failure, Options
 from sqlshell.service.results.results import Discard
-from sqlshell.sql.analysis.read_only_functions import known
+from sqlshell.sql.analysis.read_only_functions import is_read_only_function
 from tests.conftest import Served
 from tests.service.client import Client
 from tests.service.test_types import TABLE, Kept
@@ -395,7 +395,7 @@ def test_every_function_is_tried_and_told_and_known_to_the_shell() -> None:
     told = (ROOT / "docs" / "service.md").read_text()
     assert [name for name in [*MADE, *REFUSED] if not re.search(rf"`{name.upper()}\b", told)] == []
     assert [name for name in MADE.keys() | MADE_OF_TEXT.keys() if f"{name}(" not in tried] == []
-    assert [name for name in [*MADE, *REFUSED] if not known(name)] == []
+    assert [name for name in [*MADE, *REFUSED] if not is_read_only_function(name)] == []
 
 
 def test_local_times_follow_the_session(client: Client) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlshell.sql.script.scanner import Command, Item, Scanner, State, Statement, copies_in
+from sqlshell.sql.script.scanner import BackslashCommand, Item, Scanner, State, Statement, copies_from_stdin
 from sqlshell.sql.script.splitting import complete, split
 
 HOSTILE = (
@@ -44,7 +44,7 @@ def test_data_lines_are_skipped(script: str, line: str) -> None:
     assert isinstance(found[-1], Statement)
     assert found[-1].text == "select 1"
     assert [item for item in found if isinstance(item, Statement) and "delete" in item.text] == []
-    assert [item.name for item in found if isinstance(item, Command)] in ([], ["copy"])
+    assert [item.name for item in found if isinstance(item, BackslashCommand)] in ([], ["copy"])
 
 
 @settings(deadline=None, max_examples=150, derandomize=True)
@@ -113,7 +113,7 @@ def test_a_prompt_waits_for_the_end_of_the_data() -> None:
     ),
 )
 def test_what_has_no_data(statement: str) -> None:
-    assert not copies_in(statement)
+    assert not copies_from_stdin(statement)
     found = split(f"{statement}\n;\nselect 1;")
     assert [item.text for item in found if isinstance(item, Statement)][-1] == "select 1"
     assert complete(f"{statement}\n;")
@@ -123,4 +123,4 @@ def test_what_has_no_data(statement: str) -> None:
     "statement", ("copy t from stdin", 'Copy "a;b" ( a )From\n/*x*/ StdIn csv', "COPY from FROM STDIN")
 )
 def test_what_has_data(statement: str) -> None:
-    assert copies_in(statement)
+    assert copies_from_stdin(statement)

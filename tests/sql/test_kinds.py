@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlshell.origin import Own, mine
-from sqlshell.sql.analysis.files import mentioned, named_files
+from sqlshell.sql.analysis.files import named_files, names_file
 from sqlshell.sql.analysis.kinds import reads_only, verb
 from sqlshell.sql.analysis.secrets import redacted, redactor
 from sqlshell.sql.analysis.tokens import tokens
@@ -180,5 +180,5 @@ def test_further_names_of_secrets() -> None:
 
 
 def test_a_name_is_mentioned_as_a_string() -> None:
-    assert mentioned(mine(Own("with ('file' = 'f.jar')")), "f.jar")
-    assert not mentioned(mine(Own("select \"f.jar\" -- 'f.jar'")), "f.jar")
+    assert names_file(mine(Own("with ('file' = 'f.jar')")), "f.jar")
+    assert not names_file(mine(Own("select \"f.jar\" -- 'f.jar'")), "f.jar")

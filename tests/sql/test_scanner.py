@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Foreign, Own, joined, mine, theirs
-from sqlshell.sql.script.scanner import Command, Item, Scanner, State, Statement
+from sqlshell.sql.script.scanner import BackslashCommand, Item, Scanner, State, Statement
 from sqlshell.sql.script.splitting import complete, split, statements
 
 FRAGMENTS = (
@@ -51,7 +51,7 @@ def texts(script: str) -> list[str]:
 
 
 def commands(script: str) -> list[tuple[str, str]]:
-    return [(item.name, item.args) for item in split(script) if isinstance(item, Command)]
+    return [(item.name, item.args) for item in split(script) if isinstance(item, BackslashCommand)]
 
 
 def fed(pieces: list[str]) -> list[Item]:
@@ -82,7 +82,7 @@ def without_comments(text: str) -> str:
     return "".join(left)
 
 
-def end_of(statement: Statement, script: str, commands: list[Command]) -> int:
+def end_of(statement: Statement, script: str, commands: list[BackslashCommand]) -> int:
     """Where the statement ends in the script; fails when it is not what stands there, the commands in it left out."""
     written = [rf"\\?{re.escape(c)}" if c in ";:\\" else re.escape(c) for c in statement.text if c not in BLANKS]
     found = re.compile(f"[{BLANKS}]*".join(written)).match(blanked(script, commands), statement.offset)
@@ -90,7 +90,7 @@ def end_of(statement: Statement, script: str, commands: list[Command]) -> int:
     return found.end()
 
 
-def blanked(script: str, commands: list[Command]) -> str:
+def blanked(script: str, commands: list[BackslashCommand]) -> str:
     for item in commands:
         end = script.index(item.args, item.offset + 1 + len(item.name)) + len(item.args)
         rest = end + len(script[end:]) - len(script[end:].lstrip(" \t\r\f\v"))
@@ -103,7 +103,7 @@ def blanked(script: str, commands: list[Command]) -> str:
 @given(scripts)
 def test_between_items_there_are_only_blanks_comments_and_semicolons(script: str) -> None:
     items, end, gaps = split(script), 0, []
-    commands = [item for item in items if isinstance(item, Command)]
+    commands = [item for item in items if isinstance(item, BackslashCommand)]
     for item in items:
         assert item.line == script.count("\n", 0, item.offset) + 1
         if isinstance(item, Statement):
@@ -229,8 +229,8 @@ def test_commands(script: str, expected: list[tuple[str, str]]) -> None:
 def test_a_command_is_no_part_of_the_statement_that_it_stands_in() -> None:
     items = split("-- one\nselect 1,\r\n  2 \\gx out.csv\n\\x\n  + 3;select 3")
     assert items == [
-        Command("gx", "out.csv", 3, 22),
-        Command("x", "", 4, 34),
+        BackslashCommand("gx", "out.csv", 3, 22),
+        BackslashCommand("x", "", 4, 34),
         Statement("select 1,\r\n  2\n  + 3", 2, 7, True, ending=";"),
         Statement("select 3", 5, 43, False),
     ]
@@ -239,7 +239,7 @@ def test_a_command_is_no_part_of_the_statement_that_it_stands_in() -> None:
 def test_a_command_may_send_the_statement_that_it_stands_in() -> None:
     scanner = Scanner()
     scanner.feed("select (\n1 \\g\nselect 2")
-    assert scanner.read() == [Command("g", "", 2, 11)]
+    assert scanner.read() == [BackslashCommand("g", "", 2, 11)]
     assert (scanner.pending, scanner.state) == ("select (\n1 ", State.PARENTHESIS)
     assert scanner.take() == Statement("select (\n1", 1, 0, True)
     assert (scanner.pending, scanner.state) == ("", State.READY)
@@ -252,9 +252,9 @@ def test_a_command_may_send_the_statement_that_it_stands_in() -> None:
 def test_text_since_a_mark_is_forgotten() -> None:
     scanner = Scanner()
     scanner.feed("select (\n\\if\n1); x (\n\\else\n2);\n")
-    assert scanner.read() == [Command("if", "", 2, 9)]
+    assert scanner.read() == [BackslashCommand("if", "", 2, 9)]
     mark = scanner.unfinished.copied()
-    assert scanner.read() == [Statement("select (\n1)", 1, 0, True, ending=";"), Command("else", "", 4, 21)]
+    assert scanner.read() == [Statement("select (\n1)", 1, 0, True, ending=";"), BackslashCommand("else", "", 4, 21)]
     scanner.back(mark)
     assert scanner.read() == [Statement("select (\n2)", 1, 0, True, ending=";")]
 
@@ -319,7 +319,7 @@ def test_items_come_with_the_piece_that_completes_them() -> None:
     assert [*scanner.items("ect 2 \\g")] == []
     assert scanner.state is State.COMMAND
     assert scanner.pending == "select 2 "
-    assert [*scanner.items("x\n")] == [Command("gx", "", 1, 23)]
+    assert [*scanner.items("x\n")] == [BackslashCommand("gx", "", 1, 23)]
     assert scanner.pending == "select 2 \n"
     assert [*scanner.items(None)] == [Statement("select 2", 1, 14, False)]
 

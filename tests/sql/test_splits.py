@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from sqlshell.sql.script.scanner import Command, Scanner, Statement
+from sqlshell.sql.script.scanner import BackslashCommand, Scanner, Statement
 from sqlshell.sql.script.splitting import split
 
 DATA: Final = Path(__file__).parent.parent / "data" / "splits"
@@ -81,7 +81,7 @@ def test_shell_input_is_split_as_usql_splits_it() -> None:
         for item in scanner.items(row["text"] + "\n"):
             statement = item if isinstance(item, Statement) else scanner.take() if item.name in SENDING else None
             statements += [statement.text] if statement else []
-            commands += [("\\" + item.name, item.args)] if isinstance(item, Command) else []
+            commands += [("\\" + item.name, item.args)] if isinstance(item, BackslashCommand) else []
         found = (statements, commands, scanner.state.value)
         named = [command.split("|", 1) for command in row["commands"] if not command.startswith("|")]
         expected = (

@@ -96,13 +96,13 @@ class Texts:
     async def secretless(self, given: Sequence[str], owner: str) -> list[Secretless | None]:
         """What is kept and shown of each of these statements that holds secrets, None for those that hold none."""
         found: list[Secretless | None] = [None] * len(given)
-        from sqlshell.sql.analysis.secrets import OPTIONS, may_hold
+        from sqlshell.sql.analysis.secrets import OPTIONS, may_hold_secrets
 
         looked, size = [*range(len(given))], 0
         if sum(map(len, given)) <= SHORT:
             looked = [n for n in looked if MAY_HOLD_SECRETS.match(given[n]) or OPTIONS.search(given[n])]
             if sum(len(given[n]) for n in looked) <= GLANCE:
-                looked = [n for n in looked if may_hold(given[n])]
+                looked = [n for n in looked if may_hold_secrets(given[n])]
         piece: list[int] = []
         for number in looked:
             if len(given[number]) > LOOKED_THROUGH:
@@ -155,24 +155,24 @@ class Texts:
 
 
 def _secretless(sql: str) -> Secretless | None:
-    from sqlshell.sql.analysis.secrets import may_hold, redacted, redacted_options, taken_out
+    from sqlshell.sql.analysis.secrets import may_hold_secrets, redacted, redacted_options, removed_values
 
     redact = redacted if MAY_HOLD_SECRETS.match(sql) else redacted_options
-    shown = redact(sql) if may_hold(sql) else sql
-    return Secretless(shown, taken_out(sql, shown)) if shown != sql else None
+    shown = redact(sql) if may_hold_secrets(sql) else sql
+    return Secretless(shown, removed_values(sql, shown)) if shown != sql else None
 
 
 def _looked_through(piece: str, keeps: bool) -> tuple[bool, bool]:
     """Whether a piece of a statement holds secrets, and whether the text behind it is more than data. `keeps` says so
     of the piece itself."""
-    from sqlshell.sql.analysis.secrets import OPTIONS, may_hold, redacted
+    from sqlshell.sql.analysis.secrets import OPTIONS, may_hold_secrets, redacted
 
     if not keeps:
         begun = OPTIONS.search(piece)
         if begun is None:
             return False, False
         piece = piece[begun.start() :]
-    return may_hold(piece) and redacted(piece) != piece, True
+    return may_hold_secrets(piece) and redacted(piece) != piece, True
 
 
 def _beginning(sql: str) -> Secretless:

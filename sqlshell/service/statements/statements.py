@@ -46,7 +46,7 @@ from sqlshell.service.statements.execution import Begun, Execution
 from sqlshell.service.statements.handover import Secret
 from sqlshell.service.statements.ledger import Ledger, Record, Secretless, settle
 from sqlshell.service.statements.stretches import Stretches, fault
-from sqlshell.sql.script.items import Command, Statement
+from sqlshell.sql.script.items import BackslashCommand, Statement
 from sqlshell.sql.script.lexical_rules import BLANKS
 
 OPENERS = 16
@@ -124,7 +124,7 @@ class Statements:
             # A backslash command is not SQL: the statement fails, and the request is a good one.
             given = given or [(request.statement, "")]
             texts = [text for text, _ in given]
-            commands = [item.name for item in items if isinstance(item, Command)]
+            commands = [item.name for item in items if isinstance(item, BackslashCommand)]
             aside = self._aside(texts[0]) if len(texts) == 1 and not commands else None
             # What is about statements has a measure of its own: with it the others are ended.
             try:

@@ -7,7 +7,7 @@ from sqlshell.origin import NOWHERE, Own
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Run, Say
 from sqlshell.shell.port import Port
-from sqlshell.sql.syntax import syntax, taken
+from sqlshell.sql.syntax import supported_statements, syntax
 
 MEANS = "select sold, count(*) as n, avg(price) as mean from tour group by sold;"
 TABLE = (
@@ -36,7 +36,7 @@ TOUR = (
 @command("h", "[STATEMENT...]", data=("STATEMENT",))
 async def syntax_help(port: Port, args: Args) -> Say:
     """Show the syntax of a statement. \\h create stream is an example; alone, list the statements."""
-    here = taken(local=port.session.embedded or bool(port.service.transport.extensions))
+    here = supported_statements(local=port.session.embedded or bool(port.service.transport.extensions))
     if not args:
         names = here
         width = max(map(len, names)) + 2

@@ -10,7 +10,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text
 from sqlshell.runtime.descriptors import descriptor
-from sqlshell.sql.analysis.files import Named, mentioned, named_files, read_files
+from sqlshell.sql.analysis.files import NamedFile, named_files, names_file, read_files
 
 
 class Attachments:
@@ -52,7 +52,7 @@ class Attachments:
         files = [self._looked_at(item) for item in named.files]
         taken = {file.name for file in files}
         names = {item.name for item in self.waiting} - taken
-        said = {name for name in names if mentioned(statement, name)}
+        said = {name for name in names if names_file(statement, name)}
         files += [item for item in self.waiting if item.name in said]
         sql = named.sql
         for file in files:
@@ -60,7 +60,7 @@ class Attachments:
                 self._diagnostics.detail(f"attached {file.path}: {file.size:,} bytes, sha256 {file.sha256()}")
         return sql, files
 
-    def _looked_at(self, item: Named) -> Attachment:
+    def _looked_at(self, item: NamedFile) -> Attachment:
         from sqlshell.sql.analysis.secrets import NAMES
 
         try:

@@ -124,9 +124,9 @@ def tell(
     from sqlshell.shell.running.excerpt import excerpt, suggested
 
     if (shown := redact(sent)) != sent:
-        from sqlshell.sql.analysis.secrets import taken_out, without_values
+        from sqlshell.sql.analysis.secrets import removed_values, without_values
 
-        error.message = without_values(error.message, taken_out(sent, shown))
+        error.message = without_values(error.message, removed_values(sent, shown))
     near = suggested(error, names())
     error.hint = f"{near}; {error.hint}".rstrip("; ") if near else error.hint
     diagnostics.error(error, excerpt(sent, error) if shown == sent else [])

@@ -28,10 +28,10 @@ def check_patterns(patterns: Sequence[str], place: str) -> None:
     """Raises UsageError for a pattern that no statement could meet, which would protect nothing."""
     if not patterns or TYPE_NAME in patterns:
         return
-    from sqlshell.sql.analysis.effects import means, nearest_pattern
+    from sqlshell.sql.analysis.effects import is_pattern, nearest_pattern
 
     for pattern in patterns:
-        if not means(pattern):
+        if not is_pattern(pattern):
             near = "".join(nearest(pattern, [TYPE_NAME])) or nearest_pattern(pattern)
             hint = f"did you mean {near}?" if near else f'{PATTERNS}, or "{TYPE_NAME}" alone'
             raise UsageError(f"{place}: {pattern!r} is not a kind of statement", hint)
@@ -59,7 +59,7 @@ class Policy(Struct, frozen=True):
         if self.read_only:
             writing = next((item for item in found if item.writes), None)
             if writing is not None:
-                what = f"{writing.name} may write" + (f" ({writing.because})" if writing.because else "")
+                what = f"{writing.name} may write" + (f" ({writing.reason})" if writing.reason else "")
                 if self.read_only_by:
                     reason = f"{what}, and {self.read_only_by} allows only statements that read"
                     raise UsageError(reason, f"start without {self.read_only_by} to run it")

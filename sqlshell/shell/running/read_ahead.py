@@ -19,7 +19,7 @@ from sqlshell.shell.running.policy import Policy
 from sqlshell.shell.scripts.variables import Variables
 from sqlshell.sql.analysis.kinds import reads_only
 from sqlshell.sql.script.items import Item, Statement
-from sqlshell.sql.script.scanner import copies_in
+from sqlshell.sql.script.scanner import copies_from_stdin
 from sqlshell.sql.script.splitting import split
 
 MOST = 2_000
@@ -106,7 +106,7 @@ async def plan(
 def _plain(item: Statement, variables: Variables) -> bool:
     """Whether a statement is what its text says, and one."""
     text = item.text
-    if item.background or item.settled or "@" in text or copies_in(text) or reads_stdin(text):
+    if item.background or item.settled or "@" in text or copies_from_stdin(text) or reads_stdin(text):
         return False
     if ":" in text and variables.fill(mine(Own(text))).text != text:
         return False

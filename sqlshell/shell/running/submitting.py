@@ -26,9 +26,9 @@ from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.scripts.variables import Variables
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.files import refuse_files
-from sqlshell.sql.analysis.kinds import leaves, reads_only
+from sqlshell.sql.analysis.kinds import reads_only, replaced_parts
 from sqlshell.sql.script.items import Item
-from sqlshell.sql.script.scanner import Statement, copies_in
+from sqlshell.sql.script.scanner import Statement, copies_from_stdin
 from sqlshell.sql.script.splitting import statements
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Submitter:
             rest = self._variables.fill(whole.part(done, len(whole.text)))
             # What came from elsewhere is never a command.
             parts = statements(joined([whole.part(0, done), rest]))
-            if any(copies_in(part.text) for part in parts) and not copies_in(given.text):
+            if any(copies_from_stdin(part.text) for part in parts) and not copies_from_stdin(given.text):
                 raise Unreadable(
                     "a variable makes this COPY … FROM STDIN, so its data cannot be told from statements",
                     "write FROM STDIN in the statement itself; the script ends here",
@@ -148,7 +148,7 @@ class Submitter:
         options, sql = session.options, self._buffer.last.text
         if options.echo:
             self._diagnostics.say(sql)
-        if copies_in(sql):
+        if copies_from_stdin(sql):
             raise StatementError(
                 "COPY … FROM STDIN is not supported; its data lines were skipped, not run",
                 "write the rows as INSERT statements, or have the service read a file: COPY … FROM 'file.csv'",
@@ -194,7 +194,7 @@ class Submitter:
         session, state, outlet = self._session, self._session.state, self._outlet
         failure: ShellError | None = None
         # What a USE leaves may be what is not there.
-        context = replace(state.context, **dict.fromkeys(leaves(submission.sql), ""))
+        context = replace(state.context, **dict.fromkeys(replaced_parts(submission.sql), ""))
         session.rows = None
         before = state.transaction.state
         show = asked.consumer or partial(outlet.show, expanded=asked.expanded, output=asked.output)

@@ -12,9 +12,16 @@ from msgspec import Struct
 
 from sqlshell.spelling import nearest
 from sqlshell.sql.analysis.kinds import VERBS, explained, reads, verb_of
-from sqlshell.sql.analysis.read_only_forms import only_looks
+from sqlshell.sql.analysis.read_only_forms import is_read_only_form
 from sqlshell.sql.analysis.tokens import Token
-from sqlshell.sql.analysis.writes import in_transaction, readings, settles, stains, uncertain
+from sqlshell.sql.analysis.writes import (
+    Call,
+    ambiguity,
+    changes_session_only,
+    in_transaction,
+    tokenizations,
+    write_reasons,
+)
 from sqlshell.sql.keywords import DROP_OBJECTS, UPDATE_OBJECTS
 
 _SESSION: Final = frozenset({"USE", "RESET", "BEGIN", "COMMIT", "ROLLBACK", "END", "ABORT", "START"})
@@ -42,7 +49,7 @@ _DESCRIBED: Final = frozenset({"CREATE", "INSERT"})
 _INNER: Final = frozenset({"COPY", "DELETE", "INSERT", "MERGE", "TRUNCATE", "UPDATE", "DROP", "CREATE", "ALTER"})
 
 
-def means(pattern: str) -> bool:
+def is_pattern(pattern: str) -> bool:
     """Whether there are statements that a policy's pattern means."""
     wanted = " ".join(pattern.upper().split())
     # What is granted are privileges, of which a service has its own.
@@ -60,7 +67,7 @@ class Effects(Struct, frozen=True):
 
     writes: bool
     names: tuple[str, ...]
-    because: str = ""
+    reason: str = ""
     """What in it may write, where its name does not tell."""
 
     @property
@@ -79,10 +86,10 @@ def effects(sql: str) -> list[Effects]:
     Where engines read the text differently they are those of every reading.
     """
     found: list[Effects] = []
-    read = readings(sql)
+    read = tokenizations(sql)
     for given in read:
         found += [item for part in _parts(given) if (item := _effects(part)) not in found]
-    if found and (reason := uncertain(sql, read[0])):
+    if found and (reason := ambiguity(sql, read[0])):
         found[0] = Effects(True, found[0].names, reason)
     return found
 
@@ -118,17 +125,17 @@ def _effects(part: Sequence[Token]) -> Effects:
     if part and part[0].word == "EXPLAIN":
         rest, runs = explained(part)
         if not runs:
-            stain = next((item for item in stains(rest) if item.startswith("the function") or item == "nextval"), "")
-            return Effects(bool(stain), ("EXPLAIN",), stain)
+            called = next((item for item in write_reasons(rest) if isinstance(item, Call)), "")
+            return Effects(bool(called), ("EXPLAIN",), called)
         # The statement runs: what asks about it asks about this.
         ran = _plain_effects(rest) if rest else Effects(True, ())
-        return Effects(not (rest and reads(rest)), (*ran.names, "EXPLAIN", "EXPLAIN ANALYZE"), ran.because)
+        return Effects(not (rest and reads(rest)), (*ran.names, "EXPLAIN", "EXPLAIN ANALYZE"), ran.reason)
     if part and part[0].word == "PREPARE" and (rest := _prepared(part)):
         # EXECUTE does not tell what it runs: what asks about that asks about this.
         found = _plain_effects(part)
         within = dict.fromkeys([*_plain_effects(rest).names, *found.names])
         names = (*(name for name in within if name != "PREPARE"), "PREPARE")
-        return Effects(not reads(rest), names, next(stains(rest), ""))
+        return Effects(not reads(rest), names, next(write_reasons(rest), ""))
     return _plain_effects(part)
 
 
@@ -138,13 +145,13 @@ def _plain_effects(part: Sequence[Token]) -> Effects:
     verb = verb_of(part)
     if first in _SESSION and _session_alone(said, part):
         return Effects(False, (first,))
-    if first == "SET" and len(said) > 1 and said[1] != "DEFAULT" and settles(said, part):
+    if first == "SET" and len(said) > 1 and said[1] != "DEFAULT" and changes_session_only(said, part):
         return Effects(False, ("SET",))
-    if only_looks(part):
+    if is_read_only_form(part):
         return Effects(False, ("COPY", "COPY TO") if first == "COPY" else (first,))
     if first in {"DESCRIBE", "DESC"} and said[1:2] and said[1] in _DESCRIBED:
         # It tells what a statement would make, and makes nothing.
-        called = next((stain for stain in stains(part) if stain.startswith("the function") or stain == "nextval"), "")
+        called = next((item for item in write_reasons(part) if isinstance(item, Call)), "")
         return Effects(bool(called), (first,), called)
     inside = _inside(part)
     if verb == "UPDATE" and said[1:2] and said[1] in UPDATE_OBJECTS and "SET" not in _outside(part):
@@ -165,10 +172,10 @@ def _plain_effects(part: Sequence[Token]) -> Effects:
         return Effects(True, _named(first, said[1:]))
     if reads(part):
         return Effects(False, (verb or first,))
-    because = next(stains(part), "")
+    reason = next(write_reasons(part), "")
     if verb == "SELECT" and "INTO" in _outside(part):
         return Effects(True, (*inside, "SELECT", "SELECT INTO"))
-    return Effects(True, (verb or first or "UNKNOWN", *inside), because)
+    return Effects(True, (verb or first or "UNKNOWN", *inside), reason)
 
 
 def _prepared(part: Sequence[Token]) -> Sequence[Token]:
@@ -215,7 +222,7 @@ def _session_alone(said: Sequence[str], part: Sequence[Token]) -> bool:
         case "USE":
             return all(token.kind != "sign" or token.text in ".:-" for token in part)
         case "RESET":
-            return settles(said, part)
+            return changes_session_only(said, part)
         case "START":
             return said[1:2] == ["TRANSACTION"] and in_transaction(said)
     return in_transaction(said)

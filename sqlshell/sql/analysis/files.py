@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.origin import Own, Text, refused
-from sqlshell.sql.analysis.read_only_functions import known
+from sqlshell.sql.analysis.read_only_functions import is_read_only_function
 from sqlshell.sql.analysis.tokens import Token, tokens
 from sqlshell.sql.identifiers import RESERVED, literal
 
@@ -58,7 +58,7 @@ _ENDINGS: Final = frozenset(
 )
 
 
-class Named(Struct, frozen=True):
+class NamedFile(Struct, frozen=True):
     """A file that a statement names, and the option that it is for."""
 
     key: str
@@ -69,7 +69,7 @@ class WithFiles(Struct, frozen=True):
     """`sql` names the files by their base names alone; `files` are those that the text named with `@`."""
 
     sql: str
-    files: tuple[Named, ...]
+    files: tuple[NamedFile, ...]
 
 
 def named_files(statement: Text, *, again: bool = False) -> WithFiles:
@@ -84,7 +84,7 @@ def named_files(statement: Text, *, again: bool = False) -> WithFiles:
         return WithFiles(sql, ())
     own = _own(statement)
     made: list[str] = []
-    found: list[Named] = []
+    found: list[NamedFile] = []
     done = 0
     for key, sign, value in _options(list(tokens(sql))):
         if value.kind != "string" or not value.value.startswith("@") or len(value.value) < 2:
@@ -96,7 +96,7 @@ def named_files(statement: Text, *, again: bool = False) -> WithFiles:
             raise refused("a file that is sent", statement.source)
         sent = path = value.value[1:]
         if not path.startswith("@"):
-            found.append(Named(name, Own(path)))
+            found.append(NamedFile(name, Own(path)))
             sent = PurePath(path).name
         made += [sql[done : value.start], literal(sent)]
         done = value.end
@@ -149,7 +149,7 @@ def read_files(sql: str) -> Iterator[str]:
             yield token.value
 
 
-def mentioned(statement: Text, name: str) -> bool:
+def names_file(statement: Text, name: str) -> bool:
     """Whether a string of the statement is that name.
 
     Raises UsageError where it stands for a file that is sent, and came from a service.
@@ -221,7 +221,7 @@ def _calls_unknown(given: Sequence[Token], number: int) -> bool:
     at = number - 1
     if at < 0 or given[at].kind not in {"word", "name"} or given[at].word in _NO_CALLS:
         return False
-    if known(given[at].value.lower()):
+    if is_read_only_function(given[at].value.lower()):
         return False
     while at > 1 and given[at - 1].text == ".":
         at -= 2

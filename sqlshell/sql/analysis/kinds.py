@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final
 
 from sqlshell.sql.analysis.tokens import Token, tokens
-from sqlshell.sql.analysis.writes import READS, readings, stains, uncertain
+from sqlshell.sql.analysis.writes import READS, ambiguity, tokenizations, write_reasons
 from sqlshell.sql.keywords import LOCAL_STATEMENTS, STATEMENTS
 
 _IN_WITH: Final = frozenset({"AS", "NOT", "MATERIALIZED", "SEARCH", "CYCLE", "USING"})
@@ -33,7 +33,7 @@ _LEAVES: Final = {
 }
 
 
-def leaves(sql: str) -> tuple[str, ...]:
+def replaced_parts(sql: str) -> tuple[str, ...]:
     """The parts of the context that a USE replaces; without a kind it names a database, a schema, or both."""
     if not _MAY_USE.match(sql):
         return ()
@@ -59,8 +59,8 @@ def verb_of(given: Sequence[Token]) -> str:
 
 def reads_only(sql: str) -> bool:
     """Whether running it twice does no more than running it once, as far as its text tells."""
-    found = readings(sql)
-    return not uncertain(sql, found[0]) and all(reads(_unwrapped(given)) for given in found)
+    found = tokenizations(sql)
+    return not ambiguity(sql, found[0]) and all(reads(_unwrapped(given)) for given in found)
 
 
 def reads(given: Sequence[Token]) -> bool:
@@ -70,9 +70,9 @@ def reads(given: Sequence[Token]) -> bool:
     first = given[0].word
     if first == "EXPLAIN":
         inner, runs = explained(given)
-        return bool(inner) and reads(inner) if runs else not any(stains(given))
+        return bool(inner) and reads(inner) if runs else not any(write_reasons(given))
     verb = _after_with(given) if first == "WITH" else first
-    return verb in READS and not any(stains(given))
+    return verb in READS and not any(write_reasons(given))
 
 
 def explained(part: Sequence[Token]) -> tuple[Sequence[Token], bool]:

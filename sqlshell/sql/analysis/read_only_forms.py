@@ -33,7 +33,7 @@ _COPY_OPTIONS: Final = frozenset(
 )
 
 
-def only_looks(given: Sequence[Token]) -> bool:
+def is_read_only_form(given: Sequence[Token]) -> bool:
     """Whether a statement is one of these: CAN I, TEST STORE, a PRAGMA that shows, ATTACH … (READ_ONLY), COPY … TO
     STDOUT."""
     said = [token.word for token in islice(given, 3)]

@@ -128,7 +128,7 @@ KNOWN: Final = frozenset(_KNOWN.split())
 """In small letters."""
 
 
-def known(name: str) -> bool:
+def is_read_only_function(name: str) -> bool:
     """Whether a function of this name, in any case, is known to read."""
     low = name.lower()
     return low in KNOWN or low.startswith(("collate_", "icu_collate_"))

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlshell.sql.analysis.tokens import Token, tokens
 from sqlshell.sql.identifiers import literal
-from sqlshell.sql.script.blanks import FOREIGN, strange
+from sqlshell.sql.script.blanks import FOREIGN, ambiguous_characters
 
 STARS: Final = "'***'"
 NAMES: Final = re.compile(
@@ -120,7 +120,7 @@ def redacted_options(sql: str) -> str:
 
     Where a list may begin within what looks like a string, the whole statement is as redacted() has it.
     """
-    if not OPTIONS.search(sql) or not may_hold(sql):
+    if not OPTIONS.search(sql) or not may_hold_secrets(sql):
         return sql
     given = list(tokens(sql))
     lists = [*_lists(given)]
@@ -159,13 +159,13 @@ def _is_secret_option(name: str, value: str) -> bool:
     return NAMES.search(name) is not None or redacted(f"WITH ({written})") != f"WITH ({written})"
 
 
-def may_hold(sql: str) -> bool:
+def may_hold_secrets(sql: str) -> bool:
     """Whether redacted() has to be asked: False where it would leave a statement as it is."""
     looked_for = (NAMES, _KEY, _MAYBE, _PARAMETER, _SHAPES)
     return "@" in sql or "\\" in sql or any(pattern.search(sql) for pattern in looked_for)
 
 
-def taken_out(sql: str, shown: str) -> list[str]:
+def removed_values(sql: str, shown: str) -> list[str]:
     """The values that a statement has, and `shown`, which redacted() made of it, has not."""
     kept = {token.text for token in tokens(shown)}
     found: dict[str, None] = {}
@@ -257,7 +257,7 @@ def _unsure(sql: str, given: Sequence[Token]) -> bool:
         closed = last.text[-1] == last.text[0] or last.text[0] in "$eE"
         if len(last.text) < 2 or not closed:
             return True
-    return bool(strange(sql))
+    return bool(ambiguous_characters(sql))
 
 
 def _command(sql: str, names: re.Pattern[str], depth: int) -> str:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from sqlshell.sql.analysis.read_only_functions import known
+from sqlshell.sql.analysis.read_only_functions import is_read_only_function
 from sqlshell.sql.analysis.tokens import Token, tokens
 from sqlshell.sql.keywords import DROP_OBJECTS, TYPES
-from sqlshell.sql.script.blanks import foreign, strange
+from sqlshell.sql.script.blanks import ambiguous_characters, has_unicode_blanks
 
 
 def _each(words: str) -> frozenset[str]:
@@ -90,7 +90,7 @@ _NESTED: Final = re.compile(r"/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+/\*")
 _OPENING: Final = re.compile(r"['\"`$]|/\*|--")
 
 
-def readings(sql: str) -> list[list[Token]]:
+def tokenizations(sql: str) -> list[list[Token]]:
     """The tokens of a text, in each way in which engines read it."""
     found = [list(tokens(sql))]
     if "\\'" in sql or '\\"' in sql:
@@ -112,12 +112,12 @@ def _without_ends(given: list[Token]) -> list[Token]:
     return [token for number, token in enumerate(given) if number not in ends and number - 1 not in ends]
 
 
-def uncertain(sql: str, given: Sequence[Token]) -> str:
+def ambiguity(sql: str, given: Sequence[Token]) -> str:
     """Why nobody can say how an engine reads a text: a character that may end a word, a line or a comment; "" where
     nothing does."""
-    unknown = strange(sql)
+    unknown = ambiguous_characters(sql)
     executed = "/*!" in sql
-    mixed = foreign(sql)
+    mixed = has_unicode_blanks(sql)
     hashes = "#" in sql and "\n" in sql
     looked = -1
     if not (unknown or executed or mixed or hashes):
@@ -131,7 +131,13 @@ def uncertain(sql: str, given: Sequence[Token]) -> str:
         for char in (*between, *written) if unknown else ():
             if char in unknown:
                 return f"a character of no certain meaning (U+{ord(char):04X})"
-        if mixed and between and between[-1] not in " \t\n\r" and token.text[0] in "$eEuU" and foreign(between[-1]):
+        if (
+            mixed
+            and between
+            and between[-1] not in " \t\n\r"
+            and token.text[0] in "$eEuU"
+            and has_unicode_blanks(between[-1])
+        ):
             follows = sql[token.end : token.end + 1]
             if token.kind == "string" or follows in {"'", "&", "$"}:
                 return "a string behind a blank that some engines take for a letter"
@@ -150,7 +156,13 @@ def uncertain(sql: str, given: Sequence[Token]) -> str:
     return ""
 
 
-def stains(given: Sequence[Token]) -> Iterator[str]:
+class Call(str):
+    """A reason that is the call of a function."""
+
+    __slots__ = ()
+
+
+def write_reasons(given: Sequence[Token]) -> Iterator[str]:
     """What in a query, or another statement that shows something, may write: in words, each as soon as it is found."""
     count = len(given)
     unpivots = any(token.word.startswith("UNPIVOT") or token.word == "PIVOT_LONGER" for token in given)
@@ -163,7 +175,7 @@ def stains(given: Sequence[Token]) -> Iterator[str]:
         if word:
             named = before is not None and (before.text == "." or before.word == "AS")
             if word in {"NEXTVAL", "SETVAL"} and not (before is not None and before.word == "AS"):
-                yield word.lower()
+                yield Call(word.lower())
             elif named:
                 pass
             elif word in CHANGES and follows not in {"(", "."}:
@@ -183,11 +195,11 @@ def stains(given: Sequence[Token]) -> Iterator[str]:
             if after is not None and (wrong := _begins(given, number, after)):
                 yield wrong
             name = _called(given, number, closing) if before is not None else ""
-            if name and not known(name) and name.lower() not in SESSION_FUNCTIONS:
-                yield f"the function {name}"
+            if name and not is_read_only_function(name) and name.lower() not in SESSION_FUNCTIONS:
+                yield Call(f"the function {name}")
 
 
-def settles(said: Sequence[str], given: Sequence[Token]) -> bool:
+def changes_session_only(said: Sequence[str], given: Sequence[Token]) -> bool:
     """Whether SET or RESET changes the session alone, and how it reads."""
     words = list(said[1:])
     while words and words[0] in {"SESSION", "LOCAL"}:
@@ -197,7 +209,7 @@ def settles(said: Sequence[str], given: Sequence[Token]) -> bool:
     if words and not words[0] and given[-1 if len(given) < 2 else 1].kind == "name":
         words = [given[1].value.upper()]
     name = words[0] if words else ""
-    return name in _SETTABLE and _ELSEWHERE.isdisjoint(words) and not any(stains(given))
+    return name in _SETTABLE and _ELSEWHERE.isdisjoint(words) and not any(write_reasons(given))
 
 
 def in_transaction(said: Sequence[str]) -> bool:

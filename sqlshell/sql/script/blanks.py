@@ -13,12 +13,12 @@ _FOREIGN: Final = frozenset("\xa0\u202f\u205f\u2060\u3000\ufeff") | {chr(code) f
 BLANKS: Final = frozenset(ASCII) | _FOREIGN
 
 
-def strange(text: str) -> frozenset[str]:
+def ambiguous_characters(text: str) -> frozenset[str]:
     """The characters of a text of which nobody can say what an engine takes them for: controls, unseen characters,
     blanks that DuckDB does not know, and what Unicode has not assigned."""
     return frozenset(char for char in set(text) - BLANKS if unicodedata.category(char)[0] in "CZ")
 
 
-def foreign(text: str) -> bool:
+def has_unicode_blanks(text: str) -> bool:
     """Whether a text has blanks that are none in ASCII."""
     return not text.isascii() and not _FOREIGN.isdisjoint(text)

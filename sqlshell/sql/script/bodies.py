@@ -37,7 +37,7 @@ _HEADS: Final = {
 }
 
 
-class Body:
+class StatementBody:
     """Follows the words of one statement; `first` is its first character, "" before it has one."""
 
     def __init__(self, first: str = "") -> None:
@@ -46,7 +46,7 @@ class Body:
         self._open = 0
         self._ending = False
         self._from = False
-        self.copies_in = False
+        self.copies_from_stdin = False
         """Whether the words so far are those of COPY … FROM STDIN."""
 
     @property
@@ -68,7 +68,7 @@ class Body:
             self._head = f"{self._head} {word}".lstrip()
             self._kind = _HEADS.get(self._head, _Kind.PLAIN)
         elif self._kind is _Kind.COPY:
-            self.copies_in = self.copies_in or (self._from and word == "stdin")
+            self.copies_from_stdin = self.copies_from_stdin or (self._from and word == "stdin")
             self._from = word == "from" and not depth
         elif self._kind is _Kind.FUNCTION and not depth:
             if word == "begin" or (word == "case" and self._open):
@@ -92,7 +92,7 @@ class Body:
             self._kind = _Kind.PLAIN
 
 
-def unusual(statement: str) -> bool:
+def may_have_body(statement: str) -> bool:
     """Whether a statement may have semicolons in a body, or data after it."""
     if statement[0] not in "cC":
         return False

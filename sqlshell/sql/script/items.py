@@ -53,7 +53,7 @@ class Statement(Struct, frozen=True):
         return Text(self.text, self.foreign)
 
 
-class Command(Struct, frozen=True):
+class BackslashCommand(Struct, frozen=True):
     """One backslash command.
 
     `name` comes without the backslash, `args` is the rest of its line up to the next command outside quotes, as written
@@ -66,4 +66,4 @@ class Command(Struct, frozen=True):
     offset: int
 
 
-Item = Statement | Command
+Item = Statement | BackslashCommand

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from sqlshell.origin import Text
 from sqlshell.sql.script import lexical_rules
-from sqlshell.sql.script.bodies import Body, unusual
-from sqlshell.sql.script.items import Command, Item, State, Statement
+from sqlshell.sql.script.bodies import StatementBody, may_have_body
+from sqlshell.sql.script.items import BackslashCommand, Item, State, Statement
 from sqlshell.sql.script.pieces import Pieces
 from sqlshell.sql.script.spans import BlockComment, DollarString, EscapeString, LineComment, Quote, Span
 from sqlshell.sql.script.unfinished import Joint, Unfinished
 
-__all__ = ["Command", "Item", "Scanner", "State", "Statement", "copies_in"]
+__all__ = ["BackslashCommand", "Item", "Scanner", "State", "Statement", "copies_from_stdin"]
 
 _LONGEST_WORD: Final = len("application") + 1
 _BYTE_ORDER_MARK: Final = "\ufeff"
@@ -85,7 +85,7 @@ class Scanner:
         items: list[Item] = []
         while self._text or self._begin():
             self._scan(items)
-            if items and isinstance(items[-1], Command):
+            if items and isinstance(items[-1], BackslashCommand):
                 return items
         if self._closing:
             self._closing = False
@@ -128,7 +128,7 @@ class Scanner:
             if not self.unfinished.started and not self._span:
                 position = _end(lexical_rules.BETWEEN, text, position)
                 whole = lexical_rules.WHOLE_STATEMENT.match(text, position)
-                if whole and text[position] not in ".!" and not unusual(whole[1]):
+                if whole and text[position] not in ".!" and not may_have_body(whole[1]):
                     start, stop = whole.span(1)
                     written = text[start:stop].rstrip(lexical_rules.BLANKS)
                     ending = text[start + len(written) : stop + 1]
@@ -141,7 +141,7 @@ class Scanner:
                 self._held.append(text[position:])
                 break
             position = gone_to
-            if items and isinstance(items[-1], Command):
+            if items and isinstance(items[-1], BackslashCommand):
                 self._position = position
                 return
         if position == len(text):
@@ -188,7 +188,7 @@ class Scanner:
         self.unfinished.taken = position
         self.unfinished.line = self._line_at(position)
         self.unfinished.offset = self._base + position
-        self.unfinished.body = Body(self._text[position])
+        self.unfinished.body = StatementBody(self._text[position])
 
     def _terminated(self, text: str, position: int, items: list[Item]) -> int:
         """Past the `;` of the last item: a `&` right behind it belongs to it."""
@@ -211,7 +211,7 @@ class Scanner:
         foreign = Text(text, now.foreign).part(0, len(text)).foreign if now.foreign else ()
         ending = whole[len(text) :] + sign if sign else ""
         statement = Statement(text, now.line, now.offset, terminated, False, settled, foreign, now.broken, ending)
-        self._pieces.copies += now.body.copies_in and terminated
+        self._pieces.copies += now.body.copies_from_stdin and terminated
         self.unfinished = Unfinished()
         return statement
 
@@ -329,11 +329,11 @@ class Scanner:
             # What is asked about may be written as it is typed.
             end = line_end
         items.append(
-            Command(name, text[stop:end].strip(lexical_rules.BLANKS), self._line_at(start), self._base + start)
+            BackslashCommand(name, text[stop:end].strip(lexical_rules.BLANKS), self._line_at(start), self._base + start)
         )
         separated = text.startswith("\\\\", end)
         if name == "copy":
-            self._pieces.copies += copies_in(f"copy {text[stop:end]}")
+            self._pieces.copies += copies_from_stdin(f"copy {text[stop:end]}")
         if self.unfinished.started:
             self.unfinished.leave_out(text[self.unfinished.taken : start], separated=separated)
             self.unfinished.taken = end + 2 if separated else end
@@ -344,7 +344,7 @@ class Scanner:
         start, stop = named.span()
         line_end = text.find("\n", stop)
         args = text[stop:line_end].strip(lexical_rules.BLANKS).removesuffix(";").rstrip(lexical_rules.BLANKS)
-        items.append(Command(named[0], args, self._line_at(start), self._base + start))
+        items.append(BackslashCommand(named[0], args, self._line_at(start), self._base + start))
         return line_end
 
 
@@ -353,7 +353,7 @@ def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
     return found.end() if found else position
 
 
-def copies_in(statement: str) -> bool:
+def copies_from_stdin(statement: str) -> bool:
     """Whether a statement is COPY … FROM STDIN, whose data come from where it was written."""
     if "stdin" not in statement.lower():
         return False

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Text
-from sqlshell.sql.script.items import Command, Item, State, Statement
+from sqlshell.sql.script.items import BackslashCommand, Item, State, Statement
 from sqlshell.sql.script.scanner import Scanner
 
 
@@ -51,5 +51,5 @@ def complete(text: str, after: Scanner | None = None) -> bool:
     acting = False
     for number, line in enumerate(text.rstrip("\n").split("\n")):
         items = [*scanner.items(line + "\n")]
-        acting = number == last and any(isinstance(item, Command) for item in items)
+        acting = number == last and any(isinstance(item, BackslashCommand) for item in items)
     return acting or scanner.state is State.READY

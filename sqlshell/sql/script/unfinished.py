@@ -7,7 +7,7 @@ import enum
 
 from sqlshell.origin import Foreign, Text
 from sqlshell.sql.script import lexical_rules
-from sqlshell.sql.script.bodies import Body
+from sqlshell.sql.script.bodies import StatementBody
 
 
 class Joint(enum.Enum):
@@ -48,7 +48,7 @@ class Unfinished:
         self.taken = 0
         self.line = self.offset = 0
         self.depth = 0
-        self.body = Body()
+        self.body = StatementBody()
         self.joint = Joint.NONE
         self.escaped = False
         self.settled = 0
