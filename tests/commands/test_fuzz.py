@@ -137,6 +137,7 @@ def words_for(shell: Shell, item: Command) -> list[str]:
     return [*WORDS, *offered, *(f"{word} 1" for word in offered)]
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("interactive", [False, True])
 def test_no_command_ends_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interactive: bool) -> None:
     monkeypatch.chdir(tmp_path)
@@ -173,6 +174,7 @@ def test_no_command_ends_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     asyncio.run(work())
 
 
+@pytest.mark.fuzz
 def test_what_goes_on_leaves_or_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))

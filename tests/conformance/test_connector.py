@@ -123,6 +123,7 @@ def test_partitions(partitioned: Served) -> None:
     asyncio.run(check())
 
 
+@pytest.mark.conformance
 def test_it_polls_what_runs(partitioned: Served) -> None:
     async def check() -> None:
         sql = "select count(*) as n from range(40000) a, range(20000) b where a.range * b.range % 7 = 1"
@@ -186,6 +187,7 @@ class _Repaired(dpconn.DPAPIConnection):  # type: ignore[misc]
         return SimpleNamespace(status=200, body=found)
 
 
+@pytest.mark.conformance
 def test_the_data_plane(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams come as they are, and results once the connection is repaired."""
     running = serve(tmp_path_factory.mktemp("plane"), "--data-plane", "always", "--partition-rows", "100")

@@ -18,6 +18,8 @@ from tests.conformance.outcomes import Expected, Row, fault, refused, works
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
+pytestmark = pytest.mark.conformance
+
 VERSIONS = ("dbt-deltastream==1.10.2", "dbt-core==1.11.16", "deltastream-connector==0.3.1")
 DRIVER = Path(__file__).with_name("drive_dbt.py")
 PROJECT = Path(__file__).with_name("project")

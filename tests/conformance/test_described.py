@@ -22,6 +22,8 @@ from tests.conformance.outcomes import Row, works
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
+pytestmark = pytest.mark.conformance
+
 Outcomes = dict[str, dict[str, Any]]
 
 ROWS = [

@@ -13,6 +13,8 @@ from tests.conformance.environments import python_with
 from tests.conformance.outcomes import Expected, Row, fault, holds, refused, works
 from tests.conftest import serve, stop
 
+pytestmark = pytest.mark.conformance
+
 VERSIONS = ("deltastream-sdk==0.2.1", "deltastream-connector==0.3.1")
 DRIVER = Path(__file__).with_name("drive_sdk.py")
 LIBRARY = Path(__file__).with_name("project") / "files" / "lib.jar"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.fuzzing.check import fuzz
 from tests.fuzzing.world import World
 
 
+@pytest.mark.fuzz
 def test_no_statement_changes_more_than_its_role_may(tmp_path: Path) -> None:
     world = World(tmp_path)
     try:

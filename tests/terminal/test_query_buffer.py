@@ -20,6 +20,7 @@ def expected() -> dict[str, list[str]]:
     return dict(known)
 
 
+@pytest.mark.slow
 def test_the_prompt_does_with_an_unfinished_statement_what_psql_does(tmp_path: Path) -> None:
     made = prepare(tmp_path)
     terminal = Terminal(tmp_path, "-q", "--no-rc", env={**made, "TERM": "xterm"}, rows=12)
