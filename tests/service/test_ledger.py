@@ -96,3 +96,15 @@ def test_an_answer_is_there_when_a_record_has_ended(tmp_path: Path, storage: Sto
         return record.done.is_set() and len(record.message) < MESSAGE + 100
 
     assert asyncio.run(run())
+
+
+def test_what_has_not_ended_is_always_among_the_latest(tmp_path: Path, storage: Storage) -> None:
+    ledger = ledger_of(tmp_path, storage)
+    waiting, ended = [made(tmp_path) for _ in range(5)], [made(tmp_path) for _ in range(10)]
+    for record in (*waiting, *ended):
+        ledger.begin([record])
+    ledger.finish(*((record, sqlstate.DONE, "") for record in ended))
+    latest = {record.statement_id for record in ledger.latest("a", 7)}
+    assert latest >= {record.statement_id for record in waiting}
+    assert len(latest) == 7
+    assert {record.statement_id for record in ledger.latest("a", 3)} == {record.statement_id for record in waiting}

@@ -311,7 +311,8 @@ class Ledger:
 
     def latest(self, organization: str, number: int) -> list[Record]:
         """The latest records of an organization, "" being those of none, the newest first, but for what shells say when
-        they leave. Those that are not held have the first LISTED characters of their text."""
+        they leave: `number` of them, and all that have not ended, so that each of these can be found and terminated.
+        Those that are not held have the first LISTED characters of their text."""
         # What runs may be written with the organization in which it was submitted, or not yet.
         running = [item for item in self.running() if item.organization == organization and not _leaves(item.sql)]
         rows = self._storage.read(
@@ -320,9 +321,9 @@ class Ledger:
             (organization, number),
         )
         found = {item.statement_id: item for item in running}
-        for row in rows:
+        for row in rows[: max(0, number - len(running))]:
             found.setdefault(row[0], self._at_hand(row[0]) or self._restored(row))
-        return sorted(found.values(), key=lambda item: item.created, reverse=True)[:number]
+        return sorted(found.values(), key=lambda item: item.created, reverse=True)
 
     def sweep(self, retention: float, quota: int, records: int) -> bool:
         """Forget finished records that are older than `retention`, and the oldest of each organization until it is

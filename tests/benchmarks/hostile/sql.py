@@ -17,6 +17,10 @@ from tests.benchmarks.hostile.target import Attack, Target
 CHANGING = "/* {} */ "
 """Before a statement, so that none is like the one before it."""
 
+AT_ONCE = 16
+ROUNDS = 20
+"""How many statements are terminated at once, and how often what is left is looked at."""
+
 
 async def _post(target: Target, wire: httpx.AsyncClient, sql: str, **more: object) -> None:
     answer = await wire.post("/v2/statements", json={"statement": sql} | more)
@@ -43,10 +47,22 @@ async def _statements(target: Target, sql: Sequence[str], number: int) -> None:
 
         async with target.together(work, number):
             pass
+        await _terminate_all(wire)
+
+
+async def _terminate_all(wire: httpx.AsyncClient) -> None:
+    """End what the attack left, so that the next one is not refused because of it."""
+
+    async def terminate(query: str) -> None:
+        await wire.post("/v2/statements", json={"statement": f"terminate query '{query}'"})
+
+    for _ in range(ROUNDS):
         found = await wire.post("/v2/statements", json={"statement": "list queries"})
-        for row in found.json().get("data") or ():
-            if row[4] in {"running", "queued"}:
-                await wire.post("/v2/statements", json={"statement": f"terminate query '{row[0]}'"})
+        left = [row[0] for row in found.json().get("data") or () if row[4] in {"running", "queued"}]
+        if not left:
+            return
+        for start in range(0, len(left), AT_ONCE):
+            await asyncio.gather(*(terminate(query) for query in left[start : start + AT_ONCE]))
 
 
 async def sessions(target: Target) -> None:
@@ -91,10 +107,7 @@ async def flood(target: Target) -> None:
     async with target.client() as wire:
         async with target.together(partial(_post, target, wire, "select count(*) from range(3000000000)"), 32):
             pass
-        found = await wire.post("/v2/statements", json={"statement": "list queries"})
-        for row in found.json().get("data") or ():
-            if row[4] in {"running", "queued"}:
-                await wire.post("/v2/statements", json={"statement": f"terminate query '{row[0]}'"})
+        await _terminate_all(wire)
 
 
 async def streams(target: Target) -> None:
@@ -113,7 +126,9 @@ async def streams(target: Target) -> None:
             except (OSError, WebSocketException):
                 target.count("cut off")
 
-        readers = [asyncio.ensure_future(read(one["metadata"]["dataplaneRequest"])) for one in asked if one]
+        opened = [one["metadata"]["dataplaneRequest"] for one in asked if "metadata" in one]
+        target.count("streams", len(opened))
+        readers = [asyncio.ensure_future(read(one)) for one in opened]
 
         async def write() -> None:
             await target.run(wire, "insert into heavy select range from range(2000)", "writer")
