@@ -29,9 +29,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
         items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
 
 
+def _forget() -> None:
+    """Empty the caches of functions: what a test finds in one is run by another that begins alone."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("sqlshell."):
+            for value in list(vars(module).values()):
+                if callable(clear := getattr(value, "cache_clear", None)):
+                    clear()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     if _reached is not None:
+        _forget()
         _reached.begin()
     begun = time.monotonic()
     told: dict[str, Any] = {"outcome": "passed"}
