@@ -25,7 +25,7 @@ from sqlshell.client.secret_values import Secrets
 from sqlshell.client.statements.polling import StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
-from sqlshell.errors import ShellError
+from sqlshell.errors import ServiceError, ShellError
 
 TOKEN = "tok-Zf3+q/9Xw_7Lr~k2"
 STATEMENT = "11111111-2222-3333-4444-555555555555"
@@ -251,6 +251,43 @@ def test_a_data_plane_may_be_named_again_with_the_token_that_it_has() -> None:
     assert secrets.body(answer, from_service=False) == b'{"token":"plane-token-1","message":"***"}'
     assert secrets.body(answer) == b'{"token":"***","message":"***"}'
     assert secrets.text(answer.decode()) == '{"token":"***","message":"***"}'
+
+
+def test_which_values_are_looked_for() -> None:
+    for value, in_text, in_rows in (
+        ("abc", False, False),
+        ("abcd", True, False),
+        ("abcd-12", True, False),
+        ("abcd-123", True, True),
+        ("abcdefghi", True, False),
+        ("123456789", True, False),
+    ):
+        secrets = Secrets()
+        secrets.add(value)
+        assert (secrets.text(f"[{value}]") == "[***]") is in_text
+        assert (secrets.body(f"[{value}]".encode()) == b"[***]") is in_rows
+    secrets = Secrets()
+    secrets.add("api-token-1")
+    secrets.add("api-token-1", lent=True)
+    secrets.add("plane-token-1", lent=True)
+    assert secrets.own() == ["api-token-1"]
+    assert secrets.body(b"api-token-1 plane-token-1", lent=False) == b"*** plane-token-1"
+    assert Secrets().text("\udcff") == "\udcff"
+    with pytest.raises(ServiceError) as caught, secrets.kept():
+        raise ServiceError("no api-token-1", "ask plane-token-1")
+    assert (caught.value.message, caught.value.hint) == ("no ***", "ask ***")
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_value_is_found_whatever_is_around_it(long: bool) -> None:
+    secrets = Secrets()
+    secrets.add("a/b+c-1234")
+    rest = b"." * (1 << 16) if long else b""
+    forms = [b"a/b+c-1234", b"a%2Fb%2Bc-1234", b"a\\u002fb+c\\u002D1234"]
+    for form in forms:
+        assert secrets.body(b"<" + form + b"><" + form + b">" + rest) == b"<***><***>" + rest
+    untouched = b"\\\\u0061/b \\u0041 a/b+c-123" + rest
+    assert secrets.body(untouched) == untouched
 
 
 def test_the_password_of_a_proxy_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
