@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutants.reached import MAP, Reached
+from tests.mutants.reached import MAP, Reached, begin_here
 
 _CHOSEN, _TOLD = os.environ.pop("MUTANTS_CHOSEN", ""), os.environ.pop("MUTANTS_TOLD", "")
 
@@ -43,6 +43,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     if _reached is not None:
         _forget()
         _reached.begin()
+        begin_here()
     begun = time.monotonic()
     told: dict[str, Any] = {"outcome": "passed"}
     _told[item.nodeid] = told

@@ -43,6 +43,13 @@ class Reached:
         }
 
 
+def begin_here() -> None:
+    """For the process that calls begin(), which need not look whether anybody did."""
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
+    monitoring.set_events(4, monitoring.events.LINE)
+    monitoring.restart_events()
+
+
 def install(reached: Reached) -> None:
     if sys.version_info < (3, 12):
         raise RuntimeError("sys.monitoring is part of Python 3.12 and later")
