@@ -13,11 +13,13 @@ class Area(NamedTuple):
 
 _PROGRAM = ("tests/test_*.py",)
 _CLIENT = ("tests/test_together.py", "tests/test_copy.py", "tests/test_reader.py", "tests/test_credentials.py")
+_TEXT = ("tests/commands/test_completion.py", "tests/commands/test_foreign.py")
+_OUTPUT = ("tests/test_copy.py", "tests/test_reader.py", "tests/test_bad_files.py")
 
 AREAS = {
     "client": Area(("sqlshell/client",), ("tests/client", "tests/faults", *_CLIENT)),
-    "sql": Area(("sqlshell/sql",), ("tests/sql", "tests/shell", "tests/commands/test_completion.py")),
-    "output": Area(("sqlshell/output",), ("tests/output", "tests/commands", *_PROGRAM)),
+    "sql": Area(("sqlshell/sql",), ("tests/sql", "tests/shell", *_TEXT)),
+    "output": Area(("sqlshell/output",), ("tests/output", *_OUTPUT)),
     "shell": Area(("sqlshell/shell",), ("tests/shell", "tests/commands", "tests/terminal", *_PROGRAM)),
     "service": Area(("sqlshell/service",), ("tests/service", "tests/sql/test_judge.py")),
     "launch": Area(("sqlshell/launch", "sqlshell/config", "sqlshell/runtime"), ("tests/commands", *_PROGRAM)),

@@ -74,9 +74,11 @@ class Copy:
             self._end_forks()
             (self._prefix / MAP).unlink()
 
-    def collect(self, file: str, minutes: float) -> dict[str, dict[str, Any]]:
-        """What each test of a file reaches: outcome, seconds, lines by file."""
-        _, told = self._pytest([file], minutes * 60)
+    def collect(self, file: str, minutes: float) -> dict[str, dict[str, Any]] | None:
+        """What each test of a file reaches: outcome, seconds, lines by file; None where pytest came to no end."""
+        code, told = self._pytest([file], minutes * 60)
+        if code not in {0, 1, 5}:
+            return None
         for test in told.values():
             reached = test.get("lines", {})
             test["lines"] = {Path(name).relative_to(self.root).as_posix(): lines for name, lines in reached.items()}
@@ -125,6 +127,8 @@ class Copy:
         code = self._forked([argv, environment, str(self.root / ".log")], seconds)
         self._end()
         shutil.rmtree(self._temporary, ignore_errors=True)
+        if self._stopped:
+            raise InterruptedError("the tests were ended")
         return code, json.loads(told.read_text()) if told.exists() else {}
 
     def _forked(self, run: object, seconds: float) -> int | None:

@@ -170,6 +170,8 @@ def test_any_text_is_taken(script: str) -> None:
         ("select 1 -- a\r; x", ["select 1 -- a", "x"]),
         ("select\N{NO-BREAK SPACE}1;\0;", ["select\N{NO-BREAK SPACE}1", "\0"]),
         ("select 'never closed; x", ["select 'never closed; x"]),
+        ("select e'a' x\n'\\'; y", ["select e'a' x\n'\\'", "y"]),
+        ("select e'a'\n'\\'; y'; z", ["select e'a'\n'\\'; y'", "z"]),
         (r"select 1\; select \:a \\ b; x", [r"select 1; select :a \ b", "x"]),
         (r"select 1 \ 2; x", [r"select 1 \ 2", "x"]),
         ("begin; end; begin transaction; x", ["begin", "end", "begin transaction", "x"]),

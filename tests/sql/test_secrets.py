@@ -17,7 +17,14 @@ from sqlshell.shell.interactive.history import FileHistory
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.records.saved_queries import Queries
 from sqlshell.shell.records.transcript import Transcript
-from sqlshell.sql.analysis.secrets import redacted
+from sqlshell.sql.analysis.secrets import (
+    UNTOLD,
+    redacted,
+    redacted_options,
+    shown_options,
+    taken_out,
+    without_values,
+)
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
 from tests.shell.sessions import session
@@ -169,6 +176,65 @@ def test_a_secret_is_taken_out(form: str) -> None:
         told = redacted(sql.replace("@", "hunter2", 1) if "@@" in sql else sql.replace("@", "hunter2"))
         assert "hunter2" not in told.lower(), told
         assert "***" in told
+
+
+REDACTED = json.loads(Path(__file__).with_name("redacted.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("sql", REDACTED)
+def test_what_stands_around_a_secret_is_kept(sql: str) -> None:
+    assert redacted(sql) == REDACTED[sql]
+
+
+def test_every_form_has_what_becomes_of_it() -> None:
+    for form in FORMS:
+        assert form.replace("@", "hunter2", 1 if "@@" in form else -1) in REDACTED
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("near 'hunter2'", "near '***'"),
+        ("near hunter2 and hunter2", "near *** and ***"),
+        ("near 'hunt", "near '***"),
+        ("near 'hun", "near 'hun"),
+        ("value abc, 'abc'", "value abc, '***'"),
+        ("syntax error at hunter2\nLINE 1: set password = 'hunter2'\n        ^", "syntax error at ***"),
+        ("nothing of it\nline 1", "nothing of it\nline 1"),
+    ],
+)
+def test_a_message_is_shown_without_the_values_of_its_statement(told: str, shown: str) -> None:
+    assert without_values(told, ["abc", "hunter2"]) == shown
+
+
+def test_a_message_of_a_statement_with_many_values_is_not_shown() -> None:
+    assert without_values("near x", [f"value-{number}" for number in range(50)]) == "near x"
+    assert without_values("near x", [f"value-{number}" for number in range(51)]) == UNTOLD
+    assert without_values("near " + "v" * 150, ["v" * 200]) == "near ***" + "v" * 50
+
+
+def test_the_values_that_were_taken_out() -> None:
+    sql = "create user u with (a = 'kept', password = 'it''s', 'b.password' = hunter2)"
+    assert taken_out(sql, redacted(sql)) == ["it's", "it''s", "hunter2"]
+    assert taken_out("select 'a' = 1", "select 'a' = 1") == []
+
+
+def test_only_options_of_a_text_that_is_data() -> None:
+    sql = "insert into t (password) values ('kept') with ('a.password' = 'hunter2', b = 'kept')"
+    assert redacted_options(sql) == sql.replace("hunter2", "***")
+    assert redacted_options("select 1") == "select 1"
+    nested = "create stream s with ('password' = ('hunter2'), 'a' = (1)) as select 'kept' as password from x"
+    assert redacted_options(nested) == nested.replace("hunter2", "***")
+    assert "hunter2" not in redacted_options("create store s with ('password' = 'hunter2'")
+    assert "hunter2" not in redacted_options("insert into t values ('with (password = ''hunter2'')')")
+
+
+def test_options_as_they_are_shown() -> None:
+    given = {"type": "kafka", "uris": "h:9092", "x.password": "", "x_key": "v", "url": "https://u:p@h/", "topic": "a@b"}
+    shown = shown_options(given)
+    assert list(shown) == list(given)
+    assert [name for name, value in shown.items() if value == "***"] == ["x.password", "x_key", "url"]
+    assert {name: value for name, value in shown.items() if value != "***"}.items() <= given.items()
 
 
 SECRETS = st.text(
