@@ -268,12 +268,12 @@ def test_which_values_are_looked_for() -> None:
         assert (secrets.body(f"[{value}]".encode()) == b"[***]") is in_rows
     secrets = Secrets()
     secrets.add("api-token-1")
-    secrets.add("api-token-1", lent=True)
-    secrets.add("plane-token-1", lent=True)
+    secrets.add("api-token-1", from_service=True)
+    secrets.add("plane-token-1", from_service=True)
     assert secrets.own() == ["api-token-1"]
-    assert secrets.body(b"api-token-1 plane-token-1", lent=False) == b"*** plane-token-1"
+    assert secrets.body(b"api-token-1 plane-token-1", from_service=False) == b"*** plane-token-1"
     assert Secrets().text("\udcff") == "\udcff"
-    with pytest.raises(ServiceError) as caught, secrets.kept():
+    with pytest.raises(ServiceError) as caught, secrets.redacting():
         raise ServiceError("no api-token-1", "ask plane-token-1")
     assert (caught.value.message, caught.value.hint) == ("no ***", "ask ***")
 

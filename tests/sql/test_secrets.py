@@ -21,8 +21,8 @@ from sqlshell.sql.analysis.secrets import (
     UNTOLD,
     redacted,
     redacted_options,
+    removed_values,
     shown_options,
-    taken_out,
     without_values,
 )
 from sqlshell.sql.script.items import Statement
@@ -171,7 +171,7 @@ assert len(FORMS) >= 60
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_secret_is_taken_out(form: str) -> None:
+def test_a_secret_is_removed_values(form: str) -> None:
     for sql in (form, form.upper(), f"{form};\n"):
         told = redacted(sql.replace("@", "hunter2", 1) if "@@" in sql else sql.replace("@", "hunter2"))
         assert "hunter2" not in told.lower(), told
@@ -213,10 +213,10 @@ def test_a_message_of_a_statement_with_many_values_is_not_shown() -> None:
     assert without_values("near " + "v" * 150, ["v" * 200]) == "near ***" + "v" * 50
 
 
-def test_the_values_that_were_taken_out() -> None:
+def test_the_values_that_were_removed_values() -> None:
     sql = "create user u with (a = 'kept', password = 'it''s', 'b.password' = hunter2)"
-    assert taken_out(sql, redacted(sql)) == ["it's", "it''s", "hunter2"]
-    assert taken_out("select 'a' = 1", "select 'a' = 1") == []
+    assert removed_values(sql, redacted(sql)) == ["it's", "it''s", "hunter2"]
+    assert removed_values("select 'a' = 1", "select 'a' = 1") == []
 
 
 def test_only_options_of_a_text_that_is_data() -> None:
