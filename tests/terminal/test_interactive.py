@@ -68,6 +68,14 @@ def test_the_prompt_follows_the_context(opened: Open) -> None:
     assert "memory.s2>" in terminal.wait("│ schema s2* │")
 
 
+def test_the_first_prompt_of_each_file_shows_its_context(opened: Open) -> None:
+    terminal = opened("-q", "one.duckdb")
+    assert "one.main>" in terminal.prompt()
+    terminal.enter("\\c two.duckdb")
+    terminal.wait("two.main>")
+    assert b"sqlshell>" not in terminal.written
+
+
 def test_ctrl_c_clears_the_line(opened: Open) -> None:
     terminal = opened("-q")
     terminal.wait(">")

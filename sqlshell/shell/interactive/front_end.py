@@ -150,10 +150,12 @@ class PromptFrontEnd:
         self.file_history.move(_history_file(self._state, name))
         folder = self._state / "catalogs" if name else None
         if self.loader is not None:
+            self.loader.quick = session.embedded
             self.loader.move(connection.client, name, folder)
             return
         self.loader = Loader(connection.client, lambda: session.context, name, folder, self.catalog)
         self.loader.adopt, self.loader.changed = self._adopt, self._changed
+        self.loader.quick = session.embedded
         self.loader.begin()
 
     async def aclose(self) -> None:
@@ -164,8 +166,11 @@ class PromptFrontEnd:
         """Take over what is not known yet: the loader's session may stand elsewhere."""
         if self._session is not None:
             state = self._session.state
-            known = {name: value for name, value in state.context.parts() if value}
-            state.context = replace(state.context.adopt(echo), **known)
+            before = state.context
+            known = {name: value for name, value in before.parts() if value}
+            state.context = replace(before.adopt(echo), **known)
+            if state.context != before:
+                self._changed()
 
     def _changed(self) -> None:
         if self._app is not None:

@@ -57,7 +57,8 @@ SWITCH_SECONDS = 0.0005
 THIRD_SECONDS = 2.0
 """How soon after a statement was left a further Ctrl-C leaves the shell."""
 
-ECHO_SECONDS = 3.0
+ECHO_SECONDS = 30.0
+"""How long a prompt waits for the context of the embedded service, which takes milliseconds on a quiet machine."""
 
 
 async def interact(shell: Shell, front_end: PromptFrontEnd, greeting: Sequence[str] = (), typed: str = "") -> Exit:
@@ -71,9 +72,6 @@ async def interact(shell: Shell, front_end: PromptFrontEnd, greeting: Sequence[s
     front_end.draws_in(prompt.app)
     _type_ahead(prompt, typed)
     front_end.connected(shell.session)
-    if shell.session.embedded and front_end.loader is not None:
-        # It is in this process: the first prompt shows the context that it echoes.
-        await front_end.loader.heard(ECHO_SECONDS)
     try:
         return await _loop(shell, front_end, prompt, sending)
     finally:
@@ -84,6 +82,9 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
     interruption, streams = shell.interruption, front_end.streams
     with restored(streams), heard(prompt.app, interruption.interrupt):
         while True:
+            if shell.session.embedded and front_end.loader is not None:
+                # It is in this process: the first prompt shows the context that it echoes.
+                await front_end.loader.heard(ECHO_SECONDS)
             _title(shell.session, streams)
             prompt.editing_mode = EditingMode.VI if shell.session.options.vi else EditingMode.EMACS
             interruption.pending = False

@@ -74,6 +74,7 @@ _MADE = (
     " UNION ALL SELECT DISTINCT 'macro', function_name FROM duckdb_functions() WHERE NOT internal"
 )
 """Kinds with the names of what people made."""
+_QUICK = "SELECT 1"
 _DECODE = msgspec.json.Decoder(list[str]).decode
 _RELATIONS = 'SELECT * FROM deltastream.sys."relations"'
 
@@ -98,6 +99,8 @@ class Loader:
         self._wanted = False
         self._loaded_for: tuple[str, str] = ("", "")
         self._heard = asyncio.Event()
+        self.quick = False
+        """Whether the service is asked for its context by a statement of its own, before the names are loaded."""
         self.changed: Callable[[], None] = lambda: None
         """Called when the catalog has been loaded, or a context was first heard of."""
         self.adopt: Callable[[ContextEcho | None], None] = lambda echo: None
@@ -115,6 +118,7 @@ class Loader:
         """Another service: its names, and no others."""
         self._client, self._target, self._folder = client, target, folder
         self._loaded_for = ("", "")
+        self._heard = asyncio.Event()
         self.catalog.replace(Contents([], {}, [], {}))
         self.catalog.seen.clear()
         if self._task is not None:
@@ -136,6 +140,8 @@ class Loader:
 
     async def heard(self, seconds: float) -> None:
         """Wait until the service has echoed its context once, so long at most."""
+        if self._heard.is_set():
+            return
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._heard.wait(), seconds)
 
@@ -151,16 +157,20 @@ class Loader:
             await self._load()
 
     async def _load(self) -> None:
+        # What move() cancels ends later, and says nothing of the service that is asked by then.
+        heard = self._heard
         try:
             await self._loaded()
         finally:
-            self._heard.set()
+            heard.set()
 
     async def _loaded(self) -> None:
         # In a session of its own, so that no statement of the person waits for these.
         context = replace(self._context(), session_id=new_session_id())
         with contextlib.suppress(TimeoutError, ShellError):
             async with asyncio.timeout(LOADING_SECONDS), self._left(context.session_id):
+                if self.quick and not self._heard.is_set():
+                    await self._rows(_QUICK, context)
                 contents = await self._contents(context)
                 if contents.relations or contents.names or contents.functions:
                     self.catalog.replace(contents)
