@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sqlshell.errors import UsageError
 from sqlshell.output.writer import Summary, Writer, WriterOptions
 from sqlshell.output.writers.csv_from_json import csv_from_json
 from sqlshell.output.writers.delimited import CsvWriter, TsvWriter
@@ -172,3 +173,21 @@ def _unescaped(field: str) -> str:
     for char in chars:
         out += {"t": "\t", "n": "\n", "r": "\r"}.get(following := next(chars), following) if char == "\\" else char
     return out
+
+
+@pytest.mark.parametrize("null", ["a,b", 'a"', "a\nb", "a\rb"])
+def test_a_text_for_null_that_csv_cannot_tell_is_refused(null: str) -> None:
+    with pytest.raises(UsageError, match="csv cannot write"):
+        CsvWriter(WriterOptions(null=null))
+    assert written(CsvWriter(WriterOptions(null="-")), [[None, "-", ""]]) == b'c0,c1,c2\n-,"-",""\n'
+
+
+@pytest.mark.parametrize(("writer", "head"), [(CsvWriter, b'a,"b,c"\n'), (TsvWriter, b"a\tb,c\n")])
+def test_the_header_is_written_where_there_are_columns_and_it_is_wanted(
+    writer: type[CsvWriter] | type[TsvWriter], head: bytes
+) -> None:
+    columns = [Column("a"), Column("b,c")]
+    assert b"".join(writer(WriterOptions()).begin(columns)) == head
+    assert b"".join(writer(WriterOptions(header=False)).begin(columns)) == b""
+    assert b"".join(writer(WriterOptions()).begin([])) == b""
+    assert b"".join(writer(WriterOptions()).write(Batch(0, rows=[]))) == b""

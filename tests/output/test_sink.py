@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.errors import OutputError, ProtocolError
+from sqlshell.errors import OutputError, ProtocolError, UsageError
 from sqlshell.origin import Own
 from sqlshell.output.copy import copy
 from sqlshell.output.sinks.pager import ScreenSink
@@ -220,3 +220,67 @@ def test_a_reader_that_leaves_while_no_rows_come() -> None:
     writer = format_named("csv").factory(WriterOptions())
     summary = asyncio.run(copy(Result([Column("a")], batches), writer, Left(io.BytesIO())))
     assert (summary.complete, batches.closed) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("table aligned column box TABLE", "table"),
+        ("vertical line expanded", "vertical"),
+        ("csv CSV", "csv"),
+        ("tsv tabs", "tsv"),
+        ("json", "json"),
+        ("jsonl ndjson", "jsonl"),
+    ],
+)
+def test_formats_by_their_names_elsewhere(names: str, expected: str) -> None:
+    for name in names.split():
+        assert format_named(name).name == expected
+
+
+def test_a_format_that_is_none() -> None:
+    with pytest.raises(UsageError, match="no format 'cvs'") as caught:
+        format_named("cvs")
+    assert "csv" in caught.value.hint
+    with pytest.raises(UsageError, match="no format 'nothing like it'") as caught:
+        format_named("nothing like it")
+    assert "table, vertical, csv, tsv, json, jsonl" in caught.value.hint
+
+
+def test_a_reader_that_left_leaves_no_descriptor_open() -> None:
+    before = len([*Path("/dev/fd").iterdir()])
+    for _ in range(3):
+        end, other = os.pipe()
+        os.close(end)
+        with os.fdopen(other, "wb", buffering=0) as stream:
+            with pytest.raises(OutputClosed):
+                StreamSink(stream).write(b"x" * 10)
+            StreamSink(stream).write(b"nobody reads it")
+    assert len([*Path("/dev/fd").iterdir()]) == before
+
+
+def test_a_file_that_is_a_pipe_whose_reader_left(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    end = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    sink = FileSink(Own(str(tmp_path / "pipe")))
+    os.close(end)
+    with pytest.raises(OutputClosed):
+        sink.write(b"x" * (1 << 20))
+    sink.abort()
+
+
+@pytest.mark.parametrize(("lines", "paged"), [(8, False), (9, True), (10, True)])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_what_fills_the_screen_is_paged(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lines: int, paged: bool, wrapped: bool
+) -> None:
+    monkeypatch.setenv("LINES", "10")
+    monkeypatch.setenv("COLUMNS", "20")
+    given = b"x" * 30 + b"\n" + b"y\n" * (lines - 2) if wrapped else b"y\n" * lines
+    stream = io.BytesIO()
+    sink = ScreenSink(stream, f"cat > '{tmp_path}/paged'")
+    sink.write(given)
+    assert sink.blocking is paged
+    sink.close()
+    assert stream.getvalue() == (b"" if paged else given)
+    assert (tmp_path / "paged").exists() is paged
