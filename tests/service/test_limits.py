@@ -97,6 +97,9 @@ def test_sessions_of_a_token(client: Client) -> None:
         # Who has one goes on, and who needs one for a moment may come again.
         assert own.run("select 1", parameters={"sessionID": "s3"})["sqlState"] == "00000"
         assert refused(own, statement="select 1")[0] == 429
+        # What tells of them and ends them is taken.
+        alone = own.http.post("/v2/statements", json={"statement": "list sessions"})
+        assert (alone.status_code, alone.json().get("sqlState")) == (200, "00000")
         assert client.state("select 1") == "00000"
         assert own.run(f"terminate session '{names.pop()}'", parameters={"sessionID": "s3"})["sqlState"] == "00000"
         assert own.run("select 1", parameters={"sessionID": "one more"})["sqlState"] == "00000"

@@ -207,11 +207,12 @@ class Sessions:
             found.used = time.monotonic()
         return found
 
-    def admit(self, caller: Caller, name: str) -> None:
-        """Count one more session, which closed() or keep() undoes. Raises BadRequest where there are too many."""
+    def admit(self, caller: Caller, name: str, times: int = 1) -> None:
+        """Count one more session, which closed() or keep() undoes. Raises BadRequest where there are too many; one
+        without a name may be beyond the bound of a token, up to so many `times` that."""
         number, together = self._numbers[caller.token_id], self._numbers.total()
         said = ""
-        if number >= self._bounds.sessions:
+        if number >= self._bounds.sessions * (1 if name else times):
             said = f"this token has {number} sessions already {met('sessions')}"
         elif together >= self._bounds.all_sessions:
             said = f"the service has {together} sessions already {met('all_sessions')}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from functools import partial
@@ -21,6 +22,9 @@ from sqlshell.service.organizations.workers import Workers
 SEGMENT = 2000
 SEGMENT_SIZE = 4 << 20
 """Rows that are read at once, and about the characters of JSON that they come to."""
+
+SEGMENT_SECONDS = 1.0
+"""How long they may take to evaluate, about: that goes on when nobody reads the query any more."""
 
 FIRST = 64
 """Rows that are read at once before their width is known."""
@@ -174,11 +178,17 @@ class Streams:
                 end = start + (end - start) // 2
 
     async def _evaluated(self, query: Query, start: int, end: int) -> tuple[int, list[str]]:
-        rows = await self._workers.stream(query.query_id, self._engine.rows, query.feed, start, end)
-        fitting = SEGMENT_SIZE * (end - start) // max(1, sum(map(len, rows)))
+        count = end - start
+        rows, seconds = await self._workers.stream(query.query_id, self._timed, query.feed, start, end)
+        fitting = SEGMENT_SIZE * count // max(1, sum(map(len, rows)))
+        in_time = int(SEGMENT_SECONDS * count / max(seconds, 1e-6))
         # What comes next may be wider than what was read.
-        self._rows[query.table, query.feed.sql] = max(1, min(SEGMENT, fitting, 4 * (end - start)))
+        self._rows[query.table, query.feed.sql] = max(1, min(SEGMENT, fitting, in_time, 4 * count))
         return end, rows
+
+    def _timed(self, feed: Feed, start: int, end: int) -> tuple[list[str], float]:
+        began = time.monotonic()
+        return self._engine.rows(feed, start, end), time.monotonic() - began
 
 
 def _now() -> float:

@@ -263,12 +263,12 @@ class Statements:
         made = weakref.ref(record)
         return record
 
-    async def _session(self, request: StatementRequest, caller: Caller) -> tuple[Session, bool]:
-        """The session of a request, and whether it is for this request alone."""
+    async def _session(self, request: StatementRequest, caller: Caller, times: int) -> tuple[Session, bool]:
+        """The session of a request, and whether it is for this request alone; `times` the bound may be met there."""
         name = (request.parameters.session_id if request.parameters else None) or ""
         found = self._sessions.find(caller, name)
         if found is None:
-            self._sessions.admit(caller, name)
+            self._sessions.admit(caller, name, times)
             try:
                 wanted = self.organizations.at_hand(caller.organization or self.organizations.default())
                 if wanted is not None:
@@ -292,7 +292,7 @@ class Statements:
         self._check_load(caller, len(given), size, times)
         with self.ledger.reserved((caller.token_id, caller.organization), len(given), size):
             sent = await self._sent(given, caller)
-            session, own = await self._session(request, caller)
+            session, own = await self._session(request, caller, times)
             self.start()
             records: list[Record] = []
             for item in sent:

