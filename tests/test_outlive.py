@@ -80,8 +80,8 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["-c", "\\cancel"], 2, "no statement yet"),
         (["-c", "\\bg"], 2, "ends a statement"),
         (["-c", "\\attach"], 0, "no file is attached"),
-        (["-c", "\\attach nowhere.jar"], 2, "there is no file"),
-        (["-c", "\\attach ."], 2, "is a folder"),
+        (["-c", "\\attach nowhere.jar"], 2, "file not found:"),
+        (["-c", "\\attach ."], 2, "is a directory"),
         (["-c", "\\attach a b"], 2, "does not take"),
         (["-c", "\\download"], 2, "needs TYPE"),
         (["-c", "\\download function_source"], 2, "needs NAME"),
@@ -89,11 +89,11 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["download", "function_source", "nothing"], 3, "no such resource"),
         (["download", "../x", "nothing"], 2, "not a resource type"),
         (["download", "function_source", ".."], 2, "is not a file name"),
-        (["-c", "select 1", "--attach", "nowhere.jar"], 2, "there is no file"),
-        (["-c", "update store s with ('tls.ca_file' = '@no.pem')"], 2, "'tls.ca_file': there is no file no.pem"),
+        (["-c", "select 1", "--attach", "nowhere.jar"], 2, "file not found:"),
+        (["-c", "update store s with ('tls.ca_file' = '@no.pem')"], 2, "'tls.ca_file': file not found: no.pem"),
         (["-c", "create store s with ('sasl.password' = '@no.pem')"], 2, "a value that begins with @ is written '@@…'"),
-        (["-c", "create store s with ('tls.ca_file' = '@/dev/zero')"], 2, "is not a file that can be attached"),
-        (["-c", "create store s with ('tls.ca_file' = '@.')"], 2, "is a folder"),
+        (["-c", "create store s with ('tls.ca_file' = '@/dev/zero')"], 2, "is not a regular file"),
+        (["-c", "create store s with ('tls.ca_file' = '@.')"], 2, "is a directory"),
         (["-c", "select 1", "--max-rows", "x"], 2, "not a whole number"),
         (["-c", "select 1", "--for", "soon"], 2, "not a time"),
         (["-c", "select 1", "--retries", "-1"], 2, "is too small"),
@@ -432,13 +432,13 @@ def test_a_token_command(program: Program, kept: Served, tmp_path: Path) -> None
     env = {"SQLSHELL_CONFIG_DIR": str(folder)}
     found = program("p", "-c", "select 1 as a;", "-c", "select 2 as b;", "--format", "csv", env=env)
     assert found.code == 3
-    assert "does not accept the token" in found.err
+    assert "rejected the token" in found.err
     found = program("p", "-c", "select 1 as a;", "-c", "select 2 as b;", "--format", "csv", env=env)
     assert (found.code, found.out) == (0, "a\n1\nb\n2\n")
     script.write_text("exit 7")
     failed = program("p", "-c", "select 1", env=env)
     assert failed.code == 2
-    assert "ended with code 7" in failed.err
+    assert "exited with code 7" in failed.err
 
 
 def test_insecure_is_warned_of_each_time(program: Program) -> None:

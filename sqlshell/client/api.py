@@ -45,7 +45,7 @@ async def has_v2(transport: Transport) -> bool:
     if (await transport.request("GET", "/version")).status != 404:
         return False
     raise ServiceError(
-        f"{transport.target.name} has neither /v2/version nor /version", "check the URL: it ends before /v2"
+        f"{transport.target.name} has neither /v2/version nor /version", "check the URL: it must end before /v2"
     )
 
 
@@ -62,7 +62,9 @@ class DetectingClient(Struct):
         if self._chosen is None:
             self._chosen = self.v2 if await has_v2(self.transport) else self.legacy
             if self._chosen is self.legacy:
-                self.say(f"{self.transport.target.name} has the legacy interface: no look-ups, no context from it")
+                self.say(
+                    f"{self.transport.target.name} has only the legacy interface: no look-ups, no context in its answers"
+                )
         return self._chosen
 
     async def run(

@@ -76,7 +76,7 @@ class LegacyClient(Struct):
                 )
         except TimeoutError:
             raise WaitTimeout(
-                f"the service has not answered in {self.wait_limit:g} s", "the statement may go on there"
+                f"the service did not answer within {self.wait_limit:g} s", "the statement may still be running there"
             ) from None
         except ConnectionBroken as error:
             if not submission.reads_only:
@@ -125,7 +125,9 @@ class LegacyClient(Struct):
         try:
             parts = [(f'Content-Disposition: form-data; name="{name}"', text.encode()) for name, text in texts]
         except UnicodeEncodeError:
-            raise UsageError("the statement has characters that are not valid Unicode", "is it UTF-8?") from None
+            raise UsageError(
+                "the statement has characters that are not valid Unicode", "check that the script is UTF-8"
+            ) from None
         if any(self._boundary.encode() in content for _, content in parts):
             raise UsageError("the statement contains the request's own boundary", "run it again")
         return upload_of(self._boundary, parts, submission.attachments, "attachment", observer)
@@ -138,7 +140,8 @@ class LegacyClient(Struct):
             return _ANSWER.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ProtocolError(
-                f"{base} answered /run-statement with {unreadable(error)}", "is this the legacy interface? (--api)"
+                f"{base} answered /run-statement with {unreadable(error)}",
+                "check that the service has the legacy interface (--api)",
             ) from None
 
 
@@ -153,7 +156,7 @@ def _failure(answer: Response, base: str, submission: Submission) -> ShellError:
         return StatementError(found[2] if found else said, error.hint, Where(found[1] if found else ""))
     if answer.status == 404:
         error.message = f"{base} has no legacy interface"
-        error.hint = "--api v2 is the current one"
+        error.hint = "use --api v2"
     if answer.status in UNCERTAIN and not submission.reads_only:
         mark_uncertain(error)
     return error
@@ -209,4 +212,4 @@ def _word(value: Any) -> str:
 
 
 def _nothing_kept() -> UsageError:
-    return UsageError("the legacy interface keeps no statements to look up", "--api v2 does, where the service has it")
+    return UsageError("the legacy interface cannot look up statements", "use --api v2 if the service has it")

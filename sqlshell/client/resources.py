@@ -63,7 +63,7 @@ async def download(transport: Transport, path: str, place: Path, *, force: bool,
             wait = tries.after_error(error)
             if wait is None:
                 raise
-            transport.say(f"{error.message}: going on in {wait:.1f} s ({tries.made} of {transport.network.retries})")
+            transport.say(f"{error.message}: resuming in {wait:.1f} s ({tries.made} of {transport.network.retries})")
             await asyncio.sleep(wait)
     digest = part.sha256()
     told = _SHA256.match(part.etag) if part.etag else None
@@ -71,8 +71,8 @@ async def download(transport: Transport, path: str, place: Path, *, force: bool,
     if checksum and checksum.lower() != digest:
         part.drop()
         raise ProtocolError(
-            f"{place.name} did not arrive as it was sent: its sha256 is {digest}, the service says {checksum[:64]}",
-            "nothing was kept: try again",
+            f"{place.name} is corrupt: its sha256 is {digest}, the service says {checksum[:64]}",
+            "the download was discarded; try again",
         )
     size = part.size
     part.finish(force=force)
@@ -95,7 +95,7 @@ class _Part:
         self.etag = ""
         self.checksum = ""
         if self._path.is_symlink() or self._tag.is_symlink():
-            raise OutputError(f"{self._path} is a link, which is not written through")
+            raise OutputError(f"{self._path} is a symbolic link; refusing to write through it")
         with contextlib.suppress(OSError, UnicodeDecodeError):
             self.etag = self._tag.read_text().strip()
         if not self.etag:
@@ -164,11 +164,11 @@ async def _attempt(transport: Transport, path: str, part: _Part, progress: Progr
             if whole == str(had):
                 return
             part.drop()
-            raise ConnectionBroken(f"{transport.target.name} has another copy than the one that was begun")
+            raise ConnectionBroken(f"{transport.target.name} changed the resource during the download")
         if status not in {200, 206}:
             raise await _refused(transport, response.status_code, response)
         if response.headers.get("content-encoding", "identity") not in {"", "identity"}:
-            raise ProtocolError(f"{transport.target.name} sent the resource in an encoding that was not asked for")
+            raise ProtocolError(f"{transport.target.name} sent the resource with an unsupported Content-Encoding")
         if status == 206:
             _check_range(response.headers, had, transport.target.name)
         else:
@@ -189,15 +189,17 @@ async def _attempt(transport: Transport, path: str, part: _Part, progress: Progr
             share = done / whole_size if whole_size else None
             progress(share, f"{done:,} of {whole_size:,} bytes" if whole_size else f"{done:,} bytes")
         if whole_size is not None and done != whole_size:
-            raise ConnectionBroken(f"{transport.target.name} broke off after {done:,} of {whole_size:,} bytes")
+            raise ConnectionBroken(
+                f"{transport.target.name} closed the connection after {done:,} of {whole_size:,} bytes"
+            )
 
 
 def _check_size(size: int, limit: int, part: _Part, base: str) -> None:
     """Raises ServiceError for a file that is larger than the limit; nothing of it stays."""
     if size > limit:
         part.drop()
-        said = f"{base} sends at least {size:,} bytes, and the limit for a download is {limit >> 20:,} MiB"
-        raise ServiceError(said, "nothing was kept; --download-limit MIB sets another limit, 0 none")
+        said = f"{base} sends at least {size:,} bytes; the limit for a download is {limit >> 20:,} MiB"
+        raise ServiceError(said, "the download was discarded; --download-limit MIB sets the limit (0: no limit)")
 
 
 async def _refused(transport: Transport, status: int, response: httpx.Response) -> ShellError:
@@ -211,7 +213,7 @@ async def _refused(transport: Transport, status: int, response: httpx.Response) 
     if status == 404:
         return ServiceError(
             f"{transport.target.name} has no such resource",
-            "LIST FUNCTION_SOURCES; and LIST DESCRIPTOR_SOURCES; name them",
+            "LIST FUNCTION_SOURCES; and LIST DESCRIPTOR_SOURCES; show the resources",
         )
     step = read_lookup(status, response.headers, body, transport.target.name, "")
     error = getattr(step, "error", None)
@@ -225,7 +227,7 @@ def _strong(etag: str) -> bool:
 def _check_range(headers: Mapping[str, str], had: int, base: str) -> None:
     found = _CONTENT_RANGE.fullmatch(headers.get("content-range", ""))
     if found is None or int(found[1]) != had:
-        raise ProtocolError(f"{base} sent another range than the one from byte {had:,}")
+        raise ProtocolError(f"{base} did not resume the download at byte {had:,}")
 
 
 def _checksum(headers: Mapping[str, str]) -> str:

@@ -54,7 +54,7 @@ class Service(Struct):
                 await result.batches.aclose()
         found = next((name for name in reversed(echoed) if name), context.organization)
         if not found:
-            raise UsageError("the service does not say which organization this is", "--organization ID says it")
+            raise UsageError("the service did not return an organization ID", "use --organization ID")
         return found
 
     async def aclose(self) -> None:

@@ -144,5 +144,5 @@ def warn_of_names(result: Result, warn: Callable[[str], None]) -> None:
     """Tell of column names that a format for programs has to change."""
     changed = renamed(result.columns)
     if changed:
-        told = ", ".join(f"{old} is {new}" for old, new in changed[:5])
-        warn(f"several columns have the same name: {told}{', …' if len(changed) > 5 else ''}")
+        told = ", ".join(f"{old} to {new}" for old, new in changed[:5])
+        warn(f"duplicate column names were changed: {told}{', …' if len(changed) > 5 else ''}")

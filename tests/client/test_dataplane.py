@@ -254,7 +254,7 @@ def test_a_plane_that_tells_nothing_takes_it_from_the_service() -> None:
     ),
 )
 def test_where_both_tell_they_agree(service: dict[str, Any], told: str) -> None:
-    with pytest.raises(ProtocolError, match=f"different {told}"):
+    with pytest.raises(ProtocolError, match=f"disagree about the {told}"):
         on_plane(service, OWN)
 
 
@@ -264,7 +264,7 @@ def test_encodings_of_a_plane() -> None:
 
 
 def test_rows_that_a_plane_announces_and_does_not_have() -> None:
-    with pytest.raises(ProtocolError, match="partition 0 has 1 rows, and 2 were announced"):
+    with pytest.raises(ProtocolError, match="partition 0 has 1 rows; expected 2"):
         on_plane({}, OWN, [[["1", "a"]]])
 
 

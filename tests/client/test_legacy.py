@@ -107,7 +107,7 @@ def test_a_secret_alone_is_the_result_and_beside_rows_is_told() -> None:
         ((408, {"message": "waited"}), Exit.TIMEOUT, "waited"),
         ((500, {"message": "boom"}), Exit.SERVICE, "boom"),
         ((200, b"{}"), Exit.SERVICE, "/run-statement"),
-        ((200, b"["), Exit.SERVICE, "not JSON"),
+        ((200, b"["), Exit.SERVICE, "invalid JSON"),
         ((200, b'[{"data": ' + b"[" * 100_000 + b"]" * 100_000 + b"}]"), Exit.SERVICE, "deep"),
         ((200, b"[3]"), Exit.SERVICE, "/run-statement"),
     ],
@@ -218,9 +218,9 @@ def test_everything_goes_to_the_interface_that_was_found() -> None:
 def test_a_legacy_service_is_told_of_once_and_keeps_nothing() -> None:
     async def use(service: DetectingClient) -> None:
         for _ in range(2):
-            with pytest.raises(UsageError, match="keeps no statements"):
+            with pytest.raises(UsageError, match="cannot look up statements"):
                 await service.state(ID, CONTEXT)
-            with pytest.raises(UsageError, match="keeps no statements"):
+            with pytest.raises(UsageError, match="cannot look up statements"):
                 await anext(service.fetch(ID, CONTEXT))
         assert (service.supports_batches, service.can_refetch, service.can_cancel) == (False, False, False)
         assert service.begin_batch([Submission("select 1"), Submission("select 2")], stop=True) is None

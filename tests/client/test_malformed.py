@@ -38,19 +38,19 @@ def parts(*counts: int, **fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"", "not JSON"),
-        (b"not json", "not JSON"),
+        (b"", "invalid JSON"),
+        (b"not json", "invalid JSON"),
         (b"<html><title>Welcome</title></html>", "HTML"),
-        (b"[" * 100_000, "not"),
-        (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "too deep"),
+        (b"[" * 100_000, "JSON"),
+        (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "too deeply"),
         (b'{"sqlState": 5}', "sqlState"),
         (b'{"sqlState": "00000", "metadata": 7}', "metadata"),
         (b'{"sqlState": "00000", "metadata": {"columns": "a"}}', "columns"),
         (b'{"sqlState": "00000", "metadata": {"partitionInfo": [{"rowCount": "x"}]}}', "rowCount"),
         (b'{"sqlState": "00000", "statementIDs": 3}', "statementIDs"),
         (b"{}", "without a sqlState"),
-        (b"[]", "shape"),
-        (b"null", "shape"),
+        (b"[]", "unexpected JSON"),
+        (b"null", "unexpected JSON"),
     ],
 )
 def test_bodies_that_are_no_statement(body: bytes, said: str) -> None:
@@ -66,7 +66,7 @@ def test_bodies_that_are_no_statement(body: bytes, said: str) -> None:
         (done(data=[{"a": "1"}]), "cannot be read"),
         (done(data="1"), "cannot be read"),
         (done(data=[["1"]], metadata={"encoding": "arrow"}), "unknown encoding 'arrow'"),
-        (parts(-1, data=[]), "less than no rows"),
+        (parts(-1, data=[]), "negative row count"),
     ],
 )
 def test_rows_that_are_none(answer: dict[str, Any], said: str) -> None:
@@ -77,7 +77,7 @@ def test_other_rows_than_announced_are_fetched_once_more() -> None:
     short, whole = parts(2, data=[["1"]]), parts(2, data=[["1"], ["2"]])
     with scripted((200, short), (200, whole)) as state:
         assert run(state) == [[["1"], ["2"]]]
-    assert "2 were announced" in failure((200, short), (200, short), (200, short)).message
+    assert "expected 2" in failure((200, short), (200, short), (200, short)).message
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_body_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     from sqlshell.client.http import decompress
 
     monkeypatch.setattr(decompress, "UNANNOUNCED", 10_000)
-    assert "sent more than" in failure((200, done(data=[["x" * 100_000]]))).message
+    assert "sent a response larger than" in failure((200, done(data=[["x" * 100_000]]))).message
 
 
 def outcome(body: bytes) -> Rows | None:

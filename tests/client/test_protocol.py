@@ -101,9 +101,9 @@ def test_not_ready_may_be_tried_again(state: str) -> None:
 STATUSES = [
     (400, ServiceError, Exit.SERVICE, "refused"),
     (401, NotAuthenticated, Exit.SERVICE, "token"),
-    (403, NotAuthenticated, Exit.SERVICE, "forbids"),
+    (403, NotAuthenticated, Exit.SERVICE, "denied"),
     (404, ServiceError, Exit.SERVICE, "no statement-execution service"),
-    (408, WaitTimeout, Exit.TIMEOUT, "gave up waiting"),
+    (408, WaitTimeout, Exit.TIMEOUT, "timed out"),
     (500, ServiceError, Exit.SERVICE, "failed (500)"),
     (503, ServiceError, Exit.SERVICE, "busy or unavailable"),
 ]

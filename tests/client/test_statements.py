@@ -227,7 +227,7 @@ def test_no_proxy_for_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wait_has_an_end() -> None:
-    with scripted((202, RUNNING)) as state, pytest.raises(WaitTimeout, match="still runs") as caught:
+    with scripted((202, RUNNING)) as state, pytest.raises(WaitTimeout, match="still running") as caught:
         run(state, wait=0.05)
     assert caught.value.where.statement_id == ID
 

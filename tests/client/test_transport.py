@@ -226,10 +226,10 @@ def test_a_token_that_is_no_header(token: str) -> None:
     async def bad() -> str:
         return token
 
-    with pytest.raises(UsageError, match="the token has"):
+    with pytest.raises(UsageError, match="the token contains"):
         get("http://127.0.0.1:1", token=token)
     with scripted((200, {})) as state:
-        with pytest.raises(UsageError, match="the token has"):
+        with pytest.raises(UsageError, match="the token contains"):
             get(state.url, token="", renew=bad)
         assert state.asked == []
 
@@ -251,7 +251,7 @@ def test_a_token_in_the_clear_is_warned_of(url: str, token: str, warned: bool) -
         return None
 
     using(url, work, token=token, warn=told.append)
-    assert [line for line in told if "the token travels unencrypted to http://service.example" in line] == told
+    assert [line for line in told if "the token is sent unencrypted to http://service.example" in line] == told
     assert bool(told) is warned
 
 
@@ -323,7 +323,7 @@ def test_a_packed_answer() -> None:
 def test_a_small_body_that_holds_a_giant_one() -> None:
     packed = gzip.compress(b"\0" * (1 << 28))
     body = Body("gzip", 1 << 22, "http://x")
-    with pytest.raises(ProtocolError, match="more than 4 MiB"):
+    with pytest.raises(ProtocolError, match="larger than 4 MiB"):
         body.take(packed)
     assert len(body._whole) < 1 << 23
 

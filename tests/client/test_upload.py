@@ -44,9 +44,9 @@ def test_the_limit_is_the_largest_size(tmp_path: Path, over: int) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("folder", "is a folder"),
-        ("pipe", "not a file that can be attached"),
-        ("nowhere", "there is no file"),
+        ("folder", "is a directory"),
+        ("pipe", "not a regular file"),
+        ("nowhere", "file not found:"),
         ("nul\0", "cannot be read"),
         ("a/b", "cannot be read"),
         ('quoted"', "a name that cannot be sent"),
@@ -102,7 +102,9 @@ def test_a_body_has_the_size_that_was_said_and_tells_how_much_has_left(tmp_path:
     assert sent(upload) == expected
 
 
-@pytest.mark.parametrize(("change", "words"), [(b"abcd", "has changed"), (b"ab", "has changed"), (None, "no longer")])
+@pytest.mark.parametrize(
+    ("change", "words"), [(b"abcd", "changed before"), (b"ab", "changed before"), (None, "no longer")]
+)
 def test_a_file_that_is_no_longer_what_it_was(tmp_path: Path, change: bytes | None, words: str) -> None:
     upload = Upload("edge", [], [held(tmp_path / "a", b"abc")], "attachments")
     if change is None:
@@ -116,5 +118,5 @@ def test_a_file_that_is_no_longer_what_it_was(tmp_path: Path, change: bytes | No
 def test_a_file_that_becomes_shorter_while_it_is_sent(tmp_path: Path) -> None:
     upload = Upload("edge", [], [held(tmp_path / "a", bytes(3 * PIECE))], "attachments")
     upload.sent = lambda done: os.truncate(tmp_path / "a", PIECE) if done > PIECE else None
-    with pytest.raises(ServiceError, match="became shorter"):
+    with pytest.raises(ServiceError, match="was truncated"):
         sent(upload)

@@ -573,12 +573,12 @@ KEPT: dict[str, tuple[str, str, int]] = {
     ),
     "a value is not several statements": (
         "select '1; select 2' as v \\gset\nselect :v;\n",
-        ":v came from the service and holds several statements",
+        ":v came from the service and contains several statements",
         2,
     ),
     "nor is it where a command stands behind it": (
         "select '1; select 2 as two; select 3' as v \\gset\nselect :v \\p\n;\n",
-        ":v came from the service and holds several statements",
+        ":v came from the service and contains several statements",
         2,
     ),
     "a named query keeps none that would act": (

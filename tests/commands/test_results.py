@@ -61,12 +61,12 @@ def test_what_is_wrong(program: Program, script: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("\\g nope/x.csv", "its folder does not exist"),
+        ("\\g nope/x.csv", "its directory does not exist"),
         ("\\g .", "is a folder"),
-        ("\\gx nope/x.csv", "its folder does not exist"),
-        ("\\g |", "no command behind |"),
-        ("\\chart to nope/x.svg", "its folder does not exist"),
-        ("\\once nope/x.csv", "its folder does not exist"),
+        ("\\gx nope/x.csv", "its directory does not exist"),
+        ("\\g |", "missing command after |"),
+        ("\\chart to nope/x.svg", "its directory does not exist"),
+        ("\\once nope/x.csv", "its directory does not exist"),
     ],
 )
 def test_where_a_result_cannot_go_is_told_before_its_statement_runs(program: Program, command: str, said: str) -> None:

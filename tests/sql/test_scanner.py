@@ -393,7 +393,7 @@ def test_a_value_of_a_service_makes_no_further_statement() -> None:
             assert (first.foreign, [part.source for part in second.foreign]) == ((), [":x"])
             assert second.text[second.foreign[0].start : second.foreign[0].stop] == value.rstrip(";")
         else:
-            with pytest.raises(UsageError, match=":x came from the service and holds several statements"):
+            with pytest.raises(UsageError, match=":x came from the service and contains several statements"):
                 statements(text)
     assert [item.text for item in statements(theirs("select 1", ":x"))] == ["select 1"]
     with pytest.raises(UsageError, match="several statements"):

@@ -36,7 +36,7 @@ def test_a_stream_is_a_view_of_its_last_rows(tmp_path: Path, streaming: Served, 
     terminal.enter("insert into v select range from range(5);")
     terminal.prompt()
     terminal.enter("print entity v from beginning;")
-    terminal.wait("Ctrl-C ends the view")
+    terminal.wait("Ctrl-C to stop")
     shown = terminal.wait(lambda text: "|   4 |" in text and " 5 rows" in text)
     assert "rows/s" in shown
     other = Terminal(tmp_path, "-q", streaming.url, env={"SQLSHELL_TOKEN": streaming.token})

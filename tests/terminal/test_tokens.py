@@ -19,7 +19,7 @@ def test_a_token_is_asked_for_again(tmp_path: Path, program: Program) -> None:
     second = serve(tmp_path, "--port", port, token="another-token-987654321")
     try:
         terminal.enter("select 42 + 1 as after;")
-        terminal.wait("does not accept the token")
+        terminal.wait("rejected the token")
         terminal.wait(f"token for {first.url}:")
         terminal.enter("wrong")
         terminal.wait("unknown token")

@@ -52,7 +52,7 @@ class Body:
                 # 32 more: zlib finds out by itself whether the header is gzip's or zlib's.
                 self._inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
             case other:
-                raise ProtocolError(f"{name} sent a body in the encoding {other[:40]!r}, which was not asked for")
+                raise ProtocolError(f"{name} sent a response with the unsupported Content-Encoding {other[:40]!r}")
 
     def take(self, piece: bytes) -> None:
         """Raises ProtocolError for a body that is too large or no gzip."""
@@ -64,30 +64,30 @@ class Body:
                 self._add(self._inflater.decompress(piece, min(STEP, self._limit + 1)))
                 piece = self._inflater.unconsumed_tail
         except zlib.error as error:
-            raise ProtocolError(f"{self._name} sent a body that is not the gzip it says to be: {error}") from None
+            raise ProtocolError(f"{self._name} sent an invalid gzip body: {error}") from None
         if piece or self._inflater.unused_data:
-            raise ProtocolError(f"{self._name} sent more behind the end of a gzip body")
+            raise ProtocolError(f"{self._name} sent data after the end of a gzip body")
 
     def end(self) -> bytearray:
         """The whole body. Raises ConnectionBroken where gzip's own end did not come, ProtocolError for too many values
         to be read within the bound."""
         if self._inflater is not None and not self._inflater.eof:
-            raise ConnectionBroken(f"{self._name} broke off in mid-body")
+            raise ConnectionBroken(f"{self._name} closed the connection in the middle of its answer")
         most = max(FEW, self._limit // PER_VALUE)
         if len(self._whole) > FEW and (found := values_in(self._whole)) > most:
-            raise ProtocolError(f"{self._name} sent {found:,} values in one answer; the limit is {most:,}", REMEDY)
+            raise ProtocolError(f"{self._name} sent {found:,} values in one response; the limit is {most:,}", REMEDY)
         return self._whole
 
     def _add(self, text: bytes) -> None:
         if len(self._whole) + len(text) > self._limit:
             size = f"{self._limit >> 20} MiB" if self._limit >> 20 else f"{self._limit} bytes"
             if self._failed:
-                raise ProtocolError(f"{self._name} answered {self._failed} with more than {size}")
-            raise ProtocolError(f"{self._name} sent more than {size} in one answer", REMEDY)
+                raise ProtocolError(f"{self._name} answered {self._failed} with an error body larger than {size}")
+            raise ProtocolError(f"{self._name} sent a response larger than {size}", REMEDY)
         self._whole += text
 
 
-REMEDY: Final = "answer_limit = MIB in the profile, or SQLSHELL_ANSWER_LIMIT, sets the limit"
+REMEDY: Final = "to raise the limit, set answer_limit = MIB in the profile or SQLSHELL_ANSWER_LIMIT"
 
 
 def values_in(body: bytes | bytearray) -> int:

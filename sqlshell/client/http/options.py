@@ -37,7 +37,8 @@ class NetworkOptions(Struct, frozen=True):
                 context = ssl.create_default_context(cafile=self.ca_file)
             except (OSError, ssl.SSLError) as error:
                 raise UsageError(
-                    f"the CA file {self.ca_file} cannot be used: {_reason(error)}", "it holds certificates in PEM"
+                    f"the CA file {self.ca_file} cannot be used: {_reason(error)}",
+                    "it must contain certificates in PEM format",
                 ) from None
         else:
             context = ssl.create_default_context()
@@ -56,10 +57,10 @@ class NetworkOptions(Struct, frozen=True):
                 names = f"{self.client_cert} {self.client_key}".strip()
                 raise UsageError(
                     f"the client certificate {names} cannot be used: {_reason(error)}",
-                    "certificate and key are PEM files, the key without a passphrase",
+                    "certificate and key must be PEM files, the key without a passphrase",
                 ) from None
         elif self.client_key:
-            raise UsageError("a client key needs its certificate", "--client-cert FILE names it")
+            raise UsageError("--client-key requires --client-cert", "--client-cert FILE is the certificate of the key")
         return context
 
 
@@ -69,5 +70,5 @@ def _no_password() -> str:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
-        return error.reason or "it is not PEM"
+        return error.reason or "not in PEM format"
     return (error.strerror if isinstance(error, OSError) else "") or str(error)

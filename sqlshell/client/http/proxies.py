@@ -23,7 +23,7 @@ def proxy_for(target: Target) -> str:
         url = f"http://{url}"
     scheme = url.partition("://")[0].lower()
     if scheme not in {"http", "https", "socks5", "socks5h"}:
-        raise UsageError(f"the proxy {scheme}://… is of a kind that is not known", "http, https and socks5 are")
+        raise UsageError(f"unsupported proxy scheme {scheme}://", "use http, https or socks5")
     return url
 
 

@@ -92,7 +92,7 @@ class Transport:
         """What the service said that it has beyond the interface (`Sqlshell-Extensions`)."""
         local = target.loopback or dial is not None
         if token and target.scheme == "http" and not local:
-            warn(f"the token travels unencrypted to {target.name}: use https")
+            warn(f"the token is sent unencrypted to {target.name}: use https")
         self._headers = {
             "User-Agent": f"sqlshell/{__version__}",
             "Accept": "application/json",
@@ -305,10 +305,10 @@ class Transport:
             yield
         except httpx.ConnectTimeout as error:
             raise ConnectionFailed(
-                f"{base} did not answer in time", "is the host right, and is a firewall in between?"
+                f"{base} did not answer in time", "check the host and the port; a firewall may drop the connection"
             ) from error
         except httpx.ReadTimeout as error:
-            raise ConnectionBroken(f"{base} took the request and then fell silent") from error
+            raise ConnectionBroken(f"{base} stopped responding") from error
         except httpx.ConnectError as error:
             raise connection_failed(base, error, local=bool(self.target.uds)) from error
         except httpx.RemoteProtocolError as error:
@@ -320,17 +320,19 @@ class Transport:
                 raise ConnectionBroken(f"{base} closed the connection without an answer{doubt}") from error
             raise NotHttp(f"{base} does not speak HTTP: {error}", "check whether the URL is http or https") from error
         except httpx.PoolTimeout as error:
-            raise ConnectionFailed(f"{base}: no connection became free in time") from error
+            raise ConnectionFailed(f"{base}: all connections are in use") from error
         except httpx.TimeoutException as error:
-            raise ConnectionBroken(f"{base} does not take the request in time") from error
+            raise ConnectionBroken(f"{base} did not accept the request in time") from error
         except httpx.ProxyError as error:
-            raise ConnectionFailed(f"the proxy before {base} refused: {error}", "check HTTPS_PROXY") from error
+            raise ConnectionFailed(
+                f"the proxy for {base} refused the connection: {error}", "check HTTPS_PROXY"
+            ) from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise UsageError(f"{base} is not a URL that can be asked: {error}") from error
+            raise UsageError(f"{base} is not a valid URL: {error}") from error
         except httpx.TransportError as error:
-            raise ConnectionBroken(f"the connection to {base} broke: {error or type(error).__name__}") from error
+            raise ConnectionBroken(f"the connection to {base} was lost: {error or type(error).__name__}") from error
         except ImportError as error:
-            raise UsageError(f"the proxy before {base} needs a package that is not here: {error}") from error
+            raise UsageError(f"the proxy for {base} requires a package that is not installed: {error}") from error
 
 
 def _as_it_is(answer: Response) -> Response:
@@ -341,7 +343,9 @@ def _checked(token: str) -> str:
     try:
         token.encode("ascii")
     except UnicodeEncodeError:
-        raise UsageError("the token has characters that are not allowed in one", "check where it comes from") from None
+        raise UsageError(
+            "the token contains characters that HTTP headers do not allow", "check the source of the token"
+        ) from None
     if any(char in token for char in "\r\n\0"):
-        raise UsageError("the token has a line break in it", "a token file holds one line")
+        raise UsageError("the token contains a line break", "a token file must have one line")
     return token

@@ -39,22 +39,22 @@ def attachment(text: Own, limit: int = 0) -> Attachment:
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
-            raise UsageError(f"{text} is a folder, and a file is attached")
+            raise UsageError(f"{text} is a directory; only files can be attached")
         if not stat.S_ISREG(found.st_mode):
-            raise UsageError(f"{text} is not a file that can be attached")
+            raise UsageError(f"{text} is not a regular file")
         if limit and found.st_size > limit:
-            said = f"{text} has {found.st_size:,} bytes, and the limit for a file that is sent is {limit >> 20:,} MiB"
-            raise UsageError(said, "nothing was sent; --upload-limit MIB sets another limit, 0 none")
+            said = f"{text} has {found.st_size:,} bytes; the limit for an upload is {limit >> 20:,} MiB"
+            raise UsageError(said, "nothing was sent; --upload-limit MIB sets the limit (0: no limit)")
         with path.open("rb"):
             pass
     except FileNotFoundError:
-        raise UsageError(f"there is no file {text}", "nothing was sent") from None
+        raise UsageError(f"file not found: {text}", "nothing was sent") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"{text} cannot be read: {reason}", "nothing was sent") from None
     name = path.name
     if any(ord(char) < 32 or char in '"\\' for char in name) or not name.isprintable():
-        raise UsageError(f"{text!r} has a name that cannot be sent", "rename the file")
+        raise UsageError(f"{text!r} has a name that cannot be sent in a request", "rename the file")
     return Attachment(path, name, found.st_size)
 
 
@@ -107,7 +107,7 @@ class Upload(Struct):
                     yield from _exactly(stream, file)
             except OSError as error:
                 raise ServiceError(
-                    f"{file.path} can no longer be read: {error.strerror or error}", "nothing was kept of it"
+                    f"{file.path} can no longer be read: {error.strerror or error}", "the service discarded the upload"
                 ) from None
             yield b"\r\n"
         yield self._end
@@ -127,10 +127,10 @@ class Upload(Struct):
 def _exactly(stream: BinaryIO, file: Attachment) -> Iterable[bytes]:
     left = file.size
     if os.fstat(stream.fileno()).st_size != left:
-        raise ServiceError(f"{file.path} has changed while it was to be sent", "run the statement again")
+        raise ServiceError(f"{file.path} changed before it could be sent", "run the statement again")
     while left:
         piece = stream.read(min(PIECE, left))
         if not piece:
-            raise ServiceError(f"{file.path} became shorter while it was sent", "run the statement again")
+            raise ServiceError(f"{file.path} was truncated while it was being sent", "run the statement again")
         left -= len(piece)
         yield piece

@@ -42,7 +42,7 @@ def data_plane(request: DataplaneRequest, api: Target, statement_id: str) -> Dat
     """Where the answer says the rows are. Raises ProtocolError for what the interface does not allow."""
     kind = request.request_type or RESULT_SET
     if kind not in _SCHEMES:
-        raise ProtocolError(f"{api.name} keeps this result on a data plane of the unknown kind {kind[:40]!r}")
+        raise ProtocolError(f"{api.name} keeps this result on a data plane of the unknown type {kind[:40]!r}")
     uri = request.uri or ""
     refused = f"{api.name} names the data plane {uri[:200]!r}"
     if not uri or len(uri) > LONGEST_URI or any(char <= " " or char == "\x7f" for char in uri):
@@ -55,20 +55,20 @@ def data_plane(request: DataplaneRequest, api: Target, statement_id: str) -> Dat
         raise ProtocolError(f"{refused}, which is not a URI") from None
     scheme = parts.scheme.lower()
     if scheme not in _SCHEMES[kind]:
-        raise ProtocolError(f"{refused}: {scheme or 'no scheme'} is not followed")
+        raise ProtocolError(f"{refused}: unsupported scheme {scheme or 'none'}")
     if not host:
-        raise ProtocolError(f"{refused}: it names no host")
+        raise ProtocolError(f"{refused}: it has no host")
     if parts.username is not None or parts.password is not None:
-        raise ProtocolError(f"{api.name} names a data plane with a user in its uri, which is not followed")
+        raise ProtocolError(f"{api.name} names a data plane whose URI contains a user, which is not allowed")
     if parts.fragment:
-        raise ProtocolError(f"{refused}: it has a fragment")
+        raise ProtocolError(f"{refused}: a fragment is not allowed")
     scheme = _PLAIN.get(scheme, scheme)
     if api.scheme == "https" and scheme != "https":
-        raise ProtocolError(f"{refused}: rows that were asked for by https are not taken without TLS")
+        raise ProtocolError(f"{refused}: a service reached by https must use TLS for its data plane too")
     path = _path(parts.path, request.statement_id or statement_id, refused) if kind == RESULT_SET else parts.path
     if parts.query:
         if kind == RESULT_SET:
-            raise ProtocolError(f"{refused}: it has a query, which the interface does not know")
+            raise ProtocolError(f"{refused}: a query string is not allowed")
         path += f"?{parts.query}"
     target = Target(scheme, host.lower(), port or {"http": 80, "https": 443}[scheme])
     near = (target.scheme, plain(target.host), target.port) == (api.scheme, plain(api.host), api.port) or (
@@ -76,7 +76,7 @@ def data_plane(request: DataplaneRequest, api: Target, statement_id: str) -> Dat
     )
     token = request.token or ""
     if any(not "!" <= char <= "~" for char in token):
-        raise ProtocolError(f"{api.name} gave a token for the data plane that no header can carry")
+        raise ProtocolError(f"{api.name} sent a data plane token with characters that HTTP headers do not allow")
     return DataPlane(target, path or "/", token, near)
 
 
@@ -91,7 +91,7 @@ def _path(path: str, statement_id: str, refused: str) -> str:
     if len(steps) == 2:
         return path
     if not statement_id:
-        raise ProtocolError(f"{refused} without saying which statement")
+        raise ProtocolError(f"{refused} without a statementID")
     return f"{head}/v2/statements/{quote(statement_id, safe='')}"
 
 
@@ -111,8 +111,8 @@ def address_check(
         if not private(address) or any(same(address, peer) for peer in peers):
             return
         raise ServiceError(
-            f"{api.name} points at a data plane at the private address {address}, which was not asked",
-            "private_data_plane = true in the profile allows it",
+            f"{api.name} names a data plane at the private address {address}; refusing to connect",
+            "to allow it, set private_data_plane = true in the profile",
         )
 
     host = plane.target.host

@@ -180,9 +180,9 @@ class Stream:
         if code in ENDED:
             self.ended = "service"
         elif code in UNAUTHORISED:
-            raise NotAuthenticated(f"the data plane refused the reader ({code}){said}", where=self._where)
+            raise NotAuthenticated(f"the data plane refused access ({code}){said}", where=self._where)
         else:
-            what = "broke off without an end" if code == 1006 else f"was closed with code {code}"
+            what = "closed without a close frame" if code == 1006 else f"was closed with code {code}"
             raise ConnectionBroken(f"the stream {what}{said} after {self.rows:,} rows", where=self._where)
 
     def _take(self, frames: list[bytes]) -> None:
@@ -208,7 +208,7 @@ class Stream:
         if self.columns and [(item.name, item.type) for item in columns] != [
             (item.name, item.type) for item in self.columns
         ]:
-            raise ProtocolError("the stream has other columns than before", where=self._where)
+            raise ProtocolError("the columns of the stream changed", where=self._where)
         self.columns = columns
 
     async def _connect(self) -> None:
@@ -239,7 +239,9 @@ class Stream:
                 await self._stack.aclose()
                 if self._connection is not None:
                     self._closed(self._connection)
-                raise ConnectionBroken(f"the stream broke as it began: {error}", where=self._where) from error
+                raise ConnectionBroken(
+                    f"the stream closed while it was being opened: {error}", where=self._where
+                ) from error
 
     async def _pause(self, seconds: float) -> None:
         """Wait, unless the reader has enough in the meantime."""
@@ -255,13 +257,13 @@ class Stream:
             frames = await connection.frames(until - time.monotonic())
             if not frames and connection.ended:
                 self._closed(connection)
-                raise ProtocolError("the stream ended before it named its columns", where=self._where)
+                raise ProtocolError("the stream ended before it sent its columns", where=self._where)
             for number, frame in enumerate(frames):
                 found = _decoded(frame, 0, self._where)
                 if found.type == "error":
                     raise _failed(found, self._where)
                 if found.type == "data":
-                    raise ProtocolError("the stream has rows before its columns", where=self._where)
+                    raise ProtocolError("the stream sent rows before its columns", where=self._where)
                 if found.type == "metadata":
                     self._adopt(found)
                     try:
@@ -269,7 +271,7 @@ class Stream:
                     except ShellError as error:
                         self._failure = error
                     return
-        raise ConnectionBroken("the stream did not name its columns in time", where=self._where)
+        raise ConnectionBroken("the stream did not send its columns in time", where=self._where)
 
     async def _broken(self, error: ShellError) -> None:
         """Go on over a gap, or remember the error, to be raised after the rows that came before it."""
@@ -277,10 +279,10 @@ class Stream:
         if not self._rules.reconnect or isinstance(error, NotAuthenticated) or _final(self._connection):
             self._failure = error
             if not isinstance(error, NotAuthenticated):
-                error.hint = error.hint or "--allow-gaps goes on after a break, and tells of each possible gap"
+                error.hint = error.hint or "use --allow-gaps to reconnect; each possible gap is then reported"
             return
         rows = self._waiting
-        self._say(f"{error.message}: connecting again")
+        self._say(f"{error.message}: reconnecting")
         since = self._heard
         try:
             await self._connect()
@@ -343,7 +345,7 @@ def _columns(frame: _Frame, where: Where) -> list[Column]:
             )
         )
     if not columns:
-        raise ProtocolError("the stream names no columns", where=where)
+        raise ProtocolError("the stream sent no columns", where=where)
     return columns
 
 

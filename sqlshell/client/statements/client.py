@@ -125,6 +125,6 @@ class Client(Protocol):
 def mark_uncertain(error: ShellError, behind: int = 0) -> None:
     """Say that nobody knows whether the service ran a statement, and `behind` more that were sent with it, and how to
     find out."""
-    which = "the statement" if not behind else f"the statement, and the {behind:,} behind it that were sent with it,"
-    advice = f"{which} may have run: look with LIST QUERIES, or at what it should have changed, before running it again"
+    which = "the statement" if not behind else f"the statement and the next {behind:,} that were sent with it"
+    advice = f"{which} may have run: check LIST QUERIES, or the data, before you run it again"
     error.hint = f"{advice}; {error.hint}" if error.hint else advice

@@ -222,7 +222,7 @@ class StatementsClient(Struct):
                 left = self.wait_limit - elapsed if self.wait_limit is not None else None
                 if left is not None and wait > left:
                     await asyncio.sleep(max(0.0, left))
-                    hint = "the statement did not run; --wait gives it more time"
+                    hint = "the statement did not run; use a longer --wait"
                     raise WaitTimeout(f"{error.message} after {self.wait_limit:g} s", hint, error.where) from None
                 if elapsed + wait > network.timeout:
                     raise
@@ -274,7 +274,7 @@ class StatementsClient(Struct):
         except TimeoutError:
             if not deadline.expired():
                 raise
-            told = f"{self.base} has not answered after {time.monotonic() - began:.1f} s"
+            told = f"{self.base} did not answer within {time.monotonic() - began:.1f} s"
             raise WaitTimeout(told, where=Where(statement_id=statement_id)) from None
 
     def body(self, submission: Submission, context: SessionContext, observer: Observer) -> Upload:
@@ -295,14 +295,14 @@ class StatementsClient(Struct):
                     observer.context(step.context)
                     raise error
                 case Follow():
-                    raise ProtocolError(f"{self.base} answered a look-up with further statements")
+                    raise ProtocolError(f"{self.base} answered a look-up with a list of statements")
                 case Poll():
                     observer.statement_id(step.statement_id)
                     observer.progress(step.share, step.message)
                     elapsed = time.monotonic() - began
                     if self.wait_limit is not None and elapsed >= self.wait_limit:
                         raise WaitTimeout(
-                            f"the statement still runs after {elapsed:.1f} s",
+                            f"the statement is still running after {elapsed:.1f} s",
                             where=Where(sqlstate.RUNNING, step.statement_id),
                         )
                     await asyncio.sleep(poll_wait(elapsed))
@@ -355,7 +355,9 @@ def _encoded(request: StatementRequest) -> bytes:
     try:
         return request_part(request)
     except UnicodeEncodeError:
-        raise UsageError("the statement has characters that are not valid Unicode", "is the script UTF-8?") from None
+        raise UsageError(
+            "the statement has characters that are not valid Unicode", "check that the script is UTF-8"
+        ) from None
 
 
 def upload_of(
@@ -365,7 +367,7 @@ def upload_of(
     names = [file.name for file in files]
     for file in names:
         if names.count(file) > 1:
-            raise UsageError(f"two attachments are named {file!r}", "the statement knows them by their base names")
+            raise UsageError(f"two attachments are named {file!r}", "attachments are identified by their base names")
     upload = Upload(boundary, parts, files, name)
     if files:
         whole = max(upload.size, 1)

@@ -133,9 +133,11 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
         head = _HEAD.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         what = (
-            "HTML, not a statement: is the URL a web site's?" if _looks_like_html(headers, body) else unreadable(error)
+            "HTML instead of a statement: the URL may be that of a web site"
+            if _looks_like_html(headers, body)
+            else unreadable(error)
         )
-        return Fail(ProtocolError(f"{base} answered with {what}", "check the URL: it ends before /v2/statements"))
+        return Fail(ProtocolError(f"{base} answered with {what}", "check the URL: it must end before /v2/statements"))
     known = head.statement_id or statement_id
     if statement_id and known.lower() != statement_id.lower():
         told = f"{base} was asked for statement {statement_id} and answered about {known[:64]}"
@@ -143,7 +145,11 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
     context = head.metadata.context if head.metadata else None
     state = head.sql_state or (sqlstate.RUNNING if status == 202 else "")
     if not state:
-        return Fail(ProtocolError(f"{base} answered without a sqlState", "is this a statement-execution service?"))
+        return Fail(
+            ProtocolError(
+                f"{base} answered without a sqlState", "check that the URL is that of a statement-execution service"
+            )
+        )
     if len(head.statement_ids or ()) > 1:
         return Follow(tuple(head.statement_ids or ()), head, body)
     if status == 202 or sqlstate.running(state):
@@ -182,7 +188,7 @@ def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, m
     if wrong is not None:
         return Fail(wrong)
     if len(steps) != len(ended) + (running is not None) or len(steps) > most or (over and running is not None):
-        return Fail(ProtocolError(f"{base} answered about other statements than those of the batch"))
+        return Fail(ProtocolError(f"{base} answered with statements that are not in the batch"))
     return BatchStatus(found.statement_id, ended, running, over)
 
 
@@ -230,8 +236,8 @@ def check_count(rows: int, count: int | None, number: int, base: str, statement_
     """Raises ProtocolError where a partition has other rows than the service announced."""
     if count is not None and rows != count:
         raise ProtocolError(
-            f"{base}: partition {number} has {rows:,} rows, and {count:,} were announced",
-            "the result would not be whole: run the statement again",
+            f"{base}: partition {number} has {rows:,} rows; expected {count:,}",
+            "the result would be incomplete: run the statement again",
             Where(statement_id=statement_id),
         )
 
@@ -247,10 +253,10 @@ def count_rows(body: Body) -> int:
 def unreadable(error: Exception) -> str:
     """Why an answer cannot be read, in a few words."""
     if isinstance(error, RecursionError):
-        return "JSON that is nested too deep"
+        return "JSON that is nested too deeply"
     if isinstance(error, msgspec.ValidationError):
-        return f"JSON of another shape: {error}"
-    return f"what is not JSON: {error}"
+        return f"unexpected JSON: {error}"
+    return f"invalid JSON: {error}"
 
 
 def _wrong_metadata(head: StatementHead) -> str:
@@ -260,7 +266,7 @@ def _wrong_metadata(head: StatementHead) -> str:
     if (metadata.encoding or "json").lower() != "json":
         return f"sent rows in the unknown encoding {(metadata.encoding or '')[:40]!r}"
     if any(part.row_count < 0 for part in metadata.partition_info or ()):
-        return "announced a partition with less than no rows"
+        return "announced a partition with a negative row count"
     return ""
 
 
@@ -284,8 +290,8 @@ def merged_head(head: StatementHead, body: Body, plane: str) -> StatementHead:
     ):
         if not same:
             raise ProtocolError(
-                f"the data plane {plane} and the service tell different {what} of the same result",
-                "the result would not be whole: run the statement again",
+                f"the data plane {plane} and the service disagree about the {what} of the result",
+                "the result would be incomplete: run the statement again",
                 where,
             )
     metadata = replace(
@@ -344,23 +350,25 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
         case 400:
             return Fail(ServiceError(f"{base} refused the request{tail or ' (400)'}", traced, where))
         case 401:
-            hint = "a token goes to the URL beside it: give SQLSHELL_TOKEN or --token-file with the URL as TARGET,"
+            hint = "a token is used only with its own URL: set SQLSHELL_TOKEN or --token-file with the URL as TARGET,"
             hint += " or token_file with url in a profile"
-            return Fail(NotAuthenticated(f"{base} does not accept the token{tail}", hint, where))
+            return Fail(NotAuthenticated(f"{base} rejected the token{tail}", hint, where))
         case 403:
-            hint = "the token is known but not allowed to do this: another role or token may be"
-            return Fail(NotAuthenticated(f"{base} forbids this{tail}", hint, where))
+            hint = "the token is valid but lacks the permission: use another role or token"
+            return Fail(NotAuthenticated(f"{base} denied the request{tail}", hint, where))
         case 404 if statement_id:
-            hint = "results are kept for a time only: run the statement again"
+            hint = "results expire: run the statement again"
             return Fail(UnknownStatement(f"{base} does not know statement {statement_id}{tail}", hint, where))
         case 404:
-            hint = "check the URL: it is the address before /v2/statements"
+            hint = "check the URL: it must end before /v2/statements"
             return Fail(ServiceError(f"{base} has no statement-execution service at that path{tail}", hint, where))
         case 408:
             hint = "the statement may still be running there"
-            return Fail(WaitTimeout(f"{base} gave up waiting (408){tail}", hint, where))
+            return Fail(WaitTimeout(f"{base} timed out (408){tail}", hint, where))
         case 413:
-            return Fail(ServiceError(f"the statement is too large for {base}{tail}", "split it", where))
+            return Fail(
+                ServiceError(f"the statement is too large for {base}{tail}", "split it into smaller statements", where)
+            )
         case 421:
             return Fail(ServiceError(f"{base} does not answer for this host name{tail}", traced, where))
         case 429 | 503:
@@ -370,7 +378,7 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
         return Fail(
             ServiceError(
                 f"{base} redirects to {headers.get('location', 'nowhere')!r}",
-                "redirects are not followed, for the token must not leave: give that URL if you trust it",
+                "redirects are not followed, to protect the token; use that URL if you trust it",
                 where,
             )
         )

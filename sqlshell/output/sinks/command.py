@@ -66,7 +66,7 @@ class CommandProcess:
                 command, shell=True, stdin=subprocess.PIPE, bufsize=0, env=None if environment is None else environment
             )
         except (OSError, ValueError) as error:
-            raise OutputError(f"the command {command!r} cannot be started: {reason(error)}") from error
+            raise OutputError(f"the command {command!r} could not be started: {reason(error)}") from error
         self._input = cast(FileIO, self._process.stdin)
         self.waited = 0.0
         """Seconds that its reading took, which is a person's where it is a pager."""

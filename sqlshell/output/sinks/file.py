@@ -127,7 +127,7 @@ class FileSink:
             scratch().forget(self._temporary)
 
     def _failed(self, error: Exception) -> OutputError:
-        return write_error(self.name, error, "what was there before is kept" if self._temporary is not None else "")
+        return write_error(self.name, error, "the existing file was kept" if self._temporary is not None else "")
 
 
 def check(path: Own) -> None:
@@ -149,11 +149,11 @@ def check(path: Own) -> None:
 def _found(name: str, place: Path) -> os.stat_result | None:
     """What stands at a place, None for nothing. Raises OSError, and OutputError for what may not be replaced."""
     if place.is_dir() or name.endswith("/"):
-        raise OutputError(f"{name} is a folder", "name a file in it")
+        raise OutputError(f"{name} is a directory", "name a file in the directory")
     if not place.exists():
         return None
     if not os.access(place, os.W_OK):
-        raise OutputError(f"{name} may not be written", "its permissions forbid it")
+        raise OutputError(f"{name} is not writable", "check its permissions")
     return place.stat()
 
 
@@ -175,9 +175,9 @@ def write_error(name: str, error: Exception, hint: str = "") -> OutputError:
 def _unopened(path: str, error: Exception) -> OutputError:
     match error:
         case FileNotFoundError() | NotADirectoryError():
-            hint = "its folder does not exist"
+            hint = "its directory does not exist"
         case PermissionError():
-            hint = "the folder may not be written; the new file is made in it first"
+            hint = "the directory is not writable; the new file is created there first"
         case _:
             hint = ""
     return write_error(path, error, hint)

@@ -75,4 +75,4 @@ class LiveTableWriter:
         rate = (self._total - had) / (now - since) if now > since else 0.0
         seconds = int(now - self._began)
         clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-        return f" {self._total:,} rows │ {rate:,.0f} rows/s │ {clock} │ Ctrl-C ends the view "
+        return f" {self._total:,} rows │ {rate:,.0f} rows/s │ {clock} │ Ctrl-C to stop "

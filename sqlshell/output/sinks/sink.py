@@ -125,7 +125,7 @@ def command_in(output: Own) -> Own:
     """The command of a `|command`. Raises OutputError where there is none."""
     command = Own(output[1:].strip())
     if not command:
-        raise OutputError("there is no command behind |", "write \\o |command")
+        raise OutputError("missing command after |", "example: \\o |less")
     return command
 
 
@@ -154,7 +154,7 @@ class CommandSink:
     def close(self) -> None:
         code = self._command.finish()
         if code:
-            raise OutputError(f"the command {self._text!r} ended with code {code}")
+            raise OutputError(f"the command {self._text!r} exited with code {code}")
 
     def abort(self) -> None:
         self._command.stop()

@@ -44,7 +44,9 @@ class CsvWriter:
     def __init__(self, options: WriterOptions) -> None:
         self._null = options.null or ""
         if _QUOTED.search(self._null):
-            raise UsageError(f"csv cannot write {self._null!r} for NULL", "it may hold no comma, quote or line break")
+            raise UsageError(
+                f"csv cannot use {self._null!r} for NULL", "the text must not contain a comma, quote or line break"
+            )
         self._header = options.header
         self._single = False
 

@@ -68,11 +68,11 @@ def _readable(writer: Writer) -> Writer:
 
 FORMATS: tuple[Format, ...] = (
     Format("table", "aligned columns", "people", (".txt",), True, "sample", _table),
-    Format("vertical", "a record per row, a line per column", "people", (), True, "nothing", _vertical),
+    Format("vertical", "one record per row, one line per column", "people", (), True, "nothing", _vertical),
     Format("csv", "comma-separated; NULL is empty, '' is quoted", "programs", (".csv",), True, "nothing", _csv),
     Format("tsv", "tab-separated; NULL is \\N", "programs", (".tsv", ".tab"), True, "nothing", _tsv),
-    Format("json", "an array of objects", "programs", (".json",), False, "nothing", _json),
-    Format("jsonl", "an object per line", "programs", (".jsonl", ".ndjson"), True, "nothing", _jsonl),
+    Format("json", "one array of objects", "programs", (".json",), False, "nothing", _json),
+    Format("jsonl", "one object per line", "programs", (".jsonl", ".ndjson"), True, "nothing", _jsonl),
 )
 
 
@@ -97,7 +97,7 @@ def format_named(name: str) -> Format:
         if item.name == wanted:
             return item
     names = [item.name for item in FORMATS]
-    raise UsageError(f"there is no format {name!r}", did_you_mean(name, names, f"formats: {', '.join(names)}"))
+    raise UsageError(f"unknown format {name!r}", did_you_mean(name, names, f"formats: {', '.join(names)}"))
 
 
 def format_for_path(path: str) -> Format | None:

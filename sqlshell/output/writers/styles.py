@@ -57,7 +57,7 @@ def table_style(name: str) -> Style:
         return PSQL
     if name not in style_names():
         hint = did_you_mean(name, style_names(), f"styles: {', '.join(style_names())}")
-        raise UsageError(f"there is no table style {name!r}", hint)
+        raise UsageError(f"unknown table style {name!r}", hint)
     minimum = 0 if name == "pretty" else _MINIMUM
     head = _head(minimum)
     drawn = _drawn(name, ["left", "left"], head)

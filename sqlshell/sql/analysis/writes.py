@@ -126,11 +126,11 @@ def ambiguity(sql: str, given: Sequence[Token]) -> str:
     for token in given:
         between = sql[end : token.start]
         if executed and "/*!" in between:
-            return "a comment that some engines run"
+            return "a comment that some engines execute"
         written = token.text if token.kind in {"word", "sign", "number"} else ""
         for char in (*between, *written) if unknown else ():
             if char in unknown:
-                return f"a character of no certain meaning (U+{ord(char):04X})"
+                return f"an ambiguous character (U+{ord(char):04X})"
         if (
             mixed
             and between
@@ -140,19 +140,19 @@ def ambiguity(sql: str, given: Sequence[Token]) -> str:
         ):
             follows = sql[token.end : token.end + 1]
             if token.kind == "string" or follows in {"'", "&", "$"}:
-                return "a string behind a blank that some engines take for a letter"
+                return "a string after a space that some engines treat as a letter"
         if hashes and token.text == "#" and token.start > looked:
             # To some engines the rest of the line is a comment, and what it opens is not open.
             looked = sql.find("\n", token.end)
             if looked >= 0 and _OPENING.search(sql, token.end, looked):
-                return "a # that some engines take for a comment"
+                return "a # that some engines treat as a comment"
         end = token.end
     rest = sql[end:]
     if executed and "/*!" in rest:
-        return "a comment that some engines run"
+        return "a comment that some engines execute"
     for char in rest if unknown else "":
         if char in unknown:
-            return f"a character of no certain meaning (U+{ord(char):04X})"
+            return f"an ambiguous character (U+{ord(char):04X})"
     return ""
 
 
@@ -190,7 +190,7 @@ def write_reasons(given: Sequence[Token]) -> Iterator[str]:
                     continue
                 yield f"{word} {after.word}"
         if token.text == ";" and token.kind == "sign" and after is not None:
-            yield "a further statement"
+            yield "a second statement"
         if token.kind == "sign" and token.text == "(":
             if after is not None and (wrong := _begins(given, number, after)):
                 yield wrong
@@ -227,7 +227,7 @@ def _begins(given: Sequence[Token], number: int, first: Token) -> str:
     if before is not None and before.word in {"AS", "MATERIALIZED"}:
         if word in _BODIES or first.text in {"(", ")"}:
             return ""
-        return word or "an unknown part of WITH"
+        return word or "an unknown clause of WITH"
     if word not in _STATEMENTS:
         return ""
     after = given[number + 2] if number + 2 < len(given) else None

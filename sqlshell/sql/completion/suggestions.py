@@ -168,7 +168,7 @@ def _joins(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
             found.setdefault(text, "foreign key")
     for left in before:
         for text in _by_names(left, sources[at], wanted, place):
-            found.setdefault(text, "by its name")
+            found.setdefault(text, "same name")
     for rank, text in Names(found).matching(wanted.prefix):
         yield rank, Suggestion(text, "join", found[text])
 

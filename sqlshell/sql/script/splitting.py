@@ -33,7 +33,8 @@ def refuse_more(text: Text, count: int, written: int) -> None:
     """Raise the UsageError of statements() where a text is more statements than the person has `written`."""
     if count > max(1, written):
         raise UsageError(
-            f"{text.source} came from the service and holds several statements", "\\gexec runs each row as a statement"
+            f"{text.source} came from the service and contains several statements",
+            "use \\gexec to run each row as a statement",
         )
 
 
