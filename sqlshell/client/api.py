@@ -62,9 +62,7 @@ class DetectingClient(Struct):
         if self._chosen is None:
             self._chosen = self.v2 if await has_v2(self.transport) else self.legacy
             if self._chosen is self.legacy:
-                self.say(
-                    f"{self.transport.target.name} has only the legacy interface: no look-ups, no context in its answers"
-                )
+                self.say(f"{self.transport.target.name} has only the legacy interface: no look-ups, no context echo")
         return self._chosen
 
     async def run(
