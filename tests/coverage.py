@@ -1,9 +1,9 @@
 """The coverage of the package by its tests: `python -m tests.coverage [--missing] [PYTEST ARGUMENTS]`.
 
 Every Python process that may write a file when it ends counts: the tests, the program in terminals and pipes and its
-forked runs, and services. Many of them get an environment without anything of the caller's, so that no variable could ask
-them to measure. While this runs, a .pth file of this virtual environment does. Under `serve` an engine's process gives up
-the right to write elsewhere, so that what only it runs, as engines/process/child.py, counts as missed.
+forked runs, and services. Many of them get an environment without anything of the caller's, so that no variable could
+ask them to measure. While this runs, a .pth file of this virtual environment does. Under `serve` an engine's process
+gives up the right to write elsewhere, so that what only it runs, such as engines/process/child.py, counts as missed.
 """
 
 from __future__ import annotations
