@@ -1,4 +1,4 @@
-"""Which interface a service has, and its version."""
+"""Detects the interface of a service, and asks for its version."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def has_v2(transport: Transport) -> bool:
 
 
 class DetectingClient(Struct):
-    """A service whose interface is found out when it is first used."""
+    """A client that detects the interface of the service at its first use."""
 
     transport: Transport
     v2: Client

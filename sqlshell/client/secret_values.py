@@ -1,4 +1,4 @@
-"""Values that nobody else may see, taken out of whatever came from elsewhere: as they are, and as they may be written.
+"""Redaction of secret values in everything that a service sends, in plain text and in the usual encodings.
 
 A service knows the token that it was sent, and a proxy its password: an answer that holds one is an echo, or a trick.
 """

@@ -148,5 +148,5 @@ def running(code: str) -> bool:
 
 
 def not_ready(code: str) -> bool:
-    """Whether the same statement may be tried again in a moment (class 3E)."""
+    """Whether the statement may be retried shortly (class 3E)."""
     return code[:2] == "3E"

@@ -71,5 +71,5 @@ def base(type_name: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def kind(type_name: str) -> Kind:
-    """The kind of a type; types that nobody knows are text."""
+    """The kind of a type; unknown types are text."""
     return KINDS.get(base(type_name), Kind.TEXT)

@@ -63,7 +63,7 @@ async def copy(result: Result, writer: Writer, sink: Sink) -> Summary:
 
 
 class _NextBatch:
-    """The next batch; while it is on its way the writer settles in time and the reader may leave."""
+    """Waits for the next batch; meanwhile the writer settles in time, and a reader that leaves is noticed."""
 
     def __init__(self, batches: Partitions, writer: Writer, sink: Sink) -> None:
         self._batches = batches
@@ -141,7 +141,7 @@ async def _finish(sink: Sink) -> None:
 
 
 def warn_of_names(result: Result, warn: Callable[[str], None]) -> None:
-    """Tell of column names that a format for programs has to change."""
+    """Warn about column names that a format for programs has to change."""
     changed = renamed(result.columns)
     if changed:
         told = ", ".join(f"{old} to {new}" for old, new in changed[:5])

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import pytest
 
 from sqlshell.client.http import redact, retries
-from sqlshell.client.http.decompress import Body
+from sqlshell.client.http.decompress import BodyReader
 from sqlshell.client.http.network import connected
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.proxies import proxy_for
@@ -289,7 +289,7 @@ def test_an_answer_that_came_twice_is_not_the_next_one() -> None:
     ids=["gzip", "zlib", "empty"],
 )
 def test_bodies_are_inflated_in_steps(packed: bytes) -> None:
-    body = Body("gzip", 1 << 23, "http://x")
+    body = BodyReader("gzip", 1 << 23, "http://x")
     for start in range(0, len(packed), 100):
         body.take(packed[start : start + 100])
     assert body.end() in (b"a" * 5_000_000, b"")
@@ -322,7 +322,7 @@ def test_a_packed_answer() -> None:
 
 def test_a_small_body_that_holds_a_giant_one() -> None:
     packed = gzip.compress(b"\0" * (1 << 28))
-    body = Body("gzip", 1 << 22, "http://x")
+    body = BodyReader("gzip", 1 << 22, "http://x")
     with pytest.raises(ProtocolError, match="larger than 4 MiB"):
         body.take(packed)
     assert len(body._whole) < 1 << 23
@@ -340,7 +340,7 @@ def test_a_small_body_that_holds_a_giant_one() -> None:
 )
 def test_bodies_that_are_not_what_they_say(encoding: str, pieces: list[bytes], error: type[Exception]) -> None:
     with pytest.raises(error):
-        body = Body(encoding, 1000, "http://x")
+        body = BodyReader(encoding, 1000, "http://x")
         for piece in pieces:
             body.take(piece)
         body.end()

@@ -1,4 +1,4 @@
-"""Bodies as they were sent, inflated in bounded steps: a small body may hold gigabytes of zeros."""
+"""Decompression of response bodies within limits: a small body may expand to gigabytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bound(limit: int, rows: int | None) -> int:
     return limit or min(LARGEST, UNANNOUNCED + ROW * max(0, rows or 0))
 
 
-class Body:
+class BodyReader:
     """Takes the raw pieces of one answer. `encoding` is its Content-Encoding; `name` names the service in errors."""
 
     def __init__(self, encoding: str, limit: int, name: str, *, failed: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Connections for httpcore on plain asyncio streams: TCP, a unix socket, or a socket that somebody hands over.
+"""Connections for httpcore on plain asyncio streams: TCP, a unix socket, or a socket given by the caller.
 
 httpcore's own asyncio backend goes by way of anyio, which costs start-up time and about a third of each small request.
 """
@@ -78,7 +78,7 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
         return None
 
     def _unasked(self) -> bool:
-        """Whether the other side has said something, or left, that nobody has read yet."""
+        """Whether unread data has arrived, or the peer has closed the connection."""
         if self._reader.at_eof() or vars(self._reader)["_buffer"]:
             return True
         given = self._writer.get_extra_info("socket")

@@ -1,4 +1,4 @@
-"""How a service is reached: time limits, tries, certificates; and the TLS context that they make."""
+"""Network options: timeouts, retries, certificates, and the TLS context made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proxy before a service, by the environment that curl and others go by: HTTPS_PROXY, ALL_PROXY, NO_PROXY."""
+"""The proxy for a service, from the usual environment variables: HTTPS_PROXY, ALL_PROXY, NO_PROXY."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whether a request is made again, and when. Pure: the transport waits.
+"""Whether a request is retried, and after how long. Does no I/O: the transport waits.
 
-What may be made more than once (GET, a statement that only reads) is tried again after connect errors, broken
-connections and the statuses of a service that is busy; anything else only where it certainly was not received.
+Idempotent requests (GET, a statement that only reads) are retried after connect errors, lost connections and the
+statuses of a busy service; other requests only if the service certainly did not receive them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BUSY = frozenset({408, 429, 502, 503, 504})
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 8.0
 FIRST_CONTACT_RETRIES = 2
-"""A service that never answered is rather down, or elsewhere, than restarting."""
+"""Retries for a service that has never answered: it is more likely down, or elsewhere, than restarting."""
 
 
 def backoff(attempt: int) -> float:
@@ -26,8 +26,8 @@ def backoff(attempt: int) -> float:
 
 
 class Retries:
-    """The repetitions of one request. `again` says whether it may be received twice, `known` whether the service has
-    answered before."""
+    """The retries of one request. `idempotent` says whether the service may receive it twice, `known` whether the
+    service has answered before."""
 
     def __init__(self, network: NetworkOptions, *, idempotent: bool, known: bool) -> None:
         self._network = network
@@ -39,7 +39,7 @@ class Retries:
         self.made = 0
 
     def after_error(self, error: ShellError) -> float | None:
-        """Seconds until the next try, None for none."""
+        """Seconds until the next try; None for no retry."""
         if isinstance(error, ProtocolError):
             # An answer that makes no sense: once more, for it may have been damaged on its way.
             if self._unsound or not self._again:
@@ -57,7 +57,7 @@ class Retries:
         return self._wait()
 
     def after_status(self, status: int, headers: Mapping[str, str]) -> float | None:
-        """Seconds until the next try, None for none: that answer stands."""
+        """Seconds until the next try; None for no retry."""
         if not self._again:
             return None
         if status == 500 and not self._plain_500:

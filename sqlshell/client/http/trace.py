@@ -1,4 +1,4 @@
-"""What is shown of each request: a line with -v, headers and bodies with -vv, never a secret."""
+"""Traces of requests: one line each with -v, headers and bodies too with -vv, without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP to one origin: the token, the limits, the tries, and the one place where httpx's errors become ours."""
+"""HTTP requests to one origin, with its token, limits and retries. httpx's errors are translated here."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from sqlshell import __version__
-from sqlshell.client.http.decompress import Body as Inflated
-from sqlshell.client.http.decompress import bound
+from sqlshell.client.http.decompress import BodyReader, bound
 from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.network import CheckAddress, Dial
@@ -32,7 +31,7 @@ from sqlshell.errors import (
 from sqlshell.result import Body
 
 SAID_SECONDS = 1.0
-"""A shorter wait before the next try is not worth a line."""
+"""Shorter waits before a retry are not reported."""
 
 Params = Mapping[str, str | int]
 NewToken = Callable[[], Awaitable[str]]
@@ -89,7 +88,7 @@ class Transport:
         self._renewals = 0
         self._known = self.inside = dial is not None
         self.extensions: frozenset[str] = frozenset()
-        """What the service said that it has beyond the interface (`Sqlshell-Extensions`)."""
+        """The extensions that the service announced (`Sqlshell-Extensions`)."""
         local = target.loopback or dial is not None
         if token and target.scheme == "http" and not local:
             warn(f"the token is sent unencrypted to {target.name}: use https")
@@ -115,7 +114,7 @@ class Transport:
 
     @property
     def peers(self) -> set[str]:
-        """The addresses at which the service was reached."""
+        """The IP addresses of the service that were connected to."""
         return self._pool.peers
 
     async def request(
@@ -199,7 +198,7 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def opened(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
-        """A GET whose body the caller reads, piece by piece. It is made once."""
+        """A GET whose body the caller streams. It is not retried."""
         with self._secrets.redacting():
             async with self._translated():
                 request = self._client.build_request("GET", path, headers=self._with(headers))
@@ -217,10 +216,7 @@ class Transport:
         await self._client.aclose()
 
     async def _take_new(self, renew: NewToken, used: str) -> bool:
-        """Have another token than the one that was used; False where there is none.
-
-        Requests side by side ask once, whether there was an answer or not.
-        """
+        """Get a token other than `used`; False if there is none. Concurrent requests ask only once."""
         before = self._renewals
         async with self._renewing:
             if self._token == used and self._renewals == before:
@@ -284,7 +280,7 @@ class Transport:
         # The service in this process has the memory that this process has.
         limit = bound(self.network.answer_limit, rows) if not self.inside else self.network.answer_limit or sys.maxsize
         failed = status if status >= 300 and not self.inside else 0
-        body = Inflated(headers.get("content-encoding", ""), limit, self.target.name, failed=failed)
+        body = BodyReader(headers.get("content-encoding", ""), limit, self.target.name, failed=failed)
         received = 0
         async for piece in response.aiter_raw():
             received += len(piece)

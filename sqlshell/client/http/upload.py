@@ -1,4 +1,4 @@
-"""Multipart bodies with attachments: looked at before they are sent, then streamed from their files."""
+"""Multipart bodies with attachments, which are checked first and then streamed from their files."""
 
 from __future__ import annotations
 

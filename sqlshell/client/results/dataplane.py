@@ -1,4 +1,4 @@
-"""Where a data plane is, and whether it may be followed there: what names it is a service's answer.
+"""Where a data plane is, and whether the client may connect to it: the location comes from a service's answer.
 
 The shapes of a uri are those of running services: `…/v2`, `…/v2/statements` and `…/v2/statements/{id}` for a result
 set; http, https, ws or wss for a stream.
@@ -98,7 +98,7 @@ def _path(path: str, statement_id: str, refused: str) -> str:
 def address_check(
     plane: DataPlane, api: Target, peers: Collection[str], *, allowed: bool
 ) -> Callable[[str], None] | None:
-    """What is asked of each address of a data plane before it is connected to; None where any is good.
+    """A function that checks each address of a data plane before it is connected to; None if any address is allowed.
 
     A service elsewhere may not send its clients to addresses that only they can reach: loopback, link-local, private.
     `peers` are the addresses at which the service itself was reached. Raises ServiceError for a plane that is named by

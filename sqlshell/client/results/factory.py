@@ -1,4 +1,4 @@
-"""Results out of finished answers: rows inside, further partitions, a result-set data plane or a stream."""
+"""Makes results of finished answers: inline rows, partitions, a result-set data plane or a stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AHEAD = 4
 """Partitions in flight before the reader asks for them."""
 
 PLANES = 8
-"""Connections to data planes that are kept: one for each result that is still read."""
+"""Connections to data planes that stay open: one for each result that is still being read."""
 
 Again = Callable[[], Awaitable[Done]]
 Explain = Callable[[str], Awaitable[str]]
@@ -36,7 +36,7 @@ Query = Mapping[str, str | int]
 
 
 class ResultFactory(Struct):
-    """Makes results. `dial` reaches the embedded service, `rules` says how an endless result ends."""
+    """Makes results. `dial` connects to the embedded service, `limits` says when an unbounded result ends."""
 
     transport: Transport
     dial: Dial | None = None

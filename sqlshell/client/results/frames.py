@@ -1,4 +1,4 @@
-"""The frames of a streaming data plane: a websocket whose text frames are taken as they come, within bounds."""
+"""The frames of a streaming data plane: a websocket with a bounded queue of text frames."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sqlshell.errors import ConnectionFailed, NotAuthenticated, ProtocolError, S
 FRAME_LIMIT = 16 << 20
 HELD_BYTES = 8 << 20
 HELD_FRAMES = 20_000
-"""What may wait for its reader; beyond it the socket is not read, which holds the service back."""
+"""Limits of the queue; beyond them the socket is not read, which slows the service down."""
 
 GONE_SECONDS = 60
 UNAUTHORISED = frozenset({1008, 4401, 4403})

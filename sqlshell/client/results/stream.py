@@ -1,7 +1,7 @@
-"""An endless result: rows of a streaming data plane as batches, as they come.
+"""An unbounded result: rows of a streaming data plane as batches, as they arrive.
 
-The protocol has no offsets: after a connection that broke nobody can say whether rows came in between. A reader that
-may reconnect tells of each possible gap, one that may not ends with an error.
+The protocol has no offsets: after a lost connection it is unknown whether rows were missed. A reader that may reconnect
+reports each possible gap; one that may not ends with an error.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Stream:
             self._until = time.monotonic() + self._rules.seconds
 
     def stop(self) -> None:
-        """The reader has enough: what has come is still given, then the end."""
+        """Stop reading: rows that have arrived are still returned, then the stream ends."""
         self._stopped.set()
 
     def __aiter__(self) -> Stream:
@@ -131,7 +131,7 @@ class Stream:
                 self._failure = error
 
     async def aclose(self) -> None:
-        """Leave; the query goes on."""
+        """Close the connection; the query keeps running."""
         self.ended = self.ended or "stopped"
         await self._stack.aclose()
 

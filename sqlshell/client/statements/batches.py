@@ -1,4 +1,4 @@
-"""Statements sent together, to a service that announces the extension `batch`.
+"""Batches of statements, for a service that announces the extension `batch`.
 
 The service runs them one after another and answers with what each came to; their results are still taken one by one.
 What did not run is sent again with what is left, so that whoever takes them need not know where a batch ended. A batch
@@ -79,7 +79,7 @@ class Sender(Protocol):
 
 
 class _SendSeparately(Exception):
-    """The next statement is to be sent by itself."""
+    """The next statement has to be sent on its own."""
 
 
 class BatchRunner:

@@ -1,4 +1,4 @@
-"""What is asked of a service, and who is told what while it is waited for."""
+"""The client's interface: submissions, the Client protocol, and callbacks while a statement runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _ignore(*_: object) -> None:
 
 
 class Observer(Struct):
-    """Who is told what while a statement is waited for. `progress` is a share (0 to 1, or None) and a text."""
+    """Callbacks while a statement runs. `progress` takes a share (0 to 1, or None) and a text."""
 
     statement_id: Callable[[str], None] = _ignore
     query_id: Callable[[str], None] = _ignore
@@ -29,8 +29,7 @@ class Observer(Struct):
 
 
 class Submission(Struct, frozen=True):
-    """One statement to run. `reads_only` says that it does no harm to be received twice; `ending` is the `;` that was
-    typed behind it."""
+    """One statement to run. `reads_only` says that it may safely be received twice; `ending` is the `;` as typed."""
 
     sql: str
     attachments: Sequence[Attachment] = ()
@@ -45,7 +44,7 @@ class Submission(Struct, frozen=True):
 
 
 class StreamLimits(Struct, frozen=True):
-    """How an endless result ends: after `max_rows` rows or `seconds` (None: never); whether it may go on over a gap."""
+    """When an unbounded result ends: after `max_rows` rows or `seconds` (None: never); `reconnect` allows gaps."""
 
     max_rows: int | None = None
     seconds: float | None = None
@@ -53,7 +52,7 @@ class StreamLimits(Struct, frozen=True):
 
 
 class UnreadOutcome(Struct, frozen=True):
-    """A statement that ran behind the last one whose result was taken."""
+    """The outcome of a statement of a batch whose result was not read."""
 
     sql: str
     statement_id: str
@@ -62,11 +61,11 @@ class UnreadOutcome(Struct, frozen=True):
 
 
 class StatementBatch(Protocol):
-    """Statements that were sent together, whose results are taken one by one."""
+    """Statements that are sent together, and whose results are read one by one."""
 
     @property
     def at_hand(self) -> bool:
-        """Whether the next one is done, and its result is small and here."""
+        """Whether the next statement has finished and its result has arrived in full."""
 
     def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
@@ -100,31 +99,30 @@ class Client(Protocol):
 
     @property
     def supports_batches(self) -> bool | None:
-        """Whether the service takes several statements at once, as far as is known."""
+        """Whether the service accepts batches; None if that is not known yet."""
 
     def begin_batch(self, submission: Sequence[Submission], *, stop: bool) -> StatementBatch | None:
-        """Send statements together, and take the results one by one; None where the service does not take them so."""
+        """A batch of statements, whose results are read one by one; None if the service does not accept batches."""
 
     @property
     def can_refetch(self) -> bool:
-        """Whether the result of a statement can be asked for again, by fetch()."""
+        """Whether fetch() can return the result of a statement again."""
 
     @property
     def can_cancel(self) -> bool:
-        """Whether a statement that runs can be named to the service, so that it may end it."""
+        """Whether a running statement can be cancelled."""
 
     async def is_legacy(self) -> bool:
-        """Whether the service is spoken to by the legacy interface."""
+        """Whether the legacy interface is used."""
 
     async def end_sessions(self, session_ids: Sequence[str]) -> None:
-        """Tell the service that nobody comes back to these sessions; what runs in them goes on."""
+        """Tell the service that these sessions are no longer used; statements that run in them go on."""
 
     async def aclose(self) -> None: ...
 
 
 def mark_uncertain(error: ShellError, behind: int = 0) -> None:
-    """Say that nobody knows whether the service ran a statement, and `behind` more that were sent with it, and how to
-    find out."""
+    """Add the hint that a statement, and the next `behind` that were sent with it, may have run, and how to check."""
     which = "the statement" if not behind else f"the statement and the next {behind:,} that were sent with it"
     advice = f"{which} may have run: check LIST QUERIES, or the data, before you run it again"
     error.hint = f"{advice}; {error.hint}" if error.hint else advice

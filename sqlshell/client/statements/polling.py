@@ -1,4 +1,4 @@
-"""Submits statements, waits for them, and gives back results: protocol.py decides, transport.py does the I/O."""
+"""Submits statements, polls them and returns their results: protocol.py decides, transport.py does the I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes into the standard input of a command of the person's shell."""
+"""Writes to the standard input of a shell command."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _modes_kept() -> Iterator[None]:
 
 
 class OutputClosed(Exception):
-    """Whoever read the output has left. No error: `| head` does it."""
+    """The reader of the output has closed it. Not an error: `| head` does so."""
 
 
 class CommandProcess:

@@ -1,4 +1,4 @@
-"""Bytes as people and delimited files have them: `\\x` and hexadecimal digits, as psql writes them.
+"""Bytes for display and for delimited files: `\\x` and hexadecimal digits, as psql writes them.
 
 On the wire they are base64, which only the JSON formats keep.
 """
@@ -42,7 +42,7 @@ def with_hex(rows: Rows, columns: Sequence[int]) -> Rows:
 
 
 class HexWriter:
-    """A writer that is given bytes as hexadecimal digits."""
+    """A writer that receives bytes as hexadecimal digits."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

@@ -40,7 +40,7 @@ class DisplayFormat(Struct, frozen=True):
 
 
 class DisplayWriter:
-    """A writer whose values are changed on their way; `shortened` counts those that lost something."""
+    """A writer that changes values for display; `shortened` counts those that were truncated."""
 
     def __init__(self, writer: Writer, shape: DisplayFormat) -> None:
         self._writer = writer

@@ -1,4 +1,4 @@
-"""A column of a batch on its way into a table: safe texts, their widths, which of them have several lines."""
+"""A column prepared for a table: printable texts, their widths, and which have several lines."""
 
 from __future__ import annotations
 

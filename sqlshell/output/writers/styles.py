@@ -1,4 +1,4 @@
-"""The looks of tables: those of tabulate, which is imported when another than the default is asked for."""
+"""Table styles: psql's, and those of tabulate, which is imported only for them."""
 
 from __future__ import annotations
 

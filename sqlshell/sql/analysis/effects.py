@@ -50,7 +50,7 @@ _INNER: Final = frozenset({"COPY", "DELETE", "INSERT", "MERGE", "TRUNCATE", "UPD
 
 
 def is_pattern(pattern: str) -> bool:
-    """Whether there are statements that a policy's pattern means."""
+    """Whether a policy's pattern matches any statement."""
     wanted = " ".join(pattern.upper().split())
     # What is granted are privileges, of which a service has its own.
     granted = wanted.removeprefix("GRANT ").removeprefix("REVOKE ")
@@ -58,7 +58,7 @@ def is_pattern(pattern: str) -> bool:
 
 
 def nearest_pattern(pattern: str) -> str:
-    """The pattern most like this one, "" where none is."""
+    """The known pattern most similar to this one; "" if none is similar."""
     return "".join(nearest(" ".join(pattern.split()), sorted(VERBS | _FORMS)))
 
 

@@ -1,6 +1,6 @@
 """What kind of statement a text is, and whether it only reads: by its tokens, never by a substring.
 
-What is not known is taken to write: judge.py looks into statements that begin as those do which read.
+Anything unknown counts as writing; writes.py examines statements that begin like those that read.
 """
 
 from __future__ import annotations

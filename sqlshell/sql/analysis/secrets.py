@@ -1,4 +1,4 @@
-"""Statements with the secrets taken out of them: for the journal, for logs and for the history."""
+"""Redaction of secrets in statements, for the journal, logs and the history."""
 
 from __future__ import annotations
 

@@ -113,8 +113,7 @@ def _without_ends(given: list[Token]) -> list[Token]:
 
 
 def ambiguity(sql: str, given: Sequence[Token]) -> str:
-    """Why nobody can say how an engine reads a text: a character that may end a word, a line or a comment; "" where
-    nothing does."""
+    """Why engines may read a text differently: a character that may end a word, line or comment; "" if none may."""
     unknown = ambiguous_characters(sql)
     executed = "/*!" in sql
     mixed = has_unicode_blanks(sql)
@@ -163,7 +162,7 @@ class Call(str):
 
 
 def write_reasons(given: Sequence[Token]) -> Iterator[str]:
-    """What in a query, or another statement that shows something, may write: in words, each as soon as it is found."""
+    """The parts of a query that may write, described in words, in order."""
     count = len(given)
     unpivots = any(token.word.startswith("UNPIVOT") or token.word == "PIVOT_LONGER" for token in given)
     closing = _closing(given)

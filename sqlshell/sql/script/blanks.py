@@ -1,4 +1,4 @@
-"""Which characters stand between words, beyond ASCII's: an engine may take them for blanks, another for letters."""
+"""White space beyond ASCII: characters that some engines treat as blanks and others as letters."""
 
 from __future__ import annotations
 

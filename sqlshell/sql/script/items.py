@@ -1,4 +1,4 @@
-"""What a script is made of, and what its reader may be in the middle of."""
+"""The items of a script, and the states of the scanner that reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole texts, as scripts."""
+"""Splits whole texts into statements and backslash commands."""
 
 from __future__ import annotations
 

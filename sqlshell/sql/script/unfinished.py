@@ -1,4 +1,4 @@
-"""The statement that a scanner is inside of: its text so far, and what decides where it ends."""
+"""The statement that the scanner is in: its text so far, and what decides where it ends."""
 
 from __future__ import annotations
 
