@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.errors import UsageError
-from sqlshell.shell.running.policy import Policy
+from sqlshell.shell.running.policy import Policy, check_patterns
 from sqlshell.sql.analysis.effects import effects
 
 TABLE = Path(__file__).with_name("effects.txt")
@@ -98,3 +98,45 @@ def test_the_person_decides(confirm: tuple[str, ...], answer: str, sent: bool) -
 def test_a_refusal_says_what_in_a_query_may_write() -> None:
     with pytest.raises(UsageError, match=r"SELECT may write \(the function my_function\)"):
         asyncio.run(Policy(read_only=True).check("select my_function(1)", None))
+
+
+@pytest.mark.parametrize(
+    ("policy", "words", "hint"),
+    [
+        (Policy(read_only=True, read_only_by="--read-only"), "--read-only allows only", "start without --read-only"),
+        (Policy(read_only=True, name="production"), "production is read only", "a profile that is not read only"),
+        (Policy(read_only=True), "this target is read only", "a profile that is not read only"),
+        (Policy(read_only=True, confirm=("DROP",), yes=True), "this target is read only", "not read only"),
+        (Policy(confirm=("DROP",), name="production"), "DROP TABLE on production", "--yes"),
+        (Policy(confirm=("type-name",)), "DROP TABLE on this target", "--yes"),
+    ],
+)
+def test_a_refusal_says_where_and_what_to_do(policy: Policy, words: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        asyncio.run(policy.check("drop table t", None))
+    assert words in caught.value.message
+    assert hint in caught.value.hint
+    asyncio.run(policy.check("select 1", None))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "words"),
+    [
+        (("DROP", "drop table", "GRANT usage", "WRITE"), ""),
+        (("type-name",), ""),
+        (("type-name", "nonsense"), ""),
+        ((), ""),
+        (("DROP", "DORP"), "'DORP' is not a kind of statement"),
+        (("GRANT",), ""),
+        (("GRANT a b",), "'GRANT a b' is not"),
+        (("type-nam",), "'type-nam' is not"),
+    ],
+)
+def test_patterns_that_no_statement_meets_are_refused(patterns: tuple[str, ...], words: str) -> None:
+    if not words:
+        check_patterns(patterns, "confirm")
+        return
+    with pytest.raises(UsageError, match=words) as caught:
+        check_patterns(patterns, "confirm")
+    assert caught.value.message.startswith("confirm: ")
+    assert caught.value.hint
