@@ -140,3 +140,9 @@ def test_patterns_that_no_statement_meets_are_refused(patterns: tuple[str, ...],
         check_patterns(patterns, "confirm")
     assert caught.value.message.startswith("confirm: ")
     assert caught.value.hint
+
+
+def test_yes_answers_for_what_read_only_lets_pass() -> None:
+    asyncio.run(Policy(read_only=True, confirm=("SELECT",), yes=True).check("select 1", None))
+    with pytest.raises(UsageError, match="asks for a yes|confirm"):
+        asyncio.run(Policy(read_only=True, confirm=("SELECT",)).check("select 1", None))
