@@ -147,6 +147,8 @@ class Session(Struct):
     keeping: Keeping = field(default_factory=Keeping)
     """Takes the secrets that the shell knows out of what is kept."""
     running: Running | None = None
+    commanded: bool = False
+    """Whether a backslash command is being waited for."""
     more: bool = False
     """Whether another result is at hand behind the one that is shown, so that this one may wait for it."""
     skipping: bool = False
@@ -176,6 +178,11 @@ class Session(Struct):
     @property
     def embedded(self) -> bool:
         return self.state.connection.embedded
+
+    @property
+    def busy(self) -> bool:
+        """Whether a statement or a command is being waited for."""
+        return self.running is not None or self.commanded
 
     def redact(self, sql: str) -> str:
         """A text as it may be kept, without its secrets."""

@@ -100,7 +100,7 @@ class PromptFrontEnd:
 
     async def token(self, target: str) -> str:
         # Nothing is asked over what is being typed: what loads names behind the prompt goes without.
-        if self._session is None or self.reading:
+        if self._session is None or not self._session.busy:
             return ""
         running: Running | None = self._session.running
         self.progress.hide()

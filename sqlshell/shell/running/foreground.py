@@ -216,6 +216,7 @@ class Foreground:
                 if looks_made(result) and makes(sql, number):
                     result = await tag_of(result)
                 if self._presses and result.endless is None:
+                    await result.batches.aclose()
                     self._journal.ended(result.statement_id, result.sql_state)
                     raise Interrupted(
                         "the statement was done before it could be ended",

@@ -54,6 +54,7 @@ class Interruption:
     async def interruptible(self, work: Coroutine[Any, Any, Given], name: str) -> Given:
         """Wait for the work of a command. Raises Interrupted when Ctrl-C ended it."""
         self._command = task = asyncio.ensure_future(work)
+        self._session.commanded = True
         try:
             return await task
         except asyncio.CancelledError:
@@ -63,6 +64,7 @@ class Interruption:
             raise Interrupted(f"\\{name} was interrupted") from None
         finally:
             self._command = None
+            self._session.commanded = False
             if self._session.running is not None:
                 self._session.running = None
                 self._progress.hide()

@@ -1,0 +1,158 @@
+"""\\c takes effect as a whole or not at all, and what the shell leaves is closed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from sqlshell.errors import ConnectionFailed, NotAuthenticated, UsageError
+from sqlshell.shell.connection import Connection
+from sqlshell.shell.running.policy import Policy
+from tests.shell.core.scripted import Answer, Core, ScriptedClient, WatchedJournal
+from tests.shell.sessions import connection
+
+
+def other(client: ScriptedClient, **parts: Any) -> Connection:
+    return connection(client, label="second", journal=WatchedJournal(client.events), **parts)
+
+
+@pytest.mark.parametrize(
+    "error", [UsageError("no such profile"), NotAuthenticated("no token"), ConnectionFailed("refused")]
+)
+def test_a_failed_connection_changes_nothing(error: Exception) -> None:
+    async def work() -> None:
+        core = Core()
+        core.environment.targets["b"] = error  # type: ignore[assignment]
+        core.session.options.on_error = "continue"
+        await core.run("select 1;\n")
+        state, options = core.session.state, core.session.options.color
+        context, past = state.context, state.past.keys()
+        await core.run("\\c b\n")
+        await core.run("select 2;\n")
+        assert core.session.state is state
+        assert (state.context, core.session.target, core.session.options.color) == (context, "first", options)
+        assert past <= state.past.keys()
+        assert not core.journal.was_closed
+        assert [sql for sql, _ in core.client.ran] == ["select 1", "select 2"]
+        assert "the connection to first is kept" in core.err
+        assert "now on" not in core.err
+
+    asyncio.run(work())
+
+
+def test_an_interrupted_connection_changes_nothing() -> None:
+    async def work() -> None:
+        core = Core(interactive=True)
+        ended: list[bool] = []
+
+        async def never() -> Connection:
+            core.shell.interruption.interrupt()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(True)
+            raise AssertionError
+
+        core.environment.targets["b"] = never
+        state = core.session.state
+        await core.run("\\c b\nselect 2;\n")
+        assert core.session.state is state
+        assert ended == [True]
+        assert "\\c was interrupted" in core.err
+        assert not core.client.closed
+
+    asyncio.run(work())
+
+
+def test_a_connection_brings_all_that_belongs_to_it() -> None:
+    async def work() -> None:
+        core, second = Core(), ScriptedClient(name="b-")
+        redacted: list[str] = []
+
+        def redact(sql: str) -> str:
+            redacted.append(sql)
+            return sql.replace("hunter2", "***")
+
+        policy = Policy(read_only=True)
+        found = other(second, policy=policy, redact=redact, color="#ff0000", secret_names=("mine",), own_session="s2")
+        core.environment.targets["b"] = found
+        await core.run("begin;\nselect 1;\n")
+        before = core.session.state
+        core.session.options.on_error = "continue"
+        await core.run("\\c b\nselect 'hunter2';\ndrop table t;\n")
+        state = core.session.state
+        assert state is not before
+        assert core.session.connection is found
+        assert (core.session.target, core.session.options.color) == ("second", "#ff0000")
+        assert [sql for sql, _ in core.client.ran] == ["begin", "select 1"]
+        assert [sql for sql, _ in second.ran] == ["select 'hunter2'"]
+        assert "drop table" not in " ".join(second.events)
+        assert "second" in core.err
+        assert core.session.keeping.names == ("mine",)
+        assert core.session.redact("hunter2") == "***"
+        assert core.session.transaction.mark == ""
+        assert state.past.keys() == {"b-id1"}
+        assert core.journal.was_closed
+        assert core.client.closed
+        assert core.client.left == ["s1"]
+        assert "the transaction was not committed" in core.err
+        await core.shell.aclose()
+        assert second.closed
+        assert second.left == ["s2"]
+
+    asyncio.run(work())
+
+
+def test_with_offline_statements_are_shown_for_the_new_target() -> None:
+    async def work() -> None:
+        core, shown = Core(), []
+        core.environment.targets["b"] = other(ScriptedClient(), offline=lambda asked, _: shown.append(asked.sql))
+        await core.run("\\c b\nselect 2;\n")
+        assert shown == ["select 2"]
+        assert core.client.ran == []
+
+    asyncio.run(work())
+
+
+def test_an_embedded_service_is_released_when_its_last_statement_has_finished() -> None:
+    async def work() -> None:
+        slow, released, going = ScriptedClient({"select 1": Answer()}, name="b-"), [], asyncio.Event()
+        core = Core()
+        core.environment.targets["b"] = other(slow, embedded=True, release=lambda: released.append("b"))
+        core.environment.targets["c"] = other(ScriptedClient(name="c-"))
+
+        async def step(what: str) -> None:
+            if what == "wait":
+                await going.wait()
+
+        slow.step = step  # type: ignore[method-assign]
+        await core.run("\\c b\nselect 1;&\n\\c c\nselect 3;\n")
+        assert "[1] keeps running; second is closed when it has finished" in core.err
+        assert core.session.connection.client is not slow
+        assert not released
+        assert not slow.closed
+        going.set()
+        await core.shell.finish()
+        assert released == ["b"]
+        assert slow.closed
+        assert "second [1] finished" in core.err
+        assert "\\fetch" not in core.err
+        await core.shell.aclose()
+
+    asyncio.run(work())
+
+
+def test_an_embedded_service_that_runs_nothing_is_released_at_once() -> None:
+    async def work() -> None:
+        core, released = Core(), []
+        core.environment.targets["b"] = other(ScriptedClient(), embedded=True, release=lambda: released.append("b"))
+        core.environment.targets["c"] = other(ScriptedClient())
+        await core.run("\\c b\nselect 1;\n")
+        assert not released
+        await core.run("\\c c\n")
+        assert released == ["b"]
+        await core.shell.aclose()
+
+    asyncio.run(work())
