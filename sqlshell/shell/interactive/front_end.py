@@ -104,7 +104,7 @@ class PromptFrontEnd:
             return ""
         running: Running | None = self._session.running
         self.progress.hide()
-        self._diagnostics.say(f"{target} does not accept the token")
+        self._diagnostics.say(f"{target} rejected the token")
         try:
             return (await self.ask(f"token for {target}: ", hidden=True)).strip()
         finally:
