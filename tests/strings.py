@@ -14,6 +14,7 @@ import argparse
 import ast
 import io
 import re
+import signal
 import subprocess
 import sys
 import tokenize
@@ -205,6 +206,7 @@ def _git(*words: str) -> str:
 
 
 def main() -> None:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(prog="python -m tests.strings", description=__doc__.partition("\n\n")[0])
     parser.add_argument("paths", nargs="*", default=["sqlshell"], help="files or folders; without them the package")
     parser.add_argument("--docstrings", action="store_true", help="list the first lines of docstrings")

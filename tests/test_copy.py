@@ -111,7 +111,7 @@ def test_a_table_and_its_columns(program: Program) -> None:
 def test_options_that_are_not_used_are_told(program: Program) -> None:
     done = program("-q", "--format", "csv", "-c", "copy (select 1 as a) to stdout (format json)")
     assert (done.code, done.out) == (0, "a\n1\n")
-    assert "warning: the options of COPY are not used" in done.err
+    assert "warning: the options of COPY are ignored" in done.err
 
 
 def test_rows_of_others_services(program: Program, served: Served) -> None:

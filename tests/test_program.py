@@ -457,8 +457,8 @@ def test_a_database_that_another_process_holds(program: Program, tmp_path: Path)
 def test_a_port_that_is_taken(program: Program, served: Served) -> None:
     done = program("serve", "--port", served.url.rpartition(":")[2])
     assert done.code == 2
-    assert "cannot listen at" in done.err
-    assert "--port 0 takes any free port" in done.err
+    assert "cannot listen on" in done.err
+    assert "use --port 0 to choose any free port" in done.err
 
 
 def test_echo_and_verbose(program: Program) -> None:

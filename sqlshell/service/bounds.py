@@ -1,28 +1,28 @@
-"""What one client may take of a service that others use too. Every bound is an option of `sqlshell serve`."""
+"""Limits on what one client may use of a shared service. Each limit is an option of `sqlshell serve`."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
 WITHOUT = 1 << 62
-"""A bound that nothing meets."""
+"""No limit."""
 
 TOGETHER = 5
-"""How many times the bound of a token all tokens of an organization may take together."""
+"""All tokens of an organization together may use this many times the limit of one token."""
 
 
 class Bounds(Struct, frozen=True):
-    """Counts; `_size` is bytes or characters, `seconds` is seconds and 0 for none.
+    """Counts, except that `_size` is in bytes or characters and `seconds` in seconds (0: no limit).
 
-    Of one submission: `statements`. Of a token: `sessions`, `waiting` statements that have not ended and the size of
-    their texts. Of an organization: `objects` of each kind, `resources_size` of their files, statements `running` at
-    once, `spill_size` of what statements write while they run. `name` is the characters of a name, `option` those of
-    a value of WITH.
+    For one submission: `statements`. For a token: `sessions`; `waiting`, the statements that have not finished; and
+    `waiting_size`, the size of their texts. For an organization: `objects` of each kind, `resources_size` of their
+    files, `running` statements at once, `spill_size` of the temporary files of statements. `name` is the length of a
+    name, `option` the length of a value of WITH, in characters.
 
-    Of a request: the bytes of its `url` and its `header`, how long its header may take in all and its `body` stand
-    still. Of connections: all, those of an `address`, those of a `token`; `write_seconds` is for how long a reader may
-    take nothing. Of memory: `bodies_size` of all requests that arrive, `unread_size` of all rows that have been
-    rendered and not been taken; and `uploads_size` of all attachments whose statements have not ended.
+    For a request: the bytes of its `url` and `header`, the time until its header is complete, and the time that its
+    `body` may pause. For connections: all of them, those from one `address`, those with one `token`; `write_seconds` is
+    how long a client may stop reading. For memory: `bodies_size` of all requests being received, `unread_size` of all
+    rows that are rendered but not yet sent. For disk: `uploads_size` of the attachments of unfinished statements.
     """
 
     statements: int = 1000
@@ -69,14 +69,14 @@ FREE = Bounds(
     uploads_size=WITHOUT,
     unread_size=WITHOUT,
 )
-"""The bounds of the embedded service, whose only user may do anything."""
+"""The limits of the embedded service, which has one user."""
 
 
 def flag(name: str) -> str:
-    """The option of `sqlshell serve` that sets a bound."""
+    """The option of `sqlshell serve` that sets a limit."""
     return "--max-" + name.replace("_", "-")
 
 
 def met(name: str) -> str:
-    """How an error ends that says which bound was met."""
+    """The end of an error message that names the option of the limit that was reached."""
     return f"(sqlshell serve {flag(name)})"

@@ -1,4 +1,4 @@
-"""How a service is run."""
+"""The options of a service."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sqlshell.service.engines.engine import Limits
 class Options(Struct, frozen=True):
     """Sizes are bytes, times are seconds.
 
-    `row_limits` is whether a request's `parameters.rowLimit` counts, as it does when embedded. `data_plane` is off,
-    large or always, `stream_scheme` ws or http. `retention` is how long a finished statement stays findable, `quota`
-    what the results of an organization may take, and `records` how many statements of it are kept; the oldest go first.
-    `statement_limit` counts characters. `store_roots` are the folders that stores may be in, () for any that are not
-    the service's own. `registry_hosts` are the hosts, beside this machine's loopback, at which schema registries are
-    asked.
+    `row_limits` says whether `parameters.rowLimit` of a request is used, as in the embedded service. `data_plane` is
+    off, large or always; `stream_scheme` is ws or http. `retention` is how long a finished statement is kept, `quota`
+    how much disk space the results of an organization may use, and `records` how many of its statements are kept; the
+    oldest are removed first. `statement_limit` counts characters. Stores may only be in `store_roots`; () allows every
+    folder but the service's own. `registry_hosts` are the hosts, in addition to loopback addresses, where schema
+    registries may be.
     """
 
     partition_rows: int = 10_000

@@ -1,4 +1,4 @@
-"""The service for others: on a port of loopback, or on a unix socket."""
+"""The service of `sqlshell serve`: it listens on a TCP port or on a unix socket."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ from sqlshell.service.wire.protocol import BoundedProtocol
 from sqlshell.service.wire.websocket import MESSAGE, BoundedSocket
 
 SWITCH_SECONDS = 0.001
-"""How long a thread that reads a text keeps the event loop waiting, about."""
+"""About how long a thread that parses a text keeps the event loop waiting."""
 
 KEEP_ALIVE_SECONDS = 80
-"""Idle connections live longer here than with any client, so that a POST never meets a closing one."""
+"""Idle connections live longer here than in any client, so that a POST never meets a connection that is closing."""
 
 PING_SECONDS = 20
-"""How often readers of endless results are asked whether they are there, and how long they have to answer."""
+"""How often readers of endless results are pinged, and how long they have to answer."""
 
 LONGEST_SOCKET = 107 if sys.platform == "linux" else 103
-"""Bytes of the path of a unix socket."""
+"""The maximum length of the path of a unix socket, in bytes."""
 
-HOST_HINT = "--host takes an address of this machine, such as 127.0.0.1"
+HOST_HINT = "set --host to an address of this machine, such as 127.0.0.1"
 
 
 class Address(Struct, frozen=True):
-    """Where a service listens: at a port of `host`, or at a unix socket. `names` are more hosts that it answers to."""
+    """Where a service listens: on a port of `host`, or on a unix socket. `names` are further allowed Host values."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -65,10 +65,11 @@ class Address(Struct, frozen=True):
 def serve(
     address: Address, data: Path | None, token: str, options: Options, on_ready: Callable[[str, str], None]
 ) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code. `on_ready` gets the address when requests are answered, and how the
-    engines' processes are protected.
+    """Serve until SIGTERM or SIGINT; returns the exit code.
 
-    Raises UsageError when the address or the folder cannot be used, ServiceError when another service has the folder.
+    `on_ready` is called with the service's URL and the description of how the engine processes are protected, once
+    requests are answered. Raises UsageError if the address or the folder cannot be used, ServiceError if another
+    service uses the folder.
     """
     os.umask(0o077)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -83,9 +84,9 @@ def serve(
                 first = statements.organizations.get(statements.organizations.default())
                 protections = first.engine.protections
                 for (kind, name), reason in first.broken.items():
-                    logging.getLogger("sqlshell.service").warning("%s %r cannot be opened: %s", kind, name, reason)
+                    logging.getLogger("sqlshell.service").warning("cannot open %s %r: %s", kind, name, reason)
             except Failure as failure:
-                # Others can still be used, and this one once its folder is repaired.
+                # Other organizations still work, and this one will once its folder is repaired.
                 logging.getLogger("sqlshell.service").warning("%s", failure.message)
             port = 0 if address.uds else listener.getsockname()[1]
             name = f"[{address.host}]" if ":" in address.host else address.host
@@ -102,15 +103,13 @@ def serve(
 
 
 def new_token(data: Path, organization: str, roles: Sequence[str]) -> str:
-    """Make a token for an organization ("" is the first one) of the service in a folder, which may be running.
+    """Create a token for an organization ("" is the first one) in a data folder. The service may be running.
 
     Raises UsageError.
     """
     os.umask(0o077)
     if not data.exists() or (data.is_dir() and not (data / STORAGE).exists()):
-        raise UsageError(
-            f"there is no service's folder at {data}", "sqlshell serve --data DIR makes one when it starts"
-        )
+        raise UsageError(f"{data} is not the folder of a service", "start the service once: sqlshell serve --data DIR")
     with contextlib.closing(open_storage(data)) as storage:
         try:
             catalog = Catalog(storage)
@@ -119,11 +118,14 @@ def new_token(data: Path, organization: str, roles: Sequence[str]) -> str:
         except Failure as failure:
             raise UsageError(failure.message) from None
         except sqlite3.Error as error:
-            raise UsageError(f"{data / STORAGE} cannot be written: {error}") from None
+            raise UsageError(f"cannot write {data / STORAGE}: {error}") from None
 
 
 def kept_token(path: Path) -> str:
-    """Make a token and keep it in a file of mode 0600: the token, or "" where the file has one. Raises UsageError."""
+    """Create a token and write it to a file of mode 0600.
+
+    Returns the token, or "" if the file exists already. Raises UsageError.
+    """
     token = secrets.token_urlsafe(32)
     if path.exists():
         return ""
@@ -132,17 +134,17 @@ def kept_token(path: Path) -> str:
         with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".token-") as file:
             file.write(f"{token}\n")
             file.flush()
-            # Whole or not at all, and never in the place of one that is there.
+            # Atomic, and never replaces an existing token.
             os.link(file.name, path)
     except FileExistsError:
         return ""
     except OSError as error:
-        raise UsageError(f"the token file {path} cannot be written: {error.strerror or error}") from None
+        raise UsageError(f"cannot write the token file {path}: {error.strerror or error}") from None
     return token
 
 
 def _hosts(address: Address, port: int, options: Options) -> set[str]:
-    """The values of Host that are answered; none are asked for at a unix socket, which no browser reaches."""
+    """The allowed values of the Host header; empty for a unix socket, which no browser can reach."""
     if address.uds:
         return set()
     own = f"[{address.host}]" if ":" in address.host else address.host
@@ -160,7 +162,7 @@ async def _serve(
         http=protocol,
         ws=BoundedSocket,
         ws_max_size=MESSAGE,
-        # Inflating and deflating takes memory for each reader, and the event loop's time.
+        # Compression takes memory for each reader, and time of the event loop.
         ws_per_message_deflate=False,
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,
@@ -195,14 +197,14 @@ async def _serve(
     await asyncio.wait({draining, at_once}, return_when=asyncio.FIRST_COMPLETED)
     for task in (draining, at_once):
         task.cancel()
-    # What it says of connections that are cut off now helps nobody.
+    # Its messages about connections that are closed now help nobody.
     logging.getLogger("uvicorn.error").disabled = True
     server.should_exit = True
     await ticking
     await statements.close()
     await server.shutdown(sockets=[listener])
     for left in list(server.server_state.connections):
-        # One that is still sending is read out for some time behind its answer.
+        # A client that is still sending would be read for some time after its answer.
         left.transport.abort()
     await asyncio.sleep(0)
     return 0
@@ -224,17 +226,20 @@ def _tcp(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         code = getattr(error, "errno", None) or -1
         if code < 0:
-            # create_server() gives the codes of getaddrinfo(), which are negative, to an error of its own.
-            raise UsageError(f"--host {host} is not an address", HOST_HINT) from None
-        hint = HOST_HINT if code == errno.EADDRNOTAVAIL else "--port 0 takes any free port"
-        raise UsageError(f"cannot listen at {host}:{port}: {os.strerror(code)}", hint) from None
+            # create_server() raises an error of its own with the codes of getaddrinfo(), which are negative.
+            raise UsageError(f"--host {host} is not a valid address", HOST_HINT) from None
+        hint = HOST_HINT if code == errno.EADDRNOTAVAIL else "use --port 0 to choose any free port"
+        raise UsageError(f"cannot listen on {host}:{port}: {os.strerror(code)}", hint) from None
 
 
 def _unix(path: Path) -> socket.socket:
-    """A unix socket of mode 0600, made in a folder of mode 0700 and then moved to its place, so that it never was open
-    to others; one that a dead service left behind is replaced."""
+    """Listen on a unix socket of mode 0600.
+
+    The socket is created in a folder of mode 0700 and then moved to its place, so that other users can never open it.
+    The socket of a dead service is replaced.
+    """
     if len(os.fsencode(path.absolute())) > LONGEST_SOCKET:
-        raise UsageError(f"--uds {path}: the path of a socket has at most {LONGEST_SOCKET} bytes")
+        raise UsageError(f"--uds {path} is too long: the path of a socket may have at most {LONGEST_SOCKET} bytes")
     listener = socket.socket(socket.AF_UNIX)
     try:
         if path.is_socket():
@@ -244,9 +249,9 @@ def _unix(path: Path) -> socket.socket:
                 except OSError:
                     pass
                 else:
-                    raise UsageError(f"a service listens at {path} already")
+                    raise UsageError(f"another service is already listening on {path}")
         elif path.exists():
-            raise UsageError(f"{path} exists and is not a socket")
+            raise UsageError(f"{path} exists but is not a socket")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".s-", dir=path.parent) as private:
             made = Path(private) / "s"
@@ -256,7 +261,7 @@ def _unix(path: Path) -> socket.socket:
             made.replace(path)
     except OSError as error:
         listener.close()
-        raise UsageError(f"cannot listen at {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot listen on {path}: {error.strerror or error}") from None
     except UsageError:
         listener.close()
         raise

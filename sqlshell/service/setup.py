@@ -1,4 +1,4 @@
-"""A service put together: its storage, catalog, ledger and statements."""
+"""Builds a service from its parts: storage, catalog, ledger and statements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STORAGE = "service.sqlite"
 
 
 def open_storage(data: Path | None) -> Storage:
-    """What a folder remembers; the folder is made. Raises UsageError where it cannot be used."""
+    """Open the storage of a data folder, which is created if missing. Raises UsageError if it cannot be used."""
     if data is None:
         return Storage()
     make_folder(data)
@@ -31,52 +31,53 @@ def open_storage(data: Path | None) -> Storage:
     try:
         return Storage(data / STORAGE)
     except sqlite3.Error as error:
-        raise UsageError(f"{data / STORAGE} cannot be used: {error}") from None
+        raise UsageError(f"cannot use {data / STORAGE}: {error}") from None
 
 
 def _check_whole(data: Path) -> None:
-    """Raises UsageError where there are organizations, and the file that knows them is gone or empty."""
+    """Raises UsageError if the folder holds organizations but the file that lists them is missing or empty."""
     file, organizations = data / STORAGE, data / "organizations"
     with contextlib.suppress(OSError):
         if (not file.exists() or not file.stat().st_size) and any(organizations.iterdir()):
-            said = f"{file} is {'empty' if file.exists() else 'not there'}, but there are databases in {organizations}"
-            raise UsageError(said, f"put {STORAGE} back from a backup, or take another folder for a new service")
+            state = "is empty" if file.exists() else "does not exist"
+            message = f"{file} {state}, but {organizations} contains databases"
+            raise UsageError(message, f"restore {STORAGE} from a backup, or use another folder for a new service")
 
 
 def make_folder(data: Path) -> None:
-    """Make the folder of a service, mode 0700, where it is missing. Raises UsageError."""
+    """Create the data folder of a service (mode 0700) if it does not exist. Raises UsageError."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:
         raise UsageError(f"--data {data} is not a folder") from None
     except OSError as error:
-        raise UsageError(f"the folder --data {data} cannot be made: {error.strerror}") from None
+        raise UsageError(f"cannot create --data {data}: {error.strerror}") from None
 
 
 @contextlib.contextmanager
 def locked(data: Path | None) -> Iterator[None]:
-    """Hold a folder for one service. Raises ServiceError where another holds it."""
+    """Lock a data folder for one service. Raises ServiceError if another service has locked it."""
     if data is None:
         yield
         return
     try:
         held = (data / "lock").open("a+")
     except OSError as error:
-        raise UsageError(f"the folder --data {data} cannot be written: {error.strerror}") from None
+        raise UsageError(f"cannot write to --data {data}: {error.strerror}") from None
     with held as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.seek(0)
-            who = file.read(20).strip()
-            said = f"{data} is in use by another service" + (f" (process {who})" if who else "")
-            raise ServiceError(said, "stop it first, or give each service a folder of its own") from None
+            holder = file.read(20).strip()
+            message = f"{data} is in use by another service" + (f" (process {holder})" if holder else "")
+            raise ServiceError(message, "stop that service first, or use another folder") from None
         _note_process(file.fileno())
         yield
 
 
 def _note_process(file: int) -> None:
-    """Write the number of this process into the file that is locked, for others to tell; on a full disk they do not."""
+    """Write the ID of this process into the lock file, so that other processes can name it. A full disk is ignored."""
     with contextlib.suppress(OSError):
         os.ftruncate(file, 0)
         os.write(file, str(os.getpid()).encode())
@@ -85,7 +86,7 @@ def _note_process(file: int) -> None:
 def make_statements(
     storage: Storage, options: Options, data: Path | None = None, engine: Engine | None = None
 ) -> Statements:
-    """The statements of a service on `data` (None: nothing is kept); `engine` makes it the embedded one."""
+    """Build the statements of a service on `data` (None: in memory). `engine` makes it the embedded service."""
     organizations = Organizations(Catalog(storage), options, data, engine)
 
     def place(organization: str, statement_id: str) -> Spool:

@@ -1,7 +1,7 @@
-"""What the service remembers beside the users' data: one SQLite file, or memory where nothing is kept.
+"""The service's own records, as opposed to users' data: one SQLite file, or memory for a service without --data.
 
-Write-ahead logging with synchronous=NORMAL: what was committed is there after kill -9, and the file stays whole after
-a loss of power.
+It uses write-ahead logging with synchronous=NORMAL: committed data survives kill -9, and the file stays consistent
+after a loss of power.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ CREATE INDEX IF NOT EXISTS statements_by_end ON statements (finished) WHERE fini
 
 
 class Storage:
-    """A SQLite database for any thread; every call is one transaction. Raises sqlite3.Error if it cannot be opened."""
+    """A SQLite database for any thread; each call is one transaction. Raises sqlite3.Error if it cannot be opened."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.durable = path is not None
-        """Whether it outlives the process."""
+        """Whether it survives the end of the process."""
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(
-            # Without a name it is a file of SQLite's own once it is large, which nobody else can open.
+            # An unnamed database is spilled to a private file of SQLite's when it grows.
             str(path or ""),
             timeout=10,
             isolation_level=None,
@@ -62,19 +62,19 @@ class Storage:
             return self._connection.execute(sql, values).fetchall()
 
     def write(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """The number of rows changed. Raises sqlite3.IntegrityError for what is there already."""
+        """Returns the number of changed rows. Raises sqlite3.IntegrityError for a duplicate."""
         with self._lock:
             return self._connection.execute(sql, values).rowcount
 
     def write_all(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """All rows or none."""
+        """Write all rows or none."""
         with self._lock:
             self._connection.execute("BEGIN")
             try:
                 self._connection.executemany(sql, rows)
                 self._connection.execute("COMMIT")
             except BaseException:
-                # On a full disk SQLite may have rolled back already.
+                # SQLite may have rolled back already, for example when the disk is full.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise

@@ -408,7 +408,7 @@ def test_the_scripts_behind_a_failure_are_told(program: Program, tmp_path: Path)
 def test_the_commit_of_a_failed_transaction_rolls_back_and_says_so(program: Program, word: str) -> None:
     script = f"create table t(a int primary key);\nbegin;\ninsert into t values (1), (1);\n{word};\n"
     done = program("--on-error", "continue", stdin=f"\\timing on\n{script}")
-    assert "nothing of it was kept" in done.err
+    assert "none of its changes were committed" in done.err
     assert re.search(r"^ROLLBACK \(", done.err, re.M), done.err
     assert "done (" not in done.err
 

@@ -156,7 +156,7 @@ def test_a_wrong_context_runs_nothing(client: Client) -> None:
         ({"statements": []}, "1 to 1000"),
         ({"statements": ["select 1"] * 1001}, "1 to 1000"),
         ({"statements": ["select 1", " "]}, "statements[1] is empty"),
-        ({"statements": ["select 1"], "statement": "select 2"}, "exclude each other"),
+        ({"statements": ["select 1"], "statement": "select 2"}, "cannot be used together"),
         ({"statements": ["select 1"], "onError": "perhaps"}, "stop or continue"),
         ({"statements": "select 1"}, "Expected `array"),
     ],

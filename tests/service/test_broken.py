@@ -83,10 +83,10 @@ def test_broken_databases_are_listed_with_their_reasons(client: Client) -> None:
     listed = client.listed("list databases")
     assert {row["Name"] for row in listed if row["State"] == "ready"} == {"local", "good"}
     reasons = {row["Name"]: str(row["Message"]) for row in listed if row["State"] == "broken"}
-    assert reasons["lost"] == "its file is not there"
+    assert reasons["lost"] == "its file does not exist"
     assert reasons["empty"] == "its file is empty"
     assert reasons["memory"] == "its name is reserved"
-    assert reasons["Good"] == "another one has the same name in another case"
+    assert reasons["Good"] == "another one has the same name in different case"
     assert "not a valid DuckDB database file" in reasons["damaged"]
     assert "/" not in reasons["damaged"]
 
@@ -96,7 +96,7 @@ def test_who_uses_a_broken_database_is_told_why(client: Client, name: str) -> No
     for sql in (f"use database {name}", f"select * from {name}.main.t", f"describe database {name}"):
         answer = client.run(sql)
         assert answer["sqlState"] == "58030", sql
-        assert answer["message"].startswith(f"database '{name}' cannot be opened: ")
+        assert answer["message"].startswith(f"cannot open database '{name}': ")
     answer = client.run("select 1", database=name)
     assert answer["sqlState"] == "58030"
     assert client.state(f"create database {name}") == "42P04"
@@ -104,8 +104,8 @@ def test_who_uses_a_broken_database_is_told_why(client: Client, name: str) -> No
 
 def test_broken_stores_are_listed_with_their_reasons(client: Client) -> None:
     reasons = {row["Name"]: row["Message"] for row in client.listed("list stores") if row["State"] == "broken"}
-    assert reasons["gone"] == "the folder of store 'gone' is not there"
-    assert reasons["temp"] == "store 'temp' cannot be read: its name is reserved"
+    assert reasons["gone"] == "cannot open the folder of store 'gone': it does not exist"
+    assert reasons["temp"] == "cannot read store 'temp': its name is reserved"
     assert "GOOD" in reasons
     assert client.run('select * from gone."x.csv"')["sqlState"] == "3E001"
     assert client.state('select * from "GOOD"."x.csv"') == "3E001"
@@ -114,7 +114,7 @@ def test_broken_stores_are_listed_with_their_reasons(client: Client) -> None:
 def test_a_broken_organization_fails_its_statements_and_no_others(client: Client, hurt: Served, home: Path) -> None:
     answer = client.run("use organization other")
     assert answer["sqlState"] == "58030"
-    assert answer["message"] == "organization 'other' cannot be opened: File exists"
+    assert answer["message"] == "cannot open organization 'other': File exists"
     assert client.rows("select 1") == [["1"]]
     states = {row[0]: row[2] for row in client.rows("list organizations")}
     assert states == {"local": "ready", "other": "broken: File exists", "whole": "ready"}
@@ -196,7 +196,7 @@ def test_nothing_runs_elsewhere_where_the_first_database_is_broken(tmp_path: Pat
             assert client.rows("select current_database(), n from t") == [["second", "1"]]
     finally:
         stop(running)
-    assert "database 'local' cannot be opened" in (tmp_path / "err").read_text()
+    assert "cannot open database 'local'" in (tmp_path / "err").read_text()
     (databases / json.loads(details["second"])["file"]).write_bytes(b"x" * 5000)
     running = serve(tmp_path, "--data", "data")
     try:

@@ -685,10 +685,10 @@ def test_a_lost_key_is_told_and_never_replaced(storage: Storage, tmp_path: Path)
     cases: list[tuple[str, Callable[[], None]]] = [
         ("not there", file.unlink),
         ("another key", lambda: text(base64.b64encode(bytes(32)))),
-        ("holds no key", lambda: text(b"nonsense")),
-        ("holds no key", lambda: text(whole[:20])),
-        ("others may read", lambda: text(whole, 0o644)),
-        ("cannot be opened", link),
+        ("does not contain a key", lambda: text(b"nonsense")),
+        ("does not contain a key", lambda: text(whole[:20])),
+        ("accessible by other users", lambda: text(whole, 0o644)),
+        ("cannot open", link),
     ]
     for said, happens in cases:
         happens()
@@ -697,7 +697,7 @@ def test_a_lost_key_is_told_and_never_replaced(storage: Storage, tmp_path: Path)
             vault.opened("o", "secret", "x", sealed)
         assert caught.value.sql_state == "58030"
         assert said in caught.value.message
-        assert "back from a backup" in caught.value.message
+        assert "from a backup" in caught.value.message
         if said != "another key":
             with pytest.raises(Failure):
                 vault.seal("o", "secret", "y", {"secret_string": "z"})
@@ -735,7 +735,7 @@ def test_a_value_opens_where_it_was_sealed_alone() -> None:
     vault = Vault(None, lambda: False)
     sealed = vault.seal("o", "secret", "x", {"a": "b"})
     for whose in (("p", "secret", "x"), ("o", "schema_registry", "x"), ("o", "secret", "X")):
-        with pytest.raises(Failure, match="belongs to something else"):
+        with pytest.raises(Failure, match="belongs to another object"):
             vault.opened(*whose, sealed)
     raw = bytearray(base64.b64decode(sealed["text"]))
     raw[-1] ^= 1
@@ -752,7 +752,7 @@ def test_a_value_opens_for_its_own_object_alone(client: Client, home: Path, regi
         storage.execute(moved + "where name = 'mine' and kind = 'secret'")
     client.rows(f"create schema_registry moved with ('type' = CONFLUENT, 'uris' = '{registry}/ok', 'secret' = 'mine')")
     answer = client.run("test schema_registry moved")
-    assert (answer["sqlState"], "belongs to something else" in answer["message"]) == ("58030", True)
+    assert (answer["sqlState"], "belongs to another object" in answer["message"]) == ("58030", True)
     client.rows("drop schema_registry moved")
 
 

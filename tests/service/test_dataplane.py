@@ -281,11 +281,11 @@ def test_who_may_read(client: Client) -> None:
             with pytest.raises(ConnectionClosed):
                 await socket.recv()
             assert socket.close_code == 4401
-            assert "the first frame is not" in str(socket.close_reason)
+            assert "the first frame must be" in str(socket.close_reason)
         wrong = await reader(query, token=other["metadata"]["dataplaneRequest"]["token"])
         with pytest.raises(ConnectionClosed):
             await wrong.recv()
-        assert wrong.close_reason == "the token is not this statement's"
+        assert wrong.close_reason == "the token is not valid for this statement"
         headers = {"Authorization": "Bearer wrong"}
         for said, asked, more in (
             ((403, ["message"]), uri, {"origin": "http://evil.example"}),

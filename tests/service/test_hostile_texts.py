@@ -75,7 +75,7 @@ def test_a_text_is_not_read_on_for_a_client_that_left() -> None:
         return len(asked) == 2
 
     texts = Texts(1000)
-    with pytest.raises(BadRequest, match="the client left"):
+    with pytest.raises(BadRequest, match="the client disconnected"):
         asyncio.run(texts.split("select " + "''" * 100_000, "somebody", left))
     texts.close()
     assert len(asked) == 2

@@ -143,8 +143,8 @@ def test_why_there_is_no_connection() -> None:
         for url, said in (
             (f"http://127.0.0.1:{free}", "connection refused"),
             (f"https://127.0.0.1:{port}", "the answer is not TLS"),
-            (f"http://127.0.0.1:{port}", "the answer is not HTTP"),
-            ("http://[fe80::1]:80", "no connection can be made"),
+            (f"http://127.0.0.1:{port}", "the answer is not valid HTTP"),
+            ("http://[fe80::1]:80", "cannot connect"),
         ):
             with pytest.raises(Failure) as caught:
                 outgoing.get(outgoing.read_target(url), {}, None, time.monotonic() + outgoing.SECONDS)

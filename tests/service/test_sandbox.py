@@ -206,7 +206,7 @@ def test_it_holds_few_descriptors(tmp_path: Path) -> None:
 def test_it_leaves_no_core_and_tells_what_the_system_gave(tmp_path: Path) -> None:
     core, told = restricted(tmp_path, "resource.getrlimit(resource.RLIMIT_CORE)", "given")
     assert core == "done (0, 0)"
-    assert "each engine has a process of its own" in told
+    assert "each engine runs in its own process" in told
     if landlock.version() >= 6:
         assert f"{sandbox.FILES} (Landlock {landlock.version()})" in told
         assert "does not give" not in told
@@ -214,8 +214,8 @@ def test_it_leaves_no_core_and_tells_what_the_system_gave(tmp_path: Path) -> Non
 
 def test_what_is_missing_is_told() -> None:
     told = str(sandbox.Protections((sandbox.MEMORY,), (sandbox.FILES, sandbox.NETWORK)))
-    expected = "each engine has a process of its own: bounded memory; "
-    assert told == expected + "this system does not give: no files but its own, no network"
+    expected = "each engine runs in its own process: limited memory; "
+    assert told == expected + "not supported by this system: no access to other files, no network"
 
 
 @linux
@@ -245,7 +245,7 @@ def test_a_second_thread_is_refused(tmp_path: Path) -> None:
         "sandbox.restrict([], [], sandbox.Bounds())\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    assert "RuntimeError: a process is restricted before it has a second thread" in done.stderr
+    assert "RuntimeError: a process must be restricted before it starts a second thread" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -287,4 +287,4 @@ def test_serve_says_what_the_system_gave(tmp_path: Path) -> None:
     finally:
         begun.terminate()
         _, told = begun.communicate(timeout=60)
-    assert [line for line in told.splitlines() if line.startswith("each engine has a process of its own: ")]
+    assert [line for line in told.splitlines() if line.startswith("each engine runs in its own process: ")]

@@ -118,7 +118,7 @@ def test_a_query_is_described_without_being_run() -> None:
 
 @pytest.mark.parametrize("sql", ["select 1; select 2", "select 1;\n;drop table t;", "select 1;; select 2 ;"])
 def test_one_statement_is_one(sql: str) -> None:
-    with pytest.raises(Failure, match="not one statement but 2"):
+    with pytest.raises(Failure, match="expected one statement, found 2"):
         ran(sql, in_python=True)
 
 

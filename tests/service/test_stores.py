@@ -71,7 +71,7 @@ def test_what_a_store_has_not_does_not_exist(client: Client, sql: str) -> None:
 
 def test_the_name_of_an_entity_is_quoted(client: Client) -> None:
     answer = client.run("select * from s.x.csv")
-    assert (answer["sqlState"], answer["message"]) == ("3D020", 'the name of an entity is quoted: s."x.csv"')
+    assert (answer["sqlState"], answer["message"]) == ("3D020", 'the name of the entity must be quoted: s."x.csv"')
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_what_reads_a_store_runs(client: Client, sql: str) -> None:
 
 def test_the_services_own_folder_is_no_store(client: Client, home: Path) -> None:
     answer = client.run(f"create store own with ('uri' = '{home / 'data'}')")
-    assert (answer["sqlState"], "in the service's own folder" in answer["message"]) == ("42501", True)
+    assert (answer["sqlState"], "overlaps with the service's own folder" in answer["message"]) == ("42501", True)
 
 
 def test_a_failure_elsewhere_stays_what_it_is(client: Client) -> None:
@@ -273,24 +273,30 @@ def test_copies_of_a_dropped_store_are_removed(client: Client, home: Path, tmp_p
 
 
 UNREADABLE = {
-    "latin.csv": (b"a,b\n1,2\nK\xf6ln,3\n", "latin.csv, line 3: it is not UTF-8; convert it: iconv -f latin1 -t utf-8"),
-    "zero.csv": (b"\xff\xfe\x00", "zero.csv, line 1: it is not UTF-8; convert it: iconv -f latin1 -t utf-8"),
+    "latin.csv": (
+        b"a,b\n1,2\nK\xf6ln,3\n",
+        "latin.csv, line 3: the file is not valid UTF-8; convert it with iconv -f latin1 -t utf-8",
+    ),
+    "zero.csv": (
+        b"\xff\xfe\x00",
+        "zero.csv, line 1: the file is not valid UTF-8; convert it with iconv -f latin1 -t utf-8",
+    ),
     "wide.csv": (
         b"a,b\n" + b"1,2\n" * 30_000 + b"1,2,3\n",
-        "wide.csv, line 30002: 3 columns, and the lines before have 2",
+        "wide.csv, line 30002: expected 2 columns, found 3",
     ),
     "late.jsonl": (b'{"a":1}\n{"a":\n', "late.jsonl, line 2, byte 7: unexpected end of data"),
     "short.parquet": (
         b"",
-        "File 'short.parquet' too small to be a Parquet file: the file is damaged, or its name has the",
+        "File 'short.parquet' too small to be a Parquet file; the file is damaged or has the wrong",
     ),
     "tail.parquet": (
         b"x" * 100,
-        "No magic bytes found at end of file 'tail.parquet': the file is damaged, or its name",
+        "No magic bytes found at end of file 'tail.parquet'; the file is damaged or has",
     ),
     "text.csv.gz": (
         b"a,b",
-        "Input is not a GZIP stream: text.csv.gz: the file is damaged, or its name has the wrong ending",
+        "Input is not a GZIP stream: text.csv.gz; the file is damaged or has the wrong extension",
     ),
 }
 TYPES = {
@@ -305,7 +311,7 @@ def test_an_error_of_a_file_says_what_can_be_done_to_it(client: Client, tmp_path
         (tmp_path / "unreadable" / name).write_bytes(content)
     for name, (_, said) in UNREADABLE.items():
         answer = client.run(f'select * from unreadable."{name}"')
-        assert answer["message"].startswith(f"entity 'unreadable.{name}' cannot be read: {said}")
+        assert answer["message"].startswith(f"cannot read entity 'unreadable.{name}': {said}")
         assert not {"read_", "CREATE", "LINE"} & set(answer["message"].replace("(", " ").split())
     # A late row of another type is read too.
     for name in TYPES:
@@ -329,7 +335,7 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(client: Clie
     for name in ("bad.parquet", "bad.json", "bad.csv.gz", "A.csv", "a.csv"):
         answer = client.run(f'select * from mixed."{name}"')
         assert answer["sqlState"] == "3E001", name
-        assert f"entity 'mixed.{name}' cannot be read: " in answer["message"]
+        assert f"cannot read entity 'mixed.{name}': " in answer["message"]
         assert "/fd/" not in answer["message"]
     assert client.rows('select * from mixed."good.csv"') == [["3"]]
 
@@ -358,7 +364,7 @@ def test_a_bomb_is_an_error(tmp_path: Path) -> None:
             answer = client.run('select count(*) from bombs."b.csv.gz"')
             assert (answer["sqlState"], answer["message"]) == (
                 "3E001",
-                "entity 'bombs.b.csv.gz' cannot be read: its copy would be larger than the service allows (--quota)",
+                "cannot read entity 'bombs.b.csv.gz': its copy would be too large (sqlshell serve --quota)",
             )
             assert client.rows("select 1") == [["1"]]
     finally:

@@ -279,7 +279,7 @@ def test_a_stream_is_dropped_as_a_stream(client: Client, sql: str) -> None:
     client.rows("create stream if not exists fixed (i int primary key)")
     answer = client.run(sql)
     assert answer["sqlState"] == "0A000"
-    assert "is a stream: use DROP STREAM" in answer["message"]
+    assert "is a stream; use DROP STREAM" in answer["message"]
     assert ["fixed"] in [row[:1] for row in client.rows("list streams")]
 
 

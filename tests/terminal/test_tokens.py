@@ -22,7 +22,7 @@ def test_a_token_is_asked_for_again(tmp_path: Path, program: Program) -> None:
         terminal.wait("rejected the token")
         terminal.wait(f"token for {first.url}:")
         terminal.enter("wrong")
-        terminal.wait("unknown token")
+        terminal.wait("invalid token")
         terminal.enter("\\echo still here")
         terminal.wait("\nstill here\n")
         terminal.enter("select 43 + 1 as again;")

@@ -1,4 +1,4 @@
-"""The interface's own statements, parsed. Everything else is the engine's SQL."""
+"""Parses the interface's own statements. All other SQL is for the engine."""
 
 from sqlshell.service.dialect.changing import (
     Alter,

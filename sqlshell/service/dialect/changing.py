@@ -1,4 +1,4 @@
-"""Statements that change, test and empty objects, add records to entities, and run a query again."""
+"""Statements that change, test and truncate objects, insert records into entities, and restart queries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlshell.service.engines.engine import Failure
 
 _ARGUMENT = re.compile(r"\s*(?:([A-Za-z_]\w*)\s+)?([A-Za-z].*?)\s*", re.S)
 ARGUMENTS = 4096
-"""Characters of a function's arguments with their types."""
+"""The maximum length of a function's arguments with their types, in characters."""
 
 _IN_STORE = "[ IN STORE <store:one> ]"
 _WITH = "[ WITH <options:options> ]"
@@ -23,7 +23,7 @@ _FLOWS = "RELATION|STREAM|CHANGELOG"
 
 
 class Update(Struct, frozen=True):
-    """`store` is where an entity is, "" for the session's."""
+    """UPDATE of an object; `store` is the store of an entity, "" for the session's."""
 
     kind: str
     names: Names
@@ -58,7 +58,7 @@ class Restart(Struct, frozen=True):
 
 
 class CreateFunction(Struct, frozen=True):
-    """`arguments` are names and types; types are as normal_type() has them."""
+    """CREATE FUNCTION; `arguments` are pairs of name and type; types have the form of normal_type()."""
 
     name: str
     arguments: tuple[tuple[str, str], ...]
@@ -70,7 +70,7 @@ class CreateFunction(Struct, frozen=True):
 
 
 class DropFunction(Struct, frozen=True):
-    """`types` are those of the arguments, None where the statement has no list of them."""
+    """DROP FUNCTION; `types` are the argument types, or None if the statement does not list them."""
 
     name: str
     types: tuple[str, ...] | None
@@ -78,11 +78,11 @@ class DropFunction(Struct, frozen=True):
 
 
 def in_store(values: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a statement about an entity, whose store clients may write among the options too."""
+    """The fields of a statement about an entity; `store` may also be given as an option."""
     options = dict(values.get("options", {}))
     store = options.pop("store", "")
     if store and values.get("store", store) != store:
-        raise Failure("22023", f"IN STORE names {values['store']!r}, and 'store' names {store!r}")
+        raise Failure("22023", f"IN STORE {values['store']!r} and option 'store' = {store!r} name different stores")
     return {"store": store, **values, "options": options}
 
 
@@ -91,12 +91,12 @@ def _update_entity(**values: Any) -> Update:
 
 
 def normal_type(text: str) -> str:
-    """A type in capitals and with one blank between words, so that two ways to write it are one."""
+    """A type in upper case with single spaces, so that different spellings are equal."""
     return re.sub(r"\s*([<>(),])\s*", r"\1", " ".join(text.upper().split())).replace(",", ", ")
 
 
 def _pieces(text: str) -> list[str]:
-    """What stands between commas outside of brackets."""
+    """Split at the commas outside of brackets."""
     pieces, depth, start = [], 0, 0
     for position, sign in enumerate(text):
         depth += (sign in "<(") - (sign in ">)")
@@ -108,26 +108,26 @@ def _pieces(text: str) -> list[str]:
 
 def _arguments(text: str) -> tuple[tuple[str, str], ...]:
     if len(text) > ARGUMENTS:
-        raise Failure(sqlstate.LIMIT, f"the arguments of the function have more than {ARGUMENTS} characters")
+        raise Failure(sqlstate.LIMIT, f"the arguments of the function are longer than {ARGUMENTS} characters")
     made = []
     for piece in _pieces(text):
         found = _ARGUMENT.fullmatch(piece)
         if not found:
-            raise Failure(sqlstate.SYNTAX, f"syntax error at {piece.strip()[:60]!r}: name TYPE is expected")
+            raise Failure(sqlstate.SYNTAX, f"syntax error at {piece.strip()[:60]!r}: expected name TYPE")
         made.append(((found[1] or "").lower(), normal_type(found[2])))
     return tuple(made)
 
 
 def _alter(kind: str, names: Names, options: Mapping[str, str]) -> Alter:
     if options.keys() != {"description"}:
-        said = f"ALTER {kind.upper()} sets a description only, not {min(options.keys() - {'description'})!r}"
+        said = f"ALTER {kind.upper()} can set only 'description', not {min(options.keys() - {'description'})!r}"
         raise Failure(sqlstate.UNSUPPORTED, said)
     return Alter(kind, names, options["description"])
 
 
 def _insert(value: tuple[str, ...], **values: Any) -> InsertEntity:
     if len(value) > 1:
-        said = "INSERT INTO ENTITY takes one record: send a statement for each"
+        said = "INSERT INTO ENTITY accepts one record; use one statement for each record"
         raise Failure(sqlstate.UNSUPPORTED, said)
     return InsertEntity(value=value[0], **in_store(values))
 
@@ -144,7 +144,7 @@ Changing = Update | Test | InsertEntity | Truncate | Alter | Restart | CreateFun
 
 FORMS: Mapping[str, tuple[Form[Changing], ...]] = {
     "update": (
-        # Clients leave out a WITH that would be empty.
+        # Clients omit an empty WITH.
         Form(f"UPDATE kind:ENTITY <names:path> {_IN_STORE} {_WITH}", _update_entity),
         Form(f"UPDATE kind:STORE|COMPUTE_POOL|SCHEMA_REGISTRY|SECRET <names:names> {_WITH}", Update),
     ),

@@ -1,4 +1,4 @@
-"""The columns of a stream, as they are written."""
+"""Reads the column list of a stream."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sqlshell.service.dialect.tokens import END, SIGN, Tokens, TooMany
 
 
 def without_key(text: str) -> tuple[str, list[str]]:
-    """Columns in parentheses without their PRIMARY KEY, and the columns of that key."""
+    """A parenthesized column list without its PRIMARY KEY, and the columns of that key."""
     tokens = Tokens(text)
     kept: list[str] = []
     key: list[str] = []
@@ -28,7 +28,7 @@ def without_key(text: str) -> tuple[str, list[str]]:
 
 
 def first_words(text: str) -> set[str]:
-    """The words, in lower case, with which columns in parentheses begin: their names, where those have no quotes."""
+    """The first words, in lower case, of the columns in a parenthesized list: their names, unless they are quoted."""
     tokens = Tokens(text)
     try:
         return {tokens[numbers[0]].value.lower() for numbers in _pieces(tokens) if numbers}

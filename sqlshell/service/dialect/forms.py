@@ -1,13 +1,13 @@
-"""How statements are written: a small language of forms, each of which is read from left to right, once.
+"""A small language for the syntax of statements: a form is matched once, from left to right.
 
-A form is words and these, with a blank between two of them:
+A form consists of these items, separated by blanks:
 
-    WORD            the keyword, in any case
-    A|B             one of these keywords; `field:A|B` keeps it in lower case. COMPUTE_POOL may be written as two words
-    [ … ]           what may be missing; it is there where its first item is
-    =field          a flag: this place was reached
-    !               from here on the statement is of this form: what does not fit is a syntax error, with its place
-    <field:kind>    a value, of one of the KINDS
+    WORD            a keyword, in any case
+    A|B             one of these keywords; `field:A|B` stores it in lower case. COMPUTE_POOL may be written as two words
+    [ … ]           optional items; they are present if the first of them is
+    =field          a flag that is set when this position is reached
+    !               from here on the statement has this form: a mismatch is a syntax error with its position
+    <field:kind>    a value of one of the KINDS
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from sqlshell.service.engines.engine import Failure
 T_co = TypeVar("T_co", covariant=True)
 
 SHOWN = 40
-"""Characters of a statement that a syntax error shows."""
+"""The maximum number of characters of a statement that a syntax error shows."""
 
 
 class Found:
-    """What is read of a statement by one form: `values` by their fields, and the farthest place that did not fit."""
+    """The state of matching one form: `values` by field, and the farthest token that did not match."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
         self.values: dict[str, Any] = {}
         self.committed = self.ended = False
-        """Whether it is of this form, and whether all of it was read."""
+        """Whether the statement must have this form, and whether all of it was read."""
         self.farthest, self.wanted = 0, ""
 
     def miss(self, at: int, wanted: str) -> int:
-        """Nothing fits at token `at`, where `wanted` is expected: -1."""
+        """Record that token `at` is not the expected `wanted`; returns -1."""
         if at >= self.farthest:
             self.farthest, self.wanted = at, wanted
         return -1
@@ -49,24 +49,24 @@ class Found:
         where = f'at or near "{shown}"' if token.kind != END else "at end of input"
         line = text.count("\n", 0, token.start) + 1
         place = f" (line {line})" if line > 1 else ""
-        return Failure(sqlstate.SYNTAX, f"syntax error {where}{place}: {self.wanted} is expected")
+        return Failure(sqlstate.SYNTAX, f"syntax error {where}{place}: expected {self.wanted}")
 
 
 Item = Callable[[Found, int], int]
-"""Reads one item of a form from a token on: the number of the token behind it, -1 where it is not there."""
+"""Matches one item of a form from a token on; returns the number of the next token, or -1 if it does not match."""
 
 
 class Form(Generic[T_co]):
-    """A form, and what makes an object of the values that are read by it: a class with their fields, or a function.
+    """A form, with the class or function that makes an object from its values.
 
-    `more` are fields that every statement of this form has.
+    `more` are further fields of every statement of this form.
     """
 
     def __init__(self, text: str, make: Callable[..., T_co], **more: object) -> None:
         self.text, self._make, self._more = text, make, more
 
     def read(self, tokens: Tokens) -> T_co | None:
-        """What a statement asks for, None for one of another form. Raises Failure."""
+        """Parse a statement; None if it has another form. Raises Failure."""
         found = Found(tokens)
         at = compiled(self.text)(found, 0)
         if not found.ended and at >= 0:
@@ -82,7 +82,7 @@ class Form(Generic[T_co]):
 
 
 def first_of(forms: Iterable[Form[T_co]], sql: str) -> T_co | None:
-    """What a statement asks for by the first form that it is of, None where it is of none or too long to be looked at.
+    """Parse a statement with the first form that matches; None if none matches or the statement has too many tokens.
 
     Raises Failure.
     """
@@ -97,12 +97,12 @@ def first_of(forms: Iterable[Form[T_co]], sql: str) -> T_co | None:
 def compiled(form: str) -> Item:
     items, rest = _sequence(form.split())
     if rest:
-        raise ValueError(f"{form!r} closes a bracket that is not open")
+        raise ValueError(f"unbalanced bracket in form {form!r}")
     return items
 
 
 def _sequence(words: Sequence[str]) -> tuple[Item, Sequence[str]]:
-    """The items up to a bracket that closes them, and the words behind it."""
+    """The items up to the closing bracket, and the words after it."""
     items: list[Item] = []
     while words:
         word, words = words[0], words[1:]
@@ -139,7 +139,7 @@ def _optional(inner: Item) -> Item:
         behind = inner(found, at)
         if behind < 0:
             found.values = before
-            # One that began is there.
+            # The items are present if the first of them matched.
             return at if found.farthest <= at else -1
         return behind
 
@@ -219,7 +219,7 @@ def _word(found: Found, at: int) -> tuple[str, int]:
 
 
 def _parentheses(found: Found, at: int) -> tuple[str, int]:
-    """The text of what stands in parentheses, which may nest, with them."""
+    """The text in parentheses, which may be nested, with the parentheses."""
     tokens = found.tokens
     if not tokens.is_sign(at, "("):
         return "", -1
@@ -238,7 +238,7 @@ def _type(found: Found, at: int) -> tuple[str, int]:
 
 
 def _texts(found: Found, at: int) -> tuple[tuple[str, ...], int]:
-    """The strings of one or more lists in parentheses."""
+    """The strings of one or more parenthesized lists."""
     tokens = found.tokens
     given: list[str] = []
     while tokens.is_sign(at, "("):
@@ -267,7 +267,7 @@ def _making(found: Found, at: int) -> tuple[str, int]:
 
 
 def _selection(found: Found, at: int) -> tuple[str, int]:
-    """A SELECT, which may be in parentheses."""
+    """A SELECT, optionally in parentheses."""
     tokens, first = found.tokens, at
     while tokens.is_sign(first, "("):
         first += 1
@@ -275,7 +275,7 @@ def _selection(found: Found, at: int) -> tuple[str, int]:
 
 
 def read_options(found: Found, at: int) -> tuple[dict[str, str], int]:
-    """Options by their names in lower case; values as they are written, without quotes."""
+    """Options by lower-case name; values as written, without quotes."""
     return _listed(found, at, flags=False)
 
 
@@ -299,7 +299,7 @@ def _listed(found: Found, at: int, *, flags: bool) -> tuple[dict[str, str], int]
 
 
 def _settings(found: Found, at: int) -> tuple[dict[str, str], int]:
-    """Options that are not in parentheses."""
+    """Options without parentheses."""
     given: dict[str, str] = {}
     at = _setting(found, at, given, flags=False)
     while at >= 0 and found.tokens.is_sign(at, ","):
@@ -308,13 +308,13 @@ def _settings(found: Found, at: int) -> tuple[dict[str, str], int]:
 
 
 def _setting(found: Found, at: int, given: dict[str, str], *, flags: bool) -> int:
-    """Take one option: the number of the token behind it, or -1. One without a value is "true" where it is a flag."""
+    """Read one option; returns the number of the next token, or -1. With `flags`, the value may be missing: "true"."""
     tokens = found.tokens
     names, behind = tokens.dotted(at, 8)
     if tokens[at].kind == TEXT and tokens[at].value:
         names, behind = (tokens[at].value,), at + 1
     if not names:
-        return found.miss(behind, "the name of an option")
+        return found.miss(behind, "an option name")
     value = "true"
     if tokens.is_sign(behind, "="):
         value, at = _bare(tokens, behind + 1)
@@ -328,7 +328,7 @@ def _setting(found: Found, at: int, given: dict[str, str], *, flags: bool) -> in
 
 
 def _bare(tokens: Tokens, at: int) -> tuple[str, int]:
-    """A value: a string, a name in quotes, or words, numbers and dots and such between them without a blank."""
+    """A value: a string, a quoted name, or words, numbers and punctuation without blanks."""
     token = tokens[at]
     if token.kind in {TEXT, NAME}:
         return token.value, at + 1
@@ -344,29 +344,29 @@ KINDS: Mapping[str, tuple[Callable[[Found, int], tuple[Any, int]], str]] = {
     "names": (_dotted(3), "a name"),
     "path": (_dotted(8), "a name"),
     "one": (_one, "a name"),
-    "id": (_id, "an id"),
+    "id": (_id, "an ID"),
     "word": (_word, "a word"),
-    "options": (read_options, "a list of options, ('key' = value, …),"),
-    "flags": (_flags, "a list of options, ('key' = value, …),"),
+    "options": (read_options, "a list of options such as ('key' = value, …)"),
+    "flags": (_flags, "a list of options such as ('key' = value, …)"),
     "settings": (_settings, "key = value"),
-    "texts": (_texts, "a list of strings, ('…'),"),
+    "texts": (_texts, "a list of strings such as ('…')"),
     "parentheses": (_parentheses, "a list in parentheses"),
     "type": (_type, "a type"),
     "making": (_making, "CREATE or INSERT"),
     "selection": (_selection, "SELECT"),
     "rest": (_rest, "more"),
 }
-"""Values: how each is read, and what a syntax error calls it.
+"""The kinds of values: how each is read, and its name in syntax errors.
 
 names        a dotted name of one to three parts, a tuple
-path         one of up to eight, of an entity
+path         a dotted name of up to eight parts, of an entity
 one          a single name
 id           a string, name, number or word
 word         a word, in lower case
-options      WITH's list: a mapping; `flags` takes those without a value too, which are "true"
-settings     options without the parentheses
-texts        strings in parentheses, one after another: a tuple
-parentheses  a text in parentheses, with them
+options      the list of WITH, a mapping; `flags` also accepts options without a value, which are "true"
+settings     options without parentheses
+texts        parenthesized lists of strings: a tuple
+parentheses  a text in parentheses, with the parentheses
 type         the text up to the word LANGUAGE
 making       the text of a CREATE or INSERT, up to the end of the statement
 selection    the text of a SELECT up to the end of the statement

@@ -1,4 +1,4 @@
-"""Statements that look: LIST, SHOW, DESCRIBE, CAN I, PRINT."""
+"""Statements that show something: LIST, SHOW, DESCRIBE, CAN I, PRINT."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sqlshell.service.dialect.names import KINDS, Names
 
 
 class List(Struct, frozen=True):
-    """LIST or SHOW: what is listed, in lower case; the kind and name of where it is; a store that was named beside
-    that; and the condition behind WHERE, as it was written. `show` tells a SHOW, which the engine has too. `options`
-    such as 'all' change nothing."""
+    """LIST or SHOW: what is listed, in lower case; the kind and name of its place; the name of a store after IN STORE;
+    and the text of the condition of WHERE. `show` distinguishes SHOW, which the engine has too. `options` such as 'all'
+    have no effect."""
 
     what: str
     place: str = ""
@@ -26,7 +26,7 @@ class List(Struct, frozen=True):
 
 
 class Describe(Struct, frozen=True):
-    """DESCRIBE of an object; `columns` says that its columns were asked for by that word."""
+    """DESCRIBE of an object; `columns` is set by the word COLUMNS."""
 
     kind: str
     names: Names
@@ -35,20 +35,20 @@ class Describe(Struct, frozen=True):
 
 
 class DescribeStatement(Struct, frozen=True):
-    """DESCRIBE of a CREATE or INSERT: what it would make, without making it."""
+    """DESCRIBE of a CREATE or INSERT: shows what it would create, without running it."""
 
     sql: str
 
 
 class CanI(Struct, frozen=True):
-    """CAN I: the privilege, in lower case, and what it is about as it was written."""
+    """CAN I: the privilege, in lower case, and the text after ON."""
 
     privilege: str
     about: str = ""
 
 
 class Print(Struct, frozen=True):
-    """PRINT ENTITY: some rows of it. `options` are those of WITH, flags without a value are "true"."""
+    """PRINT ENTITY: shows some of its rows. `options` are those of WITH; an option without a value is "true"."""
 
     names: Names
     store: str = ""
@@ -62,7 +62,7 @@ _SHOWN = (
     "SCHEMAS|STORES|STREAMS|CHANGELOGS|RELATIONS|MATERIALIZED_VIEWS|ENTITIES|COMPUTE_POOLS|FUNCTIONS|FUNCTION_SOURCES|"
     "DESCRIPTOR_SOURCES|SCHEMA_REGISTRIES|QUERIES|SESSIONS|ORGANIZATIONS|ROLES|USERS|SECRETS|API_TOKENS|INVITATIONS"
 )
-"""What SHOW lists as LIST does. SHOW DATABASES and SHOW TABLES are DuckDB's own, and stay so."""
+"""What SHOW lists in the same way as LIST. SHOW DATABASES and SHOW TABLES are DuckDB's own."""
 
 _DESCRIBED = f"RELATION|TABLE|VIEW|MATERIALIZED_VIEW|SCHEMA|FUNCTION|{KINDS}"
 _WHERE = "[ WITH <options:flags> ] [ WHERE ! <where:rest> ]"
@@ -93,7 +93,7 @@ FORMS: Mapping[str, tuple[Form[Looking], ...]] = {
     "list": (
         *_listing("LIST", f"what:{_SHOWN}"),
         *_listing("LIST", "<what:word>"),
-        # Nothing of the engine's begins with this word.
+        # The engine has no statement that begins with LIST.
         Form(f"LIST ! <what:word> {_WHERE}", List),
     ),
     "show": _listing("SHOW", f"what:{_SHOWN}"),

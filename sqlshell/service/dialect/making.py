@@ -1,4 +1,4 @@
-"""Statements that make, change and drop objects, and that enter them."""
+"""Statements that create, use, drop, start and stop objects."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Use(Struct, frozen=True):
 
 
 class Create(Struct, frozen=True):
-    """CREATE of an object; `columns` is the text of those of a stream or changelog, in parentheses, and `store` that of
-    an entity."""
+    """CREATE of an object; `columns` is the parenthesized column list of a stream or changelog, `store` the store of an
+    entity."""
 
     kind: str
     names: Names
@@ -31,8 +31,8 @@ class Create(Struct, frozen=True):
 
 
 class CreateAs(Struct, frozen=True):
-    """CREATE … AS SELECT of a kind, or with options, that the engine does not know: stream, changelog, table,
-    materialized_view."""
+    """CREATE … AS SELECT that the engine does not support: of a stream, changelog or materialized_view, or of a table
+    with options."""
 
     kind: str
     names: Names
@@ -44,7 +44,7 @@ class CreateAs(Struct, frozen=True):
 
 
 class Drop(Struct, frozen=True):
-    """DROP of an object; `store` is that of an entity."""
+    """DROP of an object; `store` is the store of an entity."""
 
     kind: str
     names: Names
@@ -86,7 +86,7 @@ def _drop_schema(names: str, database: str, **values: Any) -> Drop:
 FORMS: Mapping[str, tuple[Form[Making], ...]] = {
     "use": (Form("USE kind:DATABASE|SCHEMA|ROLE|STORE|ORGANIZATION|COMPUTE_POOL <names:names>", Use),),
     "create": (
-        # What DuckDB knows too is the dialect's with WITH alone.
+        # DuckDB has CREATE SECRET, SCHEMA and TABLE too: only WITH makes them statements of the dialect.
         Form(f"{_CREATE} kind:SECRET {_IF_NOT} <names:names> WITH ! <options:options>", Create),
         Form(f"{_CREATE} kind:SCHEMA {_IF_NOT} <names:one> IN DATABASE ! <database:one> {_WITH}", _schema),
         Form(

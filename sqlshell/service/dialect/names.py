@@ -1,4 +1,4 @@
-"""What statements of the dialect are made of: comments, names, and WITH lists."""
+"""Names and comments in statements, and searches for the names that a statement reads or writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from sqlshell.sql.identifiers import always_quoted
 
 Names = tuple[str, ...]
-"""The parts of a dotted name: unquoted ones folded to lower case."""
+"""The parts of a dotted name; unquoted parts are folded to lower case."""
 
 NAME = r'(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`|[A-Za-z_][\w$-]*)'
 DOTTED = rf"{NAME}(?:\s*\.\s*{NAME}){{0,2}}"
@@ -22,25 +22,25 @@ WRITES = (
     rf"(?:\s+if\s+not\s+exists)?|copy(?=\s+{DOTTED}\s*(?:\([^()]*\)\s*)?from(?!\w))"
 )
 READS = r"from|join|using|table|describe|desc|summarize|pivot|unpivot"
-"""Verbs for targets(): what is behind one is changed, or read. They explain what failed, and no right rests on them."""
+"""Verbs for targets(), followed by a relation that is written or read. For error messages, never for permissions."""
 
 COMMENT = r"--[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"
 _PARTS = re.compile(
     rf"""('[^']*+(?:'|\Z)|"[^"]*+(?:"|\Z)|`[^`]*+(?:`|\Z))|({COMMENT}|\s++)|[^\s'"`/-]{{1,4096}}+|[/-]"""
 )
-"""What a statement is made of: strings and quoted names, what is as good as a blank, and the rest in bounded pieces.
+"""The parts of a statement: strings and quoted names; comments and white space; the rest in bounded pieces.
 
-No pattern here goes back over text, and none looks at much of it at once: other threads wait for a match to end.
+No pattern here backtracks or matches a long text at once, because other threads wait for a match to end.
 """
 
 BLANK = re.compile(rf"(?:\s++|{COMMENT})*+")
 
 HEAD = 4000
-"""Characters at the start and the end of a statement in which its first and last words are."""
+"""The first and last words of a statement are searched in this many characters at its start and end."""
 
 _WINDOW = 64 << 10
 _OVERLAP = 4096
-"""Characters in which targets are looked for at once, and those of the next ones that are looked at too."""
+"""Characters in which targets are searched at once, and the overlap with the next window."""
 
 
 def names_of(text: str) -> Names:
@@ -50,35 +50,35 @@ def names_of(text: str) -> Names:
 
 
 def written(names: Names) -> str:
-    """A dotted name as names_of() reads it, in quotes where it needs them."""
+    """The inverse of names_of(): a dotted name, quoted where necessary."""
     return ".".join(
         part if re.fullmatch(r"[a-z_][\w$-]*", part) and part.islower() else always_quoted(part) for part in names
     )
 
 
 def bare(sql: str) -> str:
-    """A statement with its strings empty, and one blank for all that stands between two words."""
+    """A statement with empty strings, and with comments and white space replaced by single blanks."""
     return "".join(
         "''" if (found[1] or "").startswith("'") else " " if found[2] else found[0] for found in _PARTS.finditer(sql)
     ).strip()
 
 
 def plain(sql: str) -> str:
-    """A statement with a blank for each comment."""
+    """A statement with each comment replaced by a blank."""
     return "".join(
         " " if (found[2] or "").startswith(("--", "/*")) else found[0] for found in _PARTS.finditer(sql)
     ).strip()
 
 
 def targets(sql: str, verbs: str) -> list[Names]:
-    """The names behind any of `verbs`, a regular expression, in a statement."""
+    """The names that follow one of `verbs`, a regular expression, in a statement."""
     text = bare(sql)
     wanted = re.compile(rf"(?<!\w)(?:{verbs})\s+({DOTTED})", re.I)
     names = []
     for start in range(0, len(text), _WINDOW):
         end = start + _WINDOW + _OVERLAP
         for found in wanted.finditer(text, start, end):
-            # What touches the end may be a part of a name, which the next window has whole.
+            # A match that touches the end may be cut off; the next window contains the whole name.
             if found.end() < end or end >= len(text):
                 names.append(names_of(found[1]))
     return names

@@ -1,4 +1,4 @@
-"""Which statement is the dialect's, and what it asks for."""
+"""Recognizes and parses the statements of the dialect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlshell.service.dialect.forms import Form, first_of
 from sqlshell.service.dialect.names import HEAD, plain
 
 READ_LENGTH = 1 << 20
-"""Characters; a longer statement is the engine's."""
+"""Statements longer than this many characters are for the engine."""
 
 Own = running.Running | running.Application | looking.Looking | changing.Changing | making.Making
 
@@ -25,10 +25,10 @@ _FORMS = {
     word: tuple(form for family in _FAMILIES for form in family.get(word, ()))
     for word in {word for family in _FAMILIES for word in family}
 }
-"""The forms of the statements that begin with a word: the first that a statement is of decides."""
+"""The forms by the first word of a statement, in the order in which they are tried."""
 
 _FIRST = re.compile(
-    # Most of what begins with these words is the engine's.
+    # Most statements that begin with these words are for the engine.
     r"insert(?!\s+into\s+(?!entity\b)[\w\"`])\b|update(?!\s+[\w\"`]+\s+set\b)\b|"
     + "|".join(rf"{word}\b" for word in sorted({"begin", *_FORMS} - {"insert", "update"})),
     re.I,
@@ -36,9 +36,9 @@ _FIRST = re.compile(
 
 
 def read(sql: str) -> Own | None:
-    """What a statement of the dialect asks for, None for the engine's own.
+    """Parse a statement of the dialect; None for a statement that is for the engine.
 
-    Raises Failure for one of the dialect that says something impossible.
+    Raises Failure for a syntax error in a statement of the dialect.
     """
     start = sql[:HEAD].lstrip()
     if not start[:1].isalpha():
@@ -53,12 +53,12 @@ def read(sql: str) -> Own | None:
 
 
 def takes_long(sql: str) -> bool:
-    """Whether read() may take longer than an event loop may be held."""
+    """Whether read() may block the event loop for too long."""
     return len(sql) > HEAD and _FIRST.match(plain(sql[:HEAD])) is not None
 
 
 def is_about_organizations(asked: Own | None) -> bool:
-    """Whether a statement names organizations, makes, drops or lists them, or goes to one."""
+    """Whether a statement creates, drops, describes or lists organizations, or switches to one."""
     if isinstance(asked, looking.List):
         return asked.what == "organizations"
     return (

@@ -1,4 +1,4 @@
-"""Statements of the interface that this service does not carry out, and why not."""
+"""Statements of the interface that this service does not support, with the reasons."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.engines.engine import Failure
 
-_ROLES = "the roles owner, writer and reader are fixed, and CREATE API_TOKEN gives a token its roles"
-_USERS = "this service has API tokens in place of users, and CREATE API_TOKEN makes one"
-_SOURCES = "GET /v2/download/KIND/ORGANIZATION/NAME gives the file of a source"
-_INTEGRATIONS = "this service reports to no other system"
+_ROLES = "the roles owner, writer and reader are predefined; assign them with CREATE API_TOKEN"
+_USERS = "this service has API tokens instead of users; use CREATE API_TOKEN"
+_SOURCES = "download the file of a source with GET /v2/download/KIND/ORGANIZATION/NAME"
+_INTEGRATIONS = "this service does not report to other systems"
 
-_DEFAULT = "a client sends its context with each request, and USE changes that of a session"
-_GENERATE = "SELECT * FROM store.entity finds the columns of an entity by itself"
-_RESUME = "a query that has ended cannot go on from where it was, and RESTART QUERY begins it again"
-_SANDBOX = "CREATE DATABASE makes a place to try things in, and DROP DATABASE removes it"
+_DEFAULT = "the client sends its context with each request; use USE to change the context of a session"
+_GENERATE = "columns are detected automatically; use SELECT * FROM store.entity"
+_RESUME = "a finished query cannot be resumed; use RESTART QUERY to start it from the beginning"
+_SANDBOX = "use CREATE DATABASE and DROP DATABASE instead"
 
-_STREAM = "a stream takes rows as long as it exists; only compute pools start and stop"
-_FILE = "a source's file is sent with its statement: WITH ('file' = 'NAME'), and an attachment of that name"
-_ARGUMENTS = "a function names its arguments: CREATE FUNCTION name (argument, …) AS expression"
+_STREAM = "a stream accepts rows as long as it exists; only compute pools can be started and stopped"
+_FILE = "use WITH ('file' = 'NAME') and send the file as an attachment of that name"
+_ARGUMENTS = "name the arguments: CREATE FUNCTION name (argument, …) AS expression"
 
 _REFUSED: Mapping[str, str] = {
     "GRANT": _ROLES,
@@ -35,7 +35,7 @@ _REFUSED: Mapping[str, str] = {
     "DROP USER": _USERS,
     "UPDATE USER": _USERS,
     "DESCRIBE USER": _USERS,
-    "LIST DESCRIPTORS": "a descriptor source is kept as it is, and this service does not read what is in it",
+    "LIST DESCRIPTORS": "this service does not read the contents of descriptor sources",
     "RESUME QUERY": _RESUME,
     "START SANDBOX": _SANDBOX,
     "STOP SANDBOX": _SANDBOX,
@@ -45,8 +45,8 @@ _REFUSED: Mapping[str, str] = {
     "CREATE FUNCTION_SOURCE <name:names> FROM": _FILE,
     "CREATE DESCRIPTOR_SOURCE <name:names> FROM": _FILE,
     "CREATE FUNCTION <name:names> AS": _ARGUMENTS,
-    "UPDATE ENTITY <name:path> SET SCHEMA <columns:parentheses>": "an entity has the columns that its file has",
-    "ALTER API_TOKEN": "a token's roles do not change: DROP API_TOKEN, and make another one",
+    "UPDATE ENTITY <name:path> SET SCHEMA <columns:parentheses>": "the columns of an entity are those of its file",
+    "ALTER API_TOKEN": "the roles of a token cannot be changed; drop the token and create another one",
     "COPY FUNCTION_SOURCE": _SOURCES,
     "COPY DESCRIPTOR_SOURCE": _SOURCES,
     **{
@@ -55,7 +55,7 @@ _REFUSED: Mapping[str, str] = {
         for kind in ("METRICS", "SECURITY")
     },
 }
-"""By the first words of a statement: why the service does not do it."""
+"""By the form of a statement: why it is not supported."""
 
 
 def _refuse(sentence: str, **_: object) -> NoReturn:
@@ -66,7 +66,7 @@ def _forms() -> Mapping[str, tuple[Form[NoReturn], ...]]:
     forms: dict[str, tuple[Form[NoReturn], ...]] = {}
     for words, why in _REFUSED.items():
         first = words.split()[0].lower()
-        # COPY of a table of this name, and DESCRIBE of it, are the engine's.
+        # COPY and DESCRIBE of a table with such a name are for the engine.
         rest = {"copy": "<name:one> [ TO <rest:rest> ]", "describe": "<name:one>"}.get(first, "[ <rest:rest> ]")
         said = f"{' '.join(part for part in words.split() if part.isupper())} is not supported: {why}"
         forms[first] = (*forms.get(first, ()), Form(f"{words} {rest}", _refuse, sentence=said.replace("_INT", " INT")))

@@ -1,4 +1,4 @@
-"""Statements of the engine's own that make a relation of a SELECT, or add its rows to one."""
+"""Recognizes CREATE TABLE and INSERT statements of the engine, with and without a SELECT."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _TABLE = "CREATE [ OR REPLACE =replace ] kind:TABLE [ IF NOT EXISTS =if_not_exis
 
 
 class Written(Struct, frozen=True):
-    """A CREATE TABLE or INSERT; `kind` is "table" or "insert", `columns` the text of those of a table, in parentheses,
-    and `selects` says that its rows come of a SELECT."""
+    """A CREATE TABLE or INSERT; `kind` is "table" or "insert", `columns` the parenthesized column list of a table, and
+    `selects` says that its rows come from a SELECT."""
 
     kind: str
     names: Names
@@ -44,10 +44,10 @@ _ALL = (
 
 
 def selecting(sql: str) -> Written | None:
-    """What a CREATE TABLE … AS SELECT or INSERT INTO … SELECT is about, None for any other statement."""
+    """Parse CREATE TABLE … AS SELECT or INSERT INTO … SELECT; None for any other statement."""
     return None if _VALUES.match(sql) else first_of(_FORMS, sql)
 
 
 def writing(sql: str) -> Written | None:
-    """The same of those without a SELECT too."""
+    """Parse CREATE TABLE or INSERT INTO, with or without a SELECT; None for any other statement."""
     return first_of(_ALL, sql)

@@ -1,4 +1,4 @@
-"""Statements about statements: queries, sessions, applications."""
+"""Statements about running queries and sessions, and applications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words, names, values and signs of a statement, read as far as somebody looks."""
+"""A lazy lexer of statements: words, quoted names, strings, numbers and signs."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _TOKEN = re.compile(
     r"""|(?P<sign>.)""",
     re.S,
 )
-"""Possessive throughout: no pattern goes back over text. A number may go on as a word, such as 30s or an id."""
+"""Possessive throughout, so that it never backtracks. A number may continue as a word, such as 30s or an ID."""
 
 WORD, NAME, TEXT, NUMBER, SIGN, END = "word", "name", "text", "number", "sign", "end"
 
 
 MOST = 50_000
-"""Tokens that are looked at."""
+"""The maximum number of tokens that are read."""
 
 
 class TooMany(Exception):
-    """A statement is of more tokens than are looked at."""
+    """A statement has more than MOST tokens."""
 
 
 class Token(Struct):
-    """One word, quoted name, string, number or sign from `start` to before `end`; `value` without quotes, `upper` the
-    word in capitals."""
+    """A word, quoted name, string, number or sign in the range [start, end); `value` is without quotes, `upper` is the
+    word in upper case."""
 
     kind: str
     value: str
@@ -42,7 +42,7 @@ class Token(Struct):
 
 
 class Tokens:
-    """The tokens of a text by their numbers, each read when it is first asked for. Raises TooMany."""
+    """The tokens of a text by number; each is read on first access. Raises TooMany."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -56,14 +56,14 @@ class Tokens:
         return self._read[number]
 
     def rest(self, number: int) -> str:
-        """The text from a token on, without a semicolon at its end."""
+        """The text from a token on, without trailing semicolons."""
         text = self.text[self[number].start :].rstrip()
         while text.endswith(";"):
             text = text[:-1].rstrip()
         return text
 
     def dotted(self, number: int, most: int) -> tuple[Names, int]:
-        """A name of at most so many parts, and the number of the token behind it; no parts where there is none."""
+        """A dotted name of at most `most` parts and the number of the next token; no parts if there is no name."""
         parts: list[str] = []
         while len(parts) < most:
             token = self[number]
@@ -85,7 +85,7 @@ class Tokens:
         return tuple(parts), number
 
     def closing(self, number: int) -> int:
-        """The number of the token that closes the parenthesis at `number`, or of the end where none does."""
+        """The number of the token that closes the parenthesis at `number`, or of the end if none does."""
         depth = 0
         while (token := self[number]).kind != END:
             if token.kind == SIGN:
@@ -112,6 +112,6 @@ class Tokens:
                 quote = raw[0]
                 if raw.count(quote) % 2 == 0:
                     return Token(kind, raw[1:-1].replace(quote * 2, quote), "", at, found.end())
-                # What is not closed is no name and no value.
+                # An unterminated string or name is neither.
                 kind = SIGN
         return Token(kind, raw, raw, at, found.end())

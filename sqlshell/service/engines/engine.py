@@ -1,4 +1,4 @@
-"""What the service asks of an engine. The service knows no engine by name."""
+"""The protocol between the service and an engine. The service knows no engine by name."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from msgspec import Struct
 from sqlshell.interface.models import ColumnInfo
 
 TOGETHER_SECONDS = 0.05
-"""How long statements that were handed over together go on without asking."""
+"""How long statements that were passed to an engine together run before the service decides again."""
 
-CONTINUOUS = "continuous queries need an engine that is made for them, which DuckDB is not"
-"""Why what goes on over a stream is not done."""
+CONTINUOUS = "DuckDB does not support continuous queries"
+"""The reason why queries that run continuously over a stream are not supported."""
 
-ENDED_EARLY = "the statement was ended before it began"
+ENDED_EARLY = "the statement was cancelled before it started"
 
 
 class Failure(Exception):
@@ -36,7 +36,7 @@ class Failure(Exception):
 
 
 class Rights(enum.IntEnum):
-    """What a role may do; each includes the ones before it."""
+    """What a role may do; each value includes the smaller ones."""
 
     READ = 1
     DATA = 2
@@ -44,40 +44,39 @@ class Rights(enum.IntEnum):
 
     @property
     def role(self) -> str:
-        """The name of the role that may do so much."""
+        """The name of the role with these rights."""
         return {Rights.READ: "reader", Rights.DATA: "writer", Rights.OBJECTS: "owner"}[self]
 
 
 class Sink(Protocol):
-    """Takes the rows of a result: as text by keep(), or as a file of the engine's own at file(), where it takes one."""
+    """Receives the rows of a result: as text by keep(), or in a file of the engine's format at file()."""
 
     def keep(self, rows: Sequence[str]) -> None:
-        """Some more rows; each is a JSON array of strings and nulls."""
+        """Add rows; each is a JSON array of strings and nulls."""
 
     def file(self) -> Path | None:
-        """Where the engine may write the whole result in its own form, for read() to read; None where it takes text
-        alone."""
+        """The path to which the engine may write the whole result in its own format; None to require text."""
 
 
 class Kept(Sink, Protocol):
-    """A sink that says what became of the rows."""
+    """A sink whose state can be read."""
 
     @property
     def small(self) -> bool:
-        """Whether the whole result is held, for it is not large."""
+        """Whether the result is small enough to be stored in the record."""
 
     def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
-        """No more rows come; `filed` is as Outcome has it. Raises OSError."""
+        """Finish the result; `filed` is as in Outcome. Raises OSError."""
 
 
 class Outcome(Struct, frozen=True):
-    """What a statement gave beside its rows.
+    """The result of a statement except its rows.
 
-    `zoned` are the columns that hold instants, rendered in UTC, each with where they are in its values: True for the
-    whole value, {"each": …} for a list's items, {"key": …, "each": …} for a map's, {"parts": […]} for a struct's, False
-    where there is none. `filed` are the partitions of the sink's file, the rows and about the bytes of each, None where
-    rows were kept as text. `secret` is a value that its statement's sender gets once and that is kept nowhere, and
-    `secret_name` what it belongs to.
+    `zoned` are the columns that contain instants, rendered in UTC, each with their positions in its values: True for
+    the whole value, {"each": …} for the items of a list, {"key": …, "each": …} for a map, {"parts": […]} for a struct,
+    False for none. `filed` are the rows and approximate bytes of each partition of the sink's file, None if rows were
+    stored as text. `secret` is a value that the statement's sender gets once and that is not stored, and `secret_name`
+    the name of its object.
     """
 
     columns: list[ColumnInfo] | None = None
@@ -90,22 +89,22 @@ class Outcome(Struct, frozen=True):
 
 
 Relation = tuple[str, str, str]
-"""Database, schema and name, as the engine has them."""
+"""Database, schema and name, as the engine spells them."""
 
 
 class Listed(Struct, frozen=True):
-    """Rows of the service's own for the engine: columns as (name, interface type), and rows of texts. An instant is in
-    UTC, and one that is not known is ""."""
+    """Rows of the service for the engine: columns as (name, interface type), and rows of strings. Instants are in UTC;
+    an unknown instant is ""."""
 
     columns: list[tuple[str, str]]
     rows: list[list[str]]
 
 
 class Options(Struct, frozen=True):
-    """How a statement is run: IANA zone, rows and bytes of a partition, the row at which a SELECT stops (None: never),
-    columns that a result may have, rights.
+    """How a statement is run: IANA time zone, maximum rows and bytes of a partition, maximum rows of a SELECT (None: no
+    limit), maximum columns of a result, rights.
 
-    `streams` are relations that are only added to, and `stores` databases that nobody changes.
+    `streams` are append-only relations, and `stores` are read-only databases.
     """
 
     timezone: str = "UTC"
@@ -119,9 +118,9 @@ class Options(Struct, frozen=True):
 
 
 class Limits(Struct, frozen=True):
-    """What one instance may take: threads (0: one per core), memory ("" is DuckDB's own, 80 % of the machine's), bytes
-    that statements write while they run and of the results that are made (None: as much as there is), and seconds that
-    the evaluation of some rows of a stream may take (0: any time)."""
+    """Resource limits of one instance: threads (0: one per core), memory ("": DuckDB's default, 80 % of the machine's),
+    bytes of temporary files and bytes of results that are being written (None: no limit), and seconds for the
+    evaluation of rows of a stream (0: no limit)."""
 
     threads: int = 0
     memory: str = ""
@@ -131,8 +130,8 @@ class Limits(Struct, frozen=True):
 
 
 class Feed(Struct, frozen=True):
-    """An endless SELECT over one stream: what the engine evaluates over new rows, the columns that come of it, and
-    whether it begins with the stream's first row."""
+    """A SELECT on one stream: the SQL that the engine evaluates for new rows, its columns, and whether it starts at the
+    stream's first row."""
 
     stream: Relation
     columns: list[ColumnInfo]
@@ -141,8 +140,8 @@ class Feed(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What a statement would do: the columns of the relation that it makes or adds to, the relations that it reads, and
-    the engine's own plan, JSON."""
+    """What a statement would do: the columns of the relation that it creates or inserts into, the relations that it
+    reads, and the engine's plan as JSON."""
 
     columns: list[ColumnInfo]
     reads: list[Relation]
@@ -150,7 +149,7 @@ class Plan(Struct, frozen=True):
 
 
 class Connection(Protocol):
-    """One session of the engine. Everything but interrupt() and progress() is called from one thread at a time."""
+    """One session of the engine. All methods except interrupt() and progress() are called from one thread at a time."""
 
     @property
     def database(self) -> str: ...
@@ -160,17 +159,17 @@ class Connection(Protocol):
 
     @property
     def transaction(self) -> str:
-        """ "open", "failed" (only COMMIT and ROLLBACK are taken), or "" for none."""
+        """ "open", "failed" (only COMMIT and ROLLBACK are accepted), or "" for none."""
 
     @property
     def timezone(self) -> str:
-        """The session's zone: the one that a statement asked for, or of a later SET TimeZone; "" before any."""
+        """The session's time zone: that of the latest request or of a later SET TimeZone; "" before both."""
 
     @property
     def in_transaction(self) -> bool: ...
 
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
-        """Run one statement and hand its rows to `sink`. `trusted` is the service's own SQL, which may see all.
+        """Run one statement and pass its rows to `sink`. `trusted` marks the service's own SQL, which is not checked.
 
         Raises Failure.
         """
@@ -181,41 +180,39 @@ class Connection(Protocol):
         options: Options,
         ended: Callable[[int, Outcome | Exception, float], None],
     ) -> None:
-        """Run statements one after another, and finish the sink of each. `ended` is told what each came to (its
-        number in `runs`, the outcome or what run() raised, seconds), before the next one is looked at by its caller.
+        """Run statements one after another, and finish the sink of each.
 
-        It ends early: behind a failure, behind a result that is not small, and when the statements have taken
-        TOGETHER_SECONDS.
+        `ended` is called with the result of each: its number in `runs`, the outcome or the exception of run(), and the
+        seconds. It ends early after a failure, after a large result, and after TOGETHER_SECONDS.
         """
 
     def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
-        """Run statements as one transaction within the present database, all or nothing. Raises Failure."""
+        """Run statements as one transaction in the current database, all or nothing. Raises Failure."""
 
     def use(self, database: str, schema: str) -> None:
-        """Go to a database and a schema of it, "" being the present or first one. Raises Failure."""
+        """Change the database and schema; "" is the current database or its first schema. Raises Failure."""
 
     def feed(self, sql: str, streams: Collection[Relation], options: Options) -> Feed | None:
-        """The feed that a SELECT asks for, None for what reads no stream. Raises Failure where it cannot be one."""
+        """The feed of a SELECT on a stream, None for other statements. Raises Failure if it is not supported."""
 
     def plan(self, sql: str, options: Options) -> Plan:
-        """What a CREATE or INSERT would do, which is judged as if it ran. Raises Failure."""
+        """What a CREATE or INSERT would do; it is checked as if it ran. Raises Failure."""
 
     def columns(self, relation: Relation) -> list[ColumnInfo]:
         """The columns of a relation. Raises Failure."""
 
     def resolve(self, names: Sequence[str]) -> Relation:
-        """A name as the statement wrote it, made whole by the present place."""
+        """The full name of a relation, completed with the current database and schema."""
 
     def interrupt(self, number: int | None = None) -> None:
-        """End what runs, soon; nothing happens if nothing does. `number` names one of several(), 0 is what runs alone:
-        if it has not begun, it will not."""
+        """Interrupt the running statement, if any. `number` is that of one in several(), or 0. A statement that has not
+        started will not start."""
 
     def abandon(self) -> bool:
-        """Give up waiting for what does not end by interrupt(), with all that its engine runs; False where that cannot
-        be done."""
+        """Kill the engine's process, with all its statements, if interrupt() had no effect; False if impossible."""
 
     def progress(self) -> float | None:
-        """The share done of what runs, 0 to 1, where that is known."""
+        """The progress of the running statement, from 0 to 1, if known."""
 
     def close(self) -> None: ...
 
@@ -225,37 +222,37 @@ class Engine(Protocol):
 
     @property
     def first_database(self) -> str:
-        """The database that new connections are in."""
+        """The initial database of new connections."""
 
     @property
     def protections(self) -> str:
-        """What keeps the engine from everything else on the machine, in words; "" where nothing does."""
+        """A description of how the engine is isolated from the rest of the machine; "" if it is not."""
 
     @property
     def broken(self) -> Mapping[str, str]:
-        """Databases that could not be opened when the engine was, and why."""
+        """Databases that could not be opened with the engine, and the reasons."""
 
     def connect(self) -> Connection: ...
 
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        """Partitions of `counts` rows from row `start` on of a result that run() wrote to `path`: rows with commas
-        between them."""
+        """Read partitions of `counts` rows, from row `start` on, of a result that run() wrote to `path`: rows separated
+        by commas."""
 
     def rest(self) -> None:
-        """Nobody has read results for some time: let go what was held for that."""
+        """Release the memory for reading results, because nobody has read any for some time."""
 
     def attach(self, name: str, path: Path | None) -> None:
-        """Make a new database, at a file or in memory. Raises Failure."""
+        """Create a database, in a file or in memory. Raises Failure."""
 
     def detach(self, name: str) -> None: ...
 
     def mount(self, store: str, copy: Path) -> None:
-        """Attach a copy of a store, a file of the engine's own form, read-only as database `store`, in the place of the
-        copy before; what reads that one goes on. Raises Failure."""
+        """Attach a copy of a store, a file in the engine's format, read-only as database `store`, and replace the
+        previous copy; statements that read it continue. Raises Failure."""
 
     def view(self, store: str, entities: Mapping[str, Path]) -> None:
-        """Make files readable where they are, as relations of the database `store`. For an engine that may read any
-        file. Raises Failure."""
+        """Create views of files as relations of the database `store`, for an engine that may read any file. Raises
+        Failure."""
 
     def listing(
         self,
@@ -266,11 +263,11 @@ class Engine(Protocol):
         hidden: Collection[str],
         name: str = "",
     ) -> str:
-        """SQL that lists databases, schemas, relations or functions; `hidden` databases are left out. `name` is that
-        of the only relation that is wanted."""
+        """SQL that lists databases, schemas, relations or functions, except in `hidden` databases; `name` selects one
+        relation."""
 
     def identity(self, relation: Relation) -> int | None:
-        """A number that another table of the same name does not have while the engine is open; None for no table."""
+        """An ID that distinguishes a table from others of the same name while the engine is open; None for no table."""
 
     def exists(self, relation: Relation) -> bool: ...
 
@@ -278,15 +275,15 @@ class Engine(Protocol):
         """The rows of a listing, as strings."""
 
     def inline(self, rows: Listed) -> str:
-        """SQL of a relation that has these rows."""
+        """SQL of a relation with these rows."""
 
     def publish(self, tables: Mapping[str, Listed]) -> None:
-        """Replace system relations of `deltastream.sys`, but for those that are as they were."""
+        """Replace the system relations of `deltastream.sys` that have changed."""
 
     def head(self, stream: Relation, least: int = 0) -> int:
-        """The position behind a stream's last row, which is `least` or later. Raises Failure."""
+        """The position after a stream's last row, which is `least` or later. Raises Failure."""
 
     def rows(self, feed: Feed, start: int, end: int) -> list[str]:
-        """What the feed gives of a stream's rows from position `start` to before `end`, as JSON arrays."""
+        """The rows of a feed for the stream's rows in [start, end), as JSON arrays."""
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Records as the interface answers them."""
+"""Turns records of statements into HTTP responses."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from sqlshell.service.statements.ledger import Record
 from sqlshell.service.wire.connections import left
 
 BATCH_BYTES = 1 << 20
-"""Bytes of a batch's answer from which the rest comes with the next one."""
+"""Once the answer to a batch has this many bytes, the rest goes into the next answer."""
 
 CLOSED = b"]}"
 
 EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions"}
-"""Says in each answer what this service has beyond the interface."""
+"""A header of each answer that lists what this service supports beyond the interface."""
 
 
 class Answers:
-    """Makes responses of records."""
+    """Makes responses from records."""
 
     def __init__(self, pages: Pages, plane: DataPlane, handover: Handover) -> None:
         self._pages = pages
@@ -39,7 +39,7 @@ class Answers:
     async def one(
         self, record: Record, partition: int, timezone: str, request: Request, caller: Caller, *, by_plane: bool = False
     ) -> Response:
-        """A record: status while it runs, failure, or a result set with one partition.
+        """The response for a record: a status while it runs, a failure, or a result set with one partition.
 
         `by_plane` says that the request came to the data plane. Raises BadRequest for a partition out of range.
         """
@@ -49,14 +49,16 @@ class Answers:
         body = await self._result(head, record, partition, timezone, request, caller, by_plane=by_plane)
         response = PartitionResponse(head, body) if isinstance(body, Rows) else json_response(body or _encoded(head))
         if body is not None:
-            # Which partition this is, for a client that wants to know that it has the one that it asked for.
+            # Lets a client check that it got the partition that it requested.
             path = request.url.path.rstrip("/") if request.method == "GET" else f"/v2/statements/{record.statement_id}"
             response.headers["Content-Location"] = f"{path}?partitionID={partition}"
         return response
 
     async def batch(self, batch: Batch, start: int, timezone: str, request: Request, caller: Caller) -> Response:
-        """The statements of a batch from number `start` on, as far as they are done and fit into one answer: each as
-        one() has it with its first partition, but for results that are not small, whose rows are left to look-ups."""
+        """The finished statements of a batch from number `start` on, as many as fit into one answer.
+
+        Each has the form of one() with its first partition; the rows of large results are left to look-ups.
+        """
         parts: list[bytes] = []
         size, failed, context = 0, "", None
         records = batch.records[start:]
@@ -87,8 +89,11 @@ class Answers:
         return json_response(msgspec.json.encode(head)[:-1] + listed, 200 if whole else 202)
 
     def _head(self, record: Record, request: Request, caller: Caller, *, by_plane: bool = False) -> StatementResponse:
-        """A record's answer without a result. Of one that runs that is all: a status has no `metadata`, where clients
-        look for columns. The data plane gives no new token, or one would be good forever."""
+        """The answer for a record without its result.
+
+        A running statement has no `metadata`, because clients look for columns there. The data plane issues no new
+        token, or a token could be renewed forever.
+        """
         head = StatementResponse(
             sql_state=record.state,
             message=record.message or None,
@@ -101,7 +106,7 @@ class Answers:
             if not by_plane:
                 head.metadata.dataplane_request = self._plane.streaming(record, request, caller)
         elif record.running:
-            head.message = "the statement is running" if record.started else "the statement waits"
+            head.message = "the statement is running" if record.started else "the statement is queued"
             connection = record.connection
             head.progress = connection.progress() if connection is not None else None
         return head
@@ -119,10 +124,10 @@ class Answers:
         rows: bool = True,
         context: ContextEcho | None = None,
     ) -> bytes | Rows | None:
-        """The answer of a record that has ended, where it has rows; else None, and `head` is all of it. Rows that are
-        not small are given alone, to be sent in pieces.
+        """The answer for a finished record with rows, or None if `head` is the whole answer.
 
-        `rows` says whether they are wanted; a context that is the same as `context` is left out. Raises BadRequest.
+        Rows of a large result are returned alone, to be sent in pieces. `rows` says whether rows are wanted. A context
+        equal to `context` is left out. Raises BadRequest.
         """
         echo = None if record.context == context else record.context
         outcome = record.outcome
@@ -131,7 +136,7 @@ class Answers:
             return None
         counts = record.spool.layout.counts
         if partition >= len(counts):
-            raise BadRequest(f"partitionID: {partition} is out of range, there are {len(counts)} partitions")
+            raise BadRequest(f"partitionID: {partition} is out of range: the result has {len(counts)} partitions")
         secret = None if by_plane else self._secret(record, request, caller)
         metadata = head.metadata = Metadata(
             encoding="json",
@@ -153,21 +158,21 @@ class Answers:
                 return await self._pages.rows(record, partition, record.zone(timezone), lambda: left(request.scope))
             text = await self._pages.partition(record, partition, record.zone(timezone))
         except OSError as error:
-            # Its own text would tell where the service keeps results.
-            raise BadRequest(f"the result cannot be read: {error.strerror or 'error'}", 500) from error
+            # The error's own text would reveal where the service keeps results.
+            raise BadRequest(f"cannot read the result: {error.strerror or 'error'}", 500) from error
         except Failure as error:
-            raise BadRequest(f"the result cannot be read: {error}", 500) from error
+            raise BadRequest(f"cannot read the result: {error}", 500) from error
         return _opened(head) + text + CLOSED
 
     def _secret(self, record: Record, request: Request, caller: Caller) -> Secret | None:
-        """What the statement's own token has not seen yet; a HEAD request would throw it away."""
+        """The secret of a statement, once, for the token that sent it; not for HEAD, which would discard it."""
         if caller.token_id != record.owner or request.method == "HEAD":
             return None
         return self._handover.take(caller.token_id, record.statement_id)
 
 
 class PartitionResponse(Response):
-    """An answer whose rows are sent piece by piece, as their reader takes them."""
+    """An answer whose rows are sent in pieces, as fast as the client reads."""
 
     def __init__(self, head: StatementResponse, rows: Rows) -> None:
         super().__init__(None, 200, EXTENSIONS, "application/json")
@@ -189,7 +194,7 @@ class PartitionResponse(Response):
 
 
 def _without_rows(context: ContextEcho | None) -> Metadata:
-    """The metadata of an answer that has no rows: clients with strict models want all of these members."""
+    """The metadata of an answer without rows: clients with strict models require all of these members."""
     return Metadata(encoding="json", partition_info=[], columns=[], context=context)
 
 
@@ -202,10 +207,10 @@ def _opened(head: StatementResponse) -> bytes:
 
 
 def several(records: list[Record]) -> Response:
-    """The answer to several statements: their ids, and how far they are as a whole.
+    """The answer to several statements: their IDs and their state as a whole.
 
-    `statementID` is that of the statement whose state it tells: the first that failed, else the last one. A client that
-    follows it knows of the end of all of them, and of a failure.
+    `statementID` is the first statement that failed, otherwise the last one. A client that polls it learns when all
+    statements have finished, and whether one failed.
     """
     failed = next((record for record in records if sqlstate.failed(record.state)), None)
     running = failed is None and any(record.running and record.feed is None for record in records)

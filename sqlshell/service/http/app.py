@@ -38,21 +38,21 @@ from sqlshell.service.wire.refused import ReadFirst
 from sqlshell.service.wire.turns import Turns
 
 GRACE_SECONDS = 0.1
-"""How long a submission is waited for before it is answered as running."""
+"""How long a submission waits for its statement before it is answered as running."""
 
 BATCH_SECONDS = 0.2
-"""The same of a batch: most are done by then, and each look-up takes time from the statements."""
+"""The same for a batch: most have finished by then, and each look-up takes time from the statements."""
 
 LOOK_SECONDS = 4.0
-"""How long a look-up that asks for a partition waits for its statement's end. Some clients ask again without a pause,
-and some can read one answer that it runs and no second one; others give up after five seconds without an answer."""
+"""How long a look-up with a partitionID waits for its statement to finish. Some clients poll without a pause, some can
+read only one answer that says that the statement is running, and some give up after five seconds without an answer."""
 
 PREFERRED = re.compile(r"\s*wait\s*=\s*([0-9]{1,9})\s*(?:;.*)?", re.I)
-"""In the header Prefer: how many seconds at most a client wants to wait (RFC 7240)."""
+"""The header Prefer (RFC 7240): the maximum number of seconds that a client wants to wait."""
 
 
 def make_app(statements: Statements, token: str, options: Options, hosts: Collection[str] = ()) -> ASGIApp:
-    """The application. `token` is the operator's; where `hosts` are given, requests for others are refused."""
+    """Build the application. `token` is the operator's. If `hosts` are given, requests for other hosts are refused."""
     catalog = statements.organizations.catalog
     plane = DataPlane(catalog, options.data_plane, options.public_url, options.stream_scheme)
     unread = Budget(options.bounds.unread_size)
@@ -96,7 +96,7 @@ async def version(request: Request) -> Response:
 
 
 class Endpoints:
-    """What answers requests."""
+    """The handlers of requests."""
 
     def __init__(
         self,
@@ -143,18 +143,18 @@ class Endpoints:
         return await self._answers.one(records[0], 0, timezone, request, caller)
 
     async def look_up(self, request: Request) -> Response:
-        """GET /v2/statements/{statementID}, by the data plane too."""
+        """GET /v2/statements/{statementID}, for the control plane and the data plane."""
         statement_id, partition, timezone = _asked(request)
         caller = caller_of(request)
         record = self._statements.find(statement_id, caller)
         if record is None:
-            raise BadRequest(f"there is no statement {statement_id}", 404)
+            raise BadRequest(f"statement {statement_id} does not exist", 404)
         by_plane = bool(request.scope.get(BY_PLANE))
         start = "" if by_plane else request.query_params.get("batch", "")
         batch = self._statements.find_batch(statement_id, caller) if start else None
         if batch is not None:
             if not (start.isascii() and start.isdecimal() and int(start[:10]) <= len(batch.records)):
-                raise BadRequest(f"batch: {start[:100]!r} is not the number of a statement in the batch")
+                raise BadRequest(f"batch: expected the number of a statement in the batch, not {start[:100]!r}")
             return await self._answers.batch(batch, int(start), timezone, request, caller)
         if record.running and request.method == "GET" and "partitionID" in request.query_params:
             await settle(record, min([LOOK_SECONDS, *_preferred(request)]))
@@ -164,19 +164,19 @@ class Endpoints:
         await stream(socket, self._statements, self._plane, self._unread)
 
     async def download(self, request: Request) -> Response:
-        """A resource's bytes, whole or in part."""
+        """The bytes of a resource, whole or a range."""
         kind, name = request.path_params["kind"], request.path_params["name"]
         organization_id, caller = request.path_params["organization"].lower(), caller_of(request)
         if kind not in resources.KINDS:
-            raise BadRequest(f"resourceType: {kind[:100]!r} is not one of {', '.join(resources.KINDS)}")
+            raise BadRequest(f"resourceType: expected one of {', '.join(resources.KINDS)}, not {kind[:100]!r}")
         try:
             uuid.UUID(organization_id)
         except ValueError:
-            raise BadRequest(f"organizationID: {organization_id[:100]!r} is not a uuid") from None
+            raise BadRequest(f"organizationID: {organization_id[:100]!r} is not a valid UUID") from None
         catalog = self._statements.organizations.catalog
         found = catalog.find(organization_id, kind, name) if caller.may_see(organization_id) else None
         if found is None:
-            raise BadRequest(f"there is no {kind} {name[:100]!r} in organization {organization_id}", 404)
+            raise BadRequest(f"{kind} {name[:100]!r} does not exist in organization {organization_id}", 404)
         organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)
         path, size, tag = resources.path_of(organization, found), found.detail["size"], f'"{found.detail["sha256"]}"'
         headers = {
@@ -192,7 +192,7 @@ class Endpoints:
             try:
                 span = resources.read_range(request.headers.get("range", ""), size)
             except ValueError:
-                return message("the range begins after the end", 416, {"Content-Range": f"bytes */{size}"})
+                return message("the range starts after the end of the file", 416, {"Content-Range": f"bytes */{size}"})
         if span is not None:
             headers["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{size}"
         whole = resources.Span(0, size)
@@ -203,28 +203,28 @@ class Endpoints:
     async def document(self, request: Request) -> Response:
         from sqlshell.service.http.openapi import document
 
-        # Strangers may ask for it: it is made once.
+        # Built once, because clients without a token may request it.
         self._document = self._document or msgspec.json.encode(document(self._options))
         return json_response(self._document)
 
 
 def _asked(request: Request) -> tuple[str, int, str]:
-    """Statement, partition and zone of a look-up."""
+    """The statement ID, partition number and time zone of a look-up."""
     given = request.path_params["statement_id"]
     try:
         statement_id = str(uuid.UUID(given))
     except ValueError:
-        raise BadRequest(f"statementID: {given[:100]!r} is not a uuid") from None
+        raise BadRequest(f"statementID: {given[:100]!r} is not a valid UUID") from None
     timezone = request.query_params.get("timezone") or ""
     check_timezone(timezone or None, "timezone")
     text = request.query_params.get("partitionID") or "0"
     if not (text.isascii() and text.isdecimal()) or len(text) > 10:
-        raise BadRequest(f"partitionID: {text[:100]!r} is not a partition's number")
+        raise BadRequest(f"partitionID: {text[:100]!r} is not a valid partition number")
     return statement_id, int(text), timezone
 
 
 def _preferred(request: Request) -> list[int]:
-    """The seconds that a client wants to wait, if it says so."""
+    """The seconds that a client wants to wait: one value for each wish in the headers Prefer."""
     wishes = (PREFERRED.fullmatch(wish) for line in request.headers.getlist("prefer") for wish in line.split(","))
     return [int(wish[1]) for wish in wishes if wish]
 
@@ -241,7 +241,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    return message("the client left", 400)
+    return message("the client disconnected", 400)
 
 
 async def _broken(request: Request, error: Exception) -> Response:

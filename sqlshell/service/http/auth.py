@@ -1,4 +1,4 @@
-"""Bearer tokens: asked for before anything of a request's body is read."""
+"""Bearer authentication: checks the token of a request before its body is read."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from sqlshell.service.wire.turns import Turns
 
 OPEN = frozenset({"/openapi.json"})
 BY_PLANE = "sqlshell.by_plane"
-"""In the scope of a request that carries a data plane's token."""
+"""Key in the scope of a request: whether it carries a token of the data plane."""
 
 STRANGERS = "strangers"
-"""In the place of an organization in the turns of requests without a token."""
+"""Takes the place of the organization when requests without a token wait for their turn."""
 
 LEGACY = ("/run-statement", "/copy/", "/version")
 
 
 class _Dropped(Exception):
-    """The token of a request was dropped before its answer ended, which has `begun` or not."""
+    """The token of a request was dropped before the end of the answer; `begun` says whether the answer had started."""
 
     def __init__(self, begun: bool) -> None:
         super().__init__()
@@ -34,11 +34,11 @@ class _Dropped(Exception):
 
 
 class BearerAuth:
-    """Lets requests through that carry a token, and says in `scope["caller"]` whose; others get 401.
+    """Passes on requests with a valid token and sets `scope["caller"]`; answers all others with 401.
 
-    `token` is the operator's, who may see every organization; the others are the catalog's. A token of the data plane
-    opens the look-up of its own statement and nothing else; streams ask for theirs in a frame. `anonymous` lets
-    strangers use the legacy endpoints, as the operator.
+    `token` is the operator's, who may see every organization; all other tokens are in the catalog. A token of the data
+    plane is valid only for the look-up of its statement; streams receive theirs in a frame. `anonymous` allows requests
+    without a token to use the legacy endpoints as the operator.
     """
 
     def __init__(
@@ -59,15 +59,15 @@ class BearerAuth:
             caller = self._caller(given) or self._by_plane(scope, given)
             if caller is None:
                 await self._turns.take(STRANGERS, peer(scope.get("client")))
-                said = "unknown token" if any(given) else "a bearer token is missing"
+                said = "invalid token" if any(given) else "a bearer token is required"
                 if len(given) > 1:
-                    said = "there is more than one Authorization header"
+                    said = "the request has more than one Authorization header"
                 headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
                 await message(said, 401, headers)(scope, receive, send)
                 return
             if caller.token_id == ANONYMOUS and not scope["path"].startswith(LEGACY):
                 headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
-                await message("a bearer token is missing", 401, headers)(scope, receive, send)
+                await message("a bearer token is required", 401, headers)(scope, receive, send)
                 return
             said = refusal(scope, caller.token_id)
             if said:
@@ -81,21 +81,24 @@ class BearerAuth:
         try:
             await self._app(scope, receive, self._until_dropped(scope, send))
         except _Dropped as dropped:
-            # Of an answer that has begun the server closes the connection.
+            # If the answer has started, the server closes the connection.
             if not dropped.begun:
                 headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
-                await message("unknown token", 401, headers)(scope, receive, send)
+                await message("invalid token", 401, headers)(scope, receive, send)
 
     def _until_dropped(self, scope: Scope, send: Send) -> Send:
-        """Sends an answer as long as the token of its `caller`, whom the data plane finds later, is there: one that is
-        long ends in the middle. Who sent a statement hears of it, for that may have been what dropped the token."""
+        """Sends an answer for as long as the token of its `caller` exists; a long answer is cut off when it is dropped.
+
+        The answer to a submission is always sent, because that statement may have dropped the token. The data plane
+        sets `caller` later.
+        """
         sent = 0
 
         async def sending(message: Message) -> None:
             nonlocal sent
             caller = scope.get("caller")
             dropped = isinstance(caller, Caller) and caller.token_id in self._catalog.dropped
-            # A short answer is its start and one body.
+            # A short answer consists of its start and one body.
             if dropped and (scope["method"] != "POST" or sent > 1):
                 raise _Dropped(sent > 0)
             sent += 1
@@ -108,7 +111,7 @@ class BearerAuth:
         return scope["path"] in OPEN or (scope["type"] == "websocket" and scope["path"].startswith(STREAMS))
 
     def _by_plane(self, scope: Scope, given: Sequence[str]) -> Caller | None:
-        """To whom the data plane's token in a request was given, where the request looks at the token's statement."""
+        """The owner of a data plane's token, if the request looks up the statement of this token."""
         if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"}:
             return None
         place, statement_id = scope["path"][: len(STATEMENTS)], scope["path"][len(STATEMENTS) :]
@@ -136,7 +139,9 @@ def caller_of(request: Request) -> Caller:
 
 
 def bearer(given: Sequence[str]) -> str:
-    """The token of a request's Authorization headers, "" for none; of several, none counts: a proxy in front may have
-    judged another one."""
+    """The bearer token of a request, or "".
+
+    Several Authorization headers count as none: a proxy in front may have checked another one.
+    """
     kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
     return token.strip() if kind.lower() == "bearer" else ""

@@ -1,4 +1,4 @@
-"""The bodies of requests, within the memory and disk space that all of them may take together."""
+"""Reads the bodies of requests within shared limits of memory and disk space."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Bodies:
         )
 
     def lease(self, request: Request) -> Lease:
-        """What the body of a request takes of the memory for all of them."""
+        """The share of the memory for request bodies that this request uses."""
         return Lease(self._memory, caller_of(request).organization)
 
     async def submission(self, request: Request, lease: Lease) -> tuple[StatementRequest, Form]:
@@ -57,14 +57,14 @@ class Bodies:
         kind, caller = kind_of(request.headers.get("content-type", ""), (FORM, JSON)), caller_of(request)
         size = request.headers.get("content-length", "0")
         elsewhere: Elsewhere = partial(self._statements.texts.run, caller.organization or OPERATOR)
-        # A refusal costs less than the work that it refuses.
+        # Checked before the body is read: refusing early is cheaper.
         self._statements.check_room(caller, int(size) if size.isdecimal() else 0)
         if kind == JSON:
             return await read_request(request.stream(), self.limits, elsewhere, lease), Form()
         form = await self._read_form(request, ("request",), "attachments", lease)
         try:
             if "request" not in form.fields:
-                raise BadRequest("the part 'request' is missing")
+                raise BadRequest("part 'request' is missing")
             return await read_request(pieces(form.fields.pop("request")), self.limits, elsewhere), form
         except BaseException:
             form.close()

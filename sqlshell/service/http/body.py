@@ -1,4 +1,4 @@
-"""Request bodies: a form or bare JSON, read as it comes; files go to disk and the rest stays small."""
+"""Reads request bodies, a multipart form or JSON, as they arrive; attachments are written to disk."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from sqlshell.service.http.decoding import Elsewhere, TooMuch, decoded
 from sqlshell.service.wire.budget import Lease
 
 ESCAPED = 6
-"""Bytes that a character may take in JSON, such as \\u0000."""
+"""The maximum number of bytes of one character in JSON, such as \\u0000."""
 
 BODY_PART = 8
-"""One body takes no more than this part of the memory for all: decoding it holds up everybody else."""
+"""One body may use 1/8 of the memory for all bodies, because decoding it delays all other requests."""
 
 MEMBERS = 4000
-"""Strings of a request beside its statements: names of members, and their values."""
+"""The maximum number of strings of a request besides its statements: keys and values."""
 
 PARTS = 100
-"""Parts of a form beside its attachments."""
+"""The maximum number of parts of a form besides its attachments."""
 
 PIECE = 256 << 10
-"""Bytes of a form that are read in the event loop; what comes behind them is read in threads."""
+"""Bytes of a form that are read in the event loop; the rest is read in threads."""
 
 OVERHEAD = 64 << 10
-"""Bytes of a request beside its statement."""
+"""The maximum size of a request without its statement, in bytes."""
 
 HEADERS = 16 << 10
-"""Bytes of the headers of a form's part."""
+"""The maximum size of the headers of a form's part, in bytes."""
 
 BATCH = 1000
-"""Statements of one batch."""
+"""The maximum number of statements of a batch."""
 
 
 class BadRequest(Exception):
-    """What is wrong with a request, for its sender; `status` is the HTTP status."""
+    """A request that is refused; `status` is the HTTP status of the answer."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -54,14 +54,14 @@ class BadRequest(Exception):
 
 
 class Attachment(Struct, frozen=True):
-    """A file that came with a request: its base name, and where it is until the request is done."""
+    """A file that was sent with a request: its base name, and its temporary path."""
 
     name: str
     path: Path
 
 
 class Form(Struct):
-    """The fields of a form by name, and its files. close() removes the files, and gives back what they took."""
+    """The fields of a form by name, and its files. close() removes the files and releases their lease."""
 
     fields: dict[str, bytes] = field(default_factory=dict)
     attachments: list[Attachment] = field(default_factory=list)
@@ -76,8 +76,12 @@ class Form(Struct):
 
 
 class Limits(Struct, frozen=True):
-    """`statement` counts characters, `attachment` bytes of all files together, `attachments` files, `name` characters
-    of a field of the context, `statements` those of a batch, `bodies` bytes of all bodies that arrive."""
+    """Limits for request bodies.
+
+    `statement` is in characters; `attachment` is bytes of all files together; `attachments` is the number of files;
+    `name` is characters of a field of the context; `statements` is the size of a batch; `bodies` is bytes of all bodies
+    that are being received.
+    """
 
     statement: int
     attachment: int
@@ -88,7 +92,7 @@ class Limits(Struct, frozen=True):
 
     @property
     def text(self) -> int:
-        """Bytes of a form's fields, or of a JSON body."""
+        """The maximum size of a form's fields or of a JSON body, in bytes."""
         return min(self.statement * ESCAPED, self.bodies // BODY_PART) + OVERHEAD
 
 
@@ -103,15 +107,14 @@ async def read_form(
     lease: Lease | None = None,
     files_lease: Lease | None = None,
 ) -> Form:
-    """A multipart form: each of `fields` once, and any number of files in parts named `files`, which are written to
-    `folder`. Other parts mean nothing.
+    """Read a multipart form: each of `fields` once, and any number of files in parts named `files`.
 
-    `lease` is what the fields take, `files_lease` what the files do until the form is closed. Raises BadRequest that
-    names the part.
+    Files are written to `folder`; other parts are ignored. `lease` counts the memory of the fields, `files_lease` the
+    size of the files until the form is closed. Raises BadRequest that names the part.
     """
     _, options = parse_options_header(content_type)
     if not options.get(b"boundary"):
-        raise BadRequest("Content-Type: multipart/form-data without a boundary")
+        raise BadRequest("Content-Type: multipart/form-data has no boundary")
     parts = _Parts(limits, fields, files, folder, lease)
     parts.form.lease = files_lease
     try:
@@ -125,10 +128,10 @@ async def read_form(
                 await asyncio.to_thread(parser.write, chunk)
         parser.finalize()
         if not parts.ended:
-            raise BadRequest("the form ends before its closing boundary")
+            raise BadRequest("the form ends without its closing boundary")
     except ValueError as error:
         parts.abort()
-        raise BadRequest(f"the form cannot be read: {error}") from None
+        raise BadRequest(f"cannot read the form: {error}") from None
     except BaseException:
         parts.abort()
         raise
@@ -137,28 +140,28 @@ async def read_form(
 
 def _grow(lease: Lease | None, size: int, bound: str = "bodies_size") -> None:
     if lease is not None and not lease.grow(size):
-        raise BadRequest(f"too much is being sent at once {met(bound)}: send this request again", 503)
+        raise BadRequest(f"too many bytes are being uploaded at once {met(bound)}; try again later", 503)
 
 
 def check_encoding(encoding: str) -> None:
-    """Raises BadRequest (415) for a body that is compressed."""
+    """Raises BadRequest (415) for a compressed body."""
     if encoding.strip().lower() not in {"", "identity"}:
-        raise BadRequest(f"Content-Encoding: {encoding[:40]!r} is not supported; send the body as it is", 415)
+        raise BadRequest(f"Content-Encoding: {encoding[:40]!r} is not supported; send the body uncompressed", 415)
 
 
 async def read_request(
     stream: AsyncIterator[bytes], limits: Limits, elsewhere: Elsewhere, lease: Lease | None = None
 ) -> StatementRequest:
-    """The statement request of a body; what takes long is done `elsewhere`. Raises BadRequest that names the field."""
+    """Decode a statement request; long steps are run by `elsewhere`. Raises BadRequest that names the field."""
     try:
         request = await decoded(_bounded(stream, limits, lease), BATCH + MEMBERS, elsewhere)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         said = str(error)
         if "truncated" in said or "surrogate" in said:
-            said += r": is it whole? Half of a surrogate pair, such as \ud800 alone, is no character"
+            said += r"; the body may be incomplete, or contain half of a surrogate pair, such as \ud800 alone"
         raise BadRequest(f"request: {said}") from None
     except RecursionError:
-        raise BadRequest("request: it is nested too deeply") from None
+        raise BadRequest("request: the JSON is nested too deeply") from None
     except TooMuch as error:
         raise BadRequest(f"request: {error}", 413) from None
     _check_request(request, limits)
@@ -176,7 +179,7 @@ async def _bounded(stream: AsyncIterator[bytes], limits: Limits, lease: Lease | 
 
 
 async def pieces(text: bytes) -> AsyncIterator[bytes]:
-    """A field of a form as if it came in chunks."""
+    """Yield a field of a form in chunks."""
     for start in range(0, len(text), PIECE):
         yield text[start : start + PIECE]
 
@@ -197,10 +200,10 @@ def _check_request(request: StatementRequest, limits: Limits) -> None:
 def _check_batch(request: StatementRequest, limits: Limits) -> None:
     statements = request.statements or []
     if request.statement:
-        raise BadRequest("request.statement and request.statements exclude each other")
+        raise BadRequest("request.statement and request.statements cannot be used together")
     most = min(BATCH, limits.statements)
     if not 0 < len(statements) <= most:
-        said = f"request.statements holds {len(statements)} statements; 1 to {most} are allowed"
+        said = f"request.statements has {len(statements)} statements; 1 to {most} are allowed"
         raise BadRequest(f"{said} {met('statements')}" if statements and most < BATCH else said)
     if not all(map(str.strip, statements)):
         number = next(number for number, text in enumerate(statements) if not text.strip())
@@ -208,11 +211,11 @@ def _check_batch(request: StatementRequest, limits: Limits) -> None:
     if sum(map(len, statements)) > limits.statement:
         raise BadRequest(f"request.statements is longer than {limits.statement} characters", 413)
     if request.on_error not in {None, "stop", "continue"}:
-        raise BadRequest(f"request.onError is stop or continue, not {request.on_error[:40]!r}")
+        raise BadRequest(f"request.onError: expected stop or continue, not {request.on_error[:40]!r}")
 
 
 def check_names(request: StatementRequest, most: int) -> None:
-    """Raises BadRequest for a field of the context, or a session's ID, that is longer than `most` characters."""
+    """Raises BadRequest if a field of the context or the session's ID is longer than `most` characters."""
     parameters = request.parameters
     given = {
         "organization": request.organization,
@@ -237,11 +240,11 @@ def check_statement(text: str, place: str, limits: Limits) -> None:
 
 
 NOT_ZONES = frozenset({"localtime", "posixrules"})
-"""Files of a machine beside those of its time zones."""
+"""Files in the system's time zone database that are not time zones."""
 
 
 def check_timezone(name: str | None, place: str) -> None:
-    """Raises BadRequest for a time zone that nobody knows."""
+    """Raises BadRequest for an unknown time zone."""
     if name is None or name == "UTC":
         return
     try:
@@ -249,16 +252,16 @@ def check_timezone(name: str | None, place: str) -> None:
             raise ValueError
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise BadRequest(f"{place}: there is no time zone {name[:100]!r}") from None
+        raise BadRequest(f"{place}: unknown time zone {name[:100]!r}") from None
 
 
 def base_name(given: bytes) -> str:
-    """The last part of a file's name, whatever its sender's folders looked like."""
+    """The last component of a file name, with slashes or backslashes."""
     return given.decode("utf-8", "replace").replace("\\", "/").rpartition("/")[2].replace("\0", "")
 
 
 class _Parts:
-    """Takes what the parser finds."""
+    """The callbacks of the multipart parser."""
 
     def __init__(self, limits: Limits, fields: Collection[str], files: str, folder: Path, lease: Lease | None) -> None:
         self._lease = lease
@@ -325,11 +328,11 @@ class _Parts:
     def _headers_end(self) -> None:
         if self._name != self._files:
             if self._name in self.form.fields and self._name in self._fields:
-                raise BadRequest(f"the part {self._name!r} comes twice")
+                raise BadRequest(f"part {self._name!r} occurs more than once")
             return
         name = base_name(self._filename)
         if name in {"", ".", ".."}:
-            raise BadRequest(f"the part {self._files!r} has no file name")
+            raise BadRequest(f"part {self._files!r} has no file name")
         if len(self.form.attachments) >= self._limits.attachments:
             raise BadRequest(f"{self._files}: more than {self._limits.attachments} files", 413)
         handle, path = tempfile.mkstemp(dir=self._folder)
@@ -363,8 +366,8 @@ class _Parts:
 
 
 def kind_of(content_type: str, known: Collection[str]) -> str:
-    """The media type of a body. Raises BadRequest (415) for one that is not `known`."""
+    """The media type of a body. Raises BadRequest (415) if it is not one of `known`."""
     kind = parse_options_header(content_type)[0].decode("latin-1").lower()
     if kind not in known:
-        raise BadRequest(f"Content-Type: {' or '.join(known)} is expected", 415)
+        raise BadRequest(f"Content-Type: expected {' or '.join(known)}", 415)
     return kind

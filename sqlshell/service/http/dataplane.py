@@ -1,4 +1,4 @@
-"""The data plane: results and streams of single statements, each with a token that is good for it alone."""
+"""The data plane: serves results and streams of single statements, each with a token of its own."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import refusal
 
 STATEMENTS, STREAMS = "/v2/statements/", "/v2/streams/"
-"""Where results and streams are, in front of their statement's id."""
+"""Path prefixes of results and of streams; the statement's ID follows."""
 
 TOKEN_SECONDS = 3600
 AUTH_SECONDS = 10.0
 LARGE = 1 << 20
-"""Bytes from which a result goes by the data plane where that is `large`."""
+"""With `--data-plane large`, results of at least this many bytes go to the data plane."""
 
 SMALL = 64 << 10
-"""Characters of rows that are sent to a reader without asking whether there is room for them."""
+"""Up to this many characters of rows are sent to a reader without a reservation of memory."""
 
 NORMAL, REFUSED, UNAUTHORIZED, INTERNAL, TRY_LATER = 1000, 1008, 4401, 1011, 1013
 
 
 class DataPlane:
-    """Makes and checks the tokens. `mode` is off, large or always; `public_url` is where a proxy has the service, and
-    `stream_scheme` is ws or http: how the uris of streams begin, for some clients take only the one, some the other.
+    """Makes and checks tokens of the data plane.
 
-    A token is good for one statement, for so long, and as long as the API token to which it was given may read that.
+    `mode` is off, large or always. `public_url` is the service's URL behind a proxy. `stream_scheme` is the scheme of
+    stream URIs, ws or http, because some clients accept only one of them. A token is valid for one statement, for
+    TOKEN_SECONDS, and only while the API token that received it may read the statement.
     """
 
     def __init__(self, catalog: Catalog, mode: str, public_url: str, stream_scheme: str = "ws") -> None:
@@ -56,7 +57,7 @@ class DataPlane:
         self._key = secrets.token_bytes(32)
 
     def wants(self, record: Record) -> bool:
-        """Whether a finished result is to be read here and not from the control plane."""
+        """Whether the rows of a finished result are sent by the data plane."""
         return self._mode == "always" or (self._mode == "large" and record.spool.size >= LARGE)
 
     def result_set(self, record: Record, request: Request, caller: Caller) -> DataplaneRequest:
@@ -65,13 +66,13 @@ class DataPlane:
         return DataplaneRequest(token, uri, record.statement_id, None, "result-set")
 
     def streaming(self, record: Record, request: Request, caller: Caller) -> DataplaneRequest:
-        # https is wss, http is ws.
+        # https becomes wss, and http becomes ws.
         uri = f"{self._base(request)}{STREAMS}{record.statement_id}".replace("http", self._stream_scheme, 1)
         name = record.statement_id
         return DataplaneRequest(self._token(name, caller), uri, name, name, "streaming")
 
     def caller(self, token: str, statement_id: str) -> Caller | None:
-        """To whom a token was given, where it is this statement's and still good."""
+        """The caller to whom a token was issued, or None if it is not valid for this statement or has expired."""
         until, _, rest = token.partition(".")
         token_id, _, _ = rest.rpartition(".")
         expected = self._sign(until, token_id, statement_id).encode("utf-8", "surrogatepass")
@@ -94,39 +95,39 @@ class DataPlane:
 
 
 async def stream(socket: WebSocket, statements: Statements, plane: DataPlane, unread: Budget) -> None:
-    """One reader of an endless SELECT, from its first frame to the query's end."""
+    """Serve one reader of a SELECT on a stream, from its first frame to the end of the query."""
     query_id = socket.path_params["statement_id"].lower()
     await socket.accept()
     try:
         async with asyncio.timeout(AUTH_SECONDS):
             first = await socket.receive()
     except TimeoutError:
-        await socket.close(REFUSED, "the auth frame did not come")
+        await socket.close(REFUSED, "no auth frame was received in time")
         return
     if first["type"] == "websocket.disconnect":
         return
     frame = _auth_frame(first.get("text") or "")
     if frame is None:
         await socket.close(
-            UNAUTHORIZED, 'the first frame is not {"type": "auth", "accessToken": "…", "sessionId": "…"}'
+            UNAUTHORIZED, 'the first frame must be {"type": "auth", "accessToken": "…", "sessionId": "…"}'
         )
         return
     opened = _authorised(frame, query_id, plane)
     if opened is None:
-        await socket.close(UNAUTHORIZED, "the token is not this statement's")
+        await socket.close(UNAUTHORIZED, "the token is not valid for this statement")
         return
     caller, session = opened
     session = session or socket.headers.get("ds-session-id", "")
     if session:
-        # A session id means something beside its token alone.
+        # A session ID is unique only within its token.
         session = f"{caller.token_id} {session}"
     record = statements.find(query_id, caller)
     found = _find(statements, query_id)
     if record is None or found is None:
         state, said = (
-            (record.state, record.message) if record is not None else (sqlstate.NO_QUERY, "there is no such query")
+            (record.state, record.message) if record is not None else (sqlstate.NO_QUERY, "the query does not exist")
         )
-        await _error(socket, said or "the query has ended", state)
+        await _error(socket, said or "the query has finished", state)
         return
     organization, query = found
     said = refusal(socket.scope, caller.token_id)
@@ -171,12 +172,12 @@ async def _send(
                 end, rows = news
                 size = sum(map(len, rows))
                 if size > SMALL and not taken:
-                    # They are read again when there is room for them.
+                    # They are read again once memory is available.
                     del news, rows
                     taken = await unread.wait(organization.id, size)
                     continue
                 for number, row in enumerate(rows[skip:], skip + 1):
-                    # Waits where this reader is slow: what it has not taken stays in the table.
+                    # Waits for a slow reader; the rows that it has not read remain in the table.
                     await socket.send_text(f'{{"type":"data","headers":{{}},"data":{row}}}')
                     if session:
                         query.places[session] = (position, number)
@@ -185,7 +186,7 @@ async def _send(
                 position, skip = end, 0
                 if session:
                     query.places[session] = (position, skip)
-        state, message = query.ended or (sqlstate.INTERNAL, "the query ended")
+        state, message = query.ended or (sqlstate.INTERNAL, "the query has finished")
         await _error(socket, message, state)
     except (WebSocketDisconnect, RuntimeError, OSError):
         return
@@ -194,7 +195,7 @@ async def _send(
 
 
 async def _gone(socket: WebSocket) -> None:
-    """Until the reader leaves; what else it sends means nothing."""
+    """Wait until the reader disconnects; ignore what it sends."""
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         while (await socket.receive())["type"] != "websocket.disconnect":
             pass
@@ -207,7 +208,7 @@ async def _error(socket: WebSocket, message: str, code: str) -> None:
 
 
 def _auth_frame(text: str) -> dict[str, Any] | None:
-    """The frame that opens a stream; None for a text that is no such frame."""
+    """Parse the frame that opens a stream; None if the text is not a valid auth frame."""
     try:
         frame = json.loads(text)
     except (ValueError, RecursionError):
@@ -218,7 +219,7 @@ def _auth_frame(text: str) -> dict[str, Any] | None:
 
 
 def _authorised(frame: Mapping[str, Any], query_id: str, plane: DataPlane) -> tuple[Caller, str] | None:
-    """Who reads, and the reader's session id; None where the frame's token is not this statement's."""
+    """The caller and the reader's session ID, or None if the frame's token is not valid for this statement."""
     caller, session = plane.caller(frame["accessToken"], query_id), frame.get("sessionId")
     return (caller, session if isinstance(session, str) else "") if caller is not None else None
 

@@ -1,4 +1,4 @@
-"""Large requests are decoded a piece at a time as they come: a decoder holds the interpreter's lock until it ends."""
+"""Decodes large requests in pieces as they arrive, because a JSON decoder holds the GIL until it has finished."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from msgspec.structs import fields, replace
 from sqlshell.interface.models import Parameters, StatementRequest
 
 LARGE: Final = 256 << 10
-"""Bytes from which a request is decoded in pieces, and of one piece."""
+"""Requests larger than this many bytes are decoded in pieces of this size."""
 
 SLICE: Final = 32 << 10
-"""Bytes of a string that are looked at, and decoded, at once."""
+"""Bytes of a string that are decoded at once."""
 
 ESCAPE: Final = 12
-"""Bytes of the longest escape, which is a pair of them."""
+"""Bytes of the longest escape, a surrogate pair."""
 
 SHORT: Final = 256
-"""Characters of a string that is decoded with what is around it."""
+"""Strings of up to this many characters are decoded together with the JSON around them."""
 
 REST: Final = 2 << 20
-"""Bytes of a request beside its longer strings."""
+"""The maximum size of a request without its longer strings, in bytes."""
 
 _INSIDE: Final = re.compile(
     rb'(?:[^"\\]++|(?:\\[^u])++|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4})*+',
     re.S,
 )
-"""What may stand in a string of JSON: characters, escapes, and pairs of them that are one character."""
+"""The content of a JSON string: characters, escapes and surrogate pairs."""
 
 _QUOTE: Final = b'"'[0]
 
@@ -43,17 +43,17 @@ _string = msgspec.json.Decoder(str).decode
 
 
 Elsewhere = Callable[[Callable[[], None]], Awaitable[None]]
-"""Runs a function where the event loop does not wait for it."""
+"""Runs a function in another thread."""
 
 
 class TooMuch(Exception):
-    """A request has more strings, or more beside its longer ones, than any has. The text says which."""
+    """A request has more strings, or more bytes beside its long strings, than any valid request."""
 
 
 async def decoded(stream: AsyncIterator[bytes], strings: int, elsewhere: Elsewhere) -> StatementRequest:
-    """The statement request that comes in some chunks, with so many strings at most, names of members among them.
+    """Decode a statement request that arrives in chunks; `strings` is the maximum number of strings, keys included.
 
-    Raises TooMuch, msgspec.DecodeError and UnicodeDecodeError for what is not JSON or not a request, RecursionError.
+    Raises TooMuch; msgspec.DecodeError and UnicodeDecodeError if it is not JSON or not a request; RecursionError.
     """
     piece = bytearray()
     decoding: Decoding | None = None
@@ -66,44 +66,43 @@ async def decoded(stream: AsyncIterator[bytes], strings: int, elsewhere: Elsewhe
     if decoding is not None:
         decoding.feed(piece)
         return decoding.request()
-    # Each string begins with a quote that no backslash escapes.
+    # Counts unescaped quotes, of which each string has two.
     if piece.count(b'"') - piece.count(b'\\"') > 2 * strings:
-        raise TooMuch(f"it has more than {strings} strings")
+        raise TooMuch(f"the body has more than {strings} strings")
     return _request(piece)
 
 
 class Decoding:
-    """Decodes the JSON of a statement request: longer strings in slices as they are met, and at the end the rest, which
-    is small."""
+    """Decodes the JSON of a statement request: long strings in slices as they arrive, and the small rest at the end."""
 
     def __init__(self, strings: int) -> None:
         self._most = self._left = strings
         self._before = b""
-        """What came and is not read yet."""
+        """Bytes that were received but not read yet."""
         self._rest = bytearray()
         self._mark = secrets.token_hex(8)
         self._found: dict[str, str] = {}
         self._inside = False
-        """Whether a string has begun and not ended."""
+        """Whether the current position is inside a string."""
         self._slices: list[str] = []
 
     def feed(self, piece: bytes | bytearray) -> None:
-        """Read some more. Raises TooMuch, and msgspec.DecodeError for what is not JSON."""
+        """Read the next piece. Raises TooMuch, and msgspec.DecodeError for invalid JSON."""
         body, at = self._before + piece, 0
         while at < len(body):
             before, at = at, self._in_string(body, at) if self._inside else self._outside(body, at)
             if at == before:
                 break
             if len(self._rest) > REST:
-                raise TooMuch(f"it has more than {REST} bytes beside its statements")
+                raise TooMuch(f"the body has more than {REST} bytes in addition to its statements")
             if self._left < 0:
-                raise TooMuch(f"it has more than {self._most} strings")
+                raise TooMuch(f"the body has more than {self._most} strings")
         self._before = body[at:]
 
     def request(self) -> StatementRequest:
-        """What was read. Raises msgspec.DecodeError."""
+        """Return the decoded request. Raises msgspec.DecodeError."""
         if self._inside:
-            raise msgspec.DecodeError("a string does not end")
+            raise msgspec.DecodeError("unterminated string")
         request = _request(self._rest)
         if request.parameters is not None:
             request = replace(request, parameters=self._filled(request.parameters))
@@ -136,7 +135,7 @@ class Decoding:
         return at
 
     def _close(self) -> None:
-        """The string ends here."""
+        """End the current string."""
         text = "".join(self._slices)
         if len(text) > SHORT:
             mark = f"{self._mark}{len(self._found)}"
@@ -146,7 +145,7 @@ class Decoding:
         self._inside, self._slices = False, []
 
     def _filled(self, read: M) -> M:
-        """The same with the strings that were taken out."""
+        """The same Struct with its long strings put back."""
         changed: dict[str, object] = {}
         for field in fields(read):
             value = getattr(read, field.name)
@@ -158,7 +157,7 @@ class Decoding:
 
 
 def _whole_characters(body: bytes, start: int, stop: int) -> int:
-    """The end of the last whole character of UTF-8 before `stop`, from `start` on."""
+    """The end of the last complete UTF-8 character before `stop`, searched from `start` on."""
     for lead in range(stop - 1, max(stop - 4, start - 1), -1):
         if body[lead] < 0x80:
             break

@@ -1,4 +1,4 @@
-"""No web page may talk to the service: requests for another host, or from another origin, are refused."""
+"""Keeps web pages from using the service: refuses requests for another host or from another origin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlshell.service.http.answers import message
 
 
 class Guard:
-    """Lets requests through whose Host is one of `hosts` and whose Origin, if any, is the service's own."""
+    """Passes on requests if Host is one of `hosts` and Origin, if present, is the service's own."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         self._app = app
@@ -25,7 +25,7 @@ class Guard:
             status = 421
             hosts = headers.getlist("host")
             if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-                refusal = f"this service is not {', '.join(hosts)[:100]!r}"
+                refusal = f"host {', '.join(hosts)[:100]!r} is not allowed (sqlshell serve --allow-host)"
             elif any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
                 refusal, status = "requests from other origins are refused", 403
             if refusal:
@@ -35,6 +35,6 @@ class Guard:
 
 
 def loopback(port: int) -> set[str]:
-    """The names that a service on a port of this machine answers to."""
+    """The Host values of a service on a loopback port."""
     names = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
     return names | {name.rpartition(":")[0] for name in names} if port == 80 else names

@@ -1,4 +1,4 @@
-"""The legacy interface, on the same statements: POST /run-statement answers when they have run, with all their rows."""
+"""The legacy interface: POST /run-statement answers after the statements have finished, with all their rows."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from sqlshell.service.statements.ledger import Record
 from sqlshell.service.statements.statements import Statements
 
 WAIT_SECONDS = 300.0
-"""How long a request waits for its statements; then it is 408, and they go on."""
+"""How long a request waits for its statements. Then the answer is 408, and the statements go on."""
 
 FIELDS = ("orgID", "databaseName", "schemaName", "storeName", "statement")
 WITH_TARGET = frozenset({"create", "drop", "alter", "list", "describe", "use", "start", "stop", "terminate", "print"})
-"""Statements whose second word is a kind of object."""
+"""Statements that name a kind of object in their second word."""
 
 _ROWS = msgspec.json.Decoder(Rows)
 _WORDS = re.compile(r"\s*(\w+)(?:\s+(?:or\s+replace\s+|temp(?:orary)?\s+)*(\w+))?", re.I)
@@ -71,7 +71,7 @@ class Legacy:
         if failed is not None:
             return message(f"{failed.state}: {failed.message}", 400)
         if any(record.feed is not None for record in records):
-            return message(f"{sqlstate.UNSUPPORTED}: a SELECT that never ends is read by /v2 alone", 400)
+            return message(f"{sqlstate.UNSUPPORTED}: a SELECT on a stream requires the /v2 endpoints", 400)
         return StreamingResponse(self._elements(records, caller), media_type="application/json")
 
     def _read(self, form: Form) -> StatementRequest:
@@ -80,13 +80,13 @@ class Legacy:
             try:
                 texts[name] = form.fields.get(name, b"").decode()
             except UnicodeDecodeError:
-                raise BadRequest(f"{name} is not UTF-8") from None
+                raise BadRequest(f"{name} is not valid UTF-8") from None
         check_statement(texts["statement"], "statement", self._bodies.limits)
         if texts["orgID"]:
             try:
                 uuid.UUID(texts["orgID"])
             except ValueError:
-                raise BadRequest(f"orgID: {texts['orgID'][:100]!r} is not a uuid") from None
+                raise BadRequest(f"orgID: {texts['orgID'][:100]!r} is not a valid UUID") from None
         asked = StatementRequest(
             texts["statement"],
             texts["orgID"] or None,
@@ -99,7 +99,7 @@ class Legacy:
         return asked
 
     async def _elements(self, records: Sequence[Record], caller: Caller) -> AsyncIterator[bytes]:
-        """One element a statement; its rows a partition at a time."""
+        """One element for each statement, with its rows one partition at a time."""
         for number, record in enumerate(records):
             found = _WORDS.match(record.sql[:1000])
             action = found[1].lower() if found else ""
@@ -110,7 +110,7 @@ class Legacy:
             if secret is not None:
                 head["secret"] = secret.value
             yield (b"," if number else b"[") + json.dumps(head).encode()[:-1] + b', "data": ['
-            # `action` and `target` tell what was made.
+            # The row of a statement that created something is left out: `action` and `target` describe it.
             if outcome is not None and outcome.columns and not is_row(outcome):
                 names = _distinct([column.name or "" for column in outcome.columns])
                 for partition in range(len(record.spool.layout.counts)):
@@ -129,7 +129,7 @@ def _objects(names: Sequence[str], body: bytes) -> bytes:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Names of an object's members: a name that comes again gets a number."""
+    """Column names made unique: repeated names get a number."""
     found: dict[str, None] = {}
     numbers: dict[str, int] = {}
     for name in names:

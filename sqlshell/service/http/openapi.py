@@ -1,4 +1,4 @@
-"""The interface as an OpenAPI 3.1 document, as this service has it."""
+"""The OpenAPI 3.1 document of the interface as this service implements it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ TEXT: Json = {"type": "string"}
 UUID: Json = {"type": "string", "format": "uuid"}
 COUNT: Json = {"type": "integer", "minimum": 0}
 EVERYWHERE = ("400", "401", "403", "405", "408", "414", "421", "429", "431", "500", "501", "503")
-"""Errors that any request may meet: most of them before its endpoint is looked for."""
+"""Error statuses of any request; most of them occur before the request is routed."""
 
 NULLABLE: Json = {"type": ["string", "null"]}
 
 
 def document(options: Options) -> Json:
-    """The document for a service with these options."""
+    """Build the document for a service with these options."""
     submitted: Json = {"anyOf": [_ref("StatementRequest"), _ref("BatchRequest")]}
     paths: Json = {
         "/v2/statements": {
@@ -45,7 +45,7 @@ def document(options: Options) -> Json:
                         "application/json": {"schema": submitted},
                     },
                 },
-                "responses": _statement("finished, failed, or an endless SELECT that began", ("413", "415")),
+                "responses": _statement("finished, failed, or a SELECT on a stream that has started", ("413", "415")),
             }
         },
         "/v2/statements/{statementID}": {
@@ -53,12 +53,12 @@ def document(options: Options) -> Json:
                 "operationId": "getStatementStatus",
                 "summary": "Look up a statement",
                 "description": (
-                    "With partitionID it waits some seconds for the statement's end, or as long as the header Prefer "
-                    "(wait=N) says. The data plane's token, that of an answer's dataplaneRequest, is good here too."
+                    "With partitionID, the request waits for the statement to finish: a few seconds, or as long as the "
+                    "header Prefer (wait=N) says. The token of a dataplaneRequest is also accepted here."
                 ),
                 "security": [{"token": []}, {"dataplane": []}],
                 "parameters": [_path("statementID", UUID), *_look_up(), _query("batch", {**COUNT, "maximum": BATCH})],
-                "responses": _statement("finished, failed, or an endless SELECT that goes on", ("404",)),
+                "responses": _statement("finished, failed, or a SELECT on a stream that is running", ("404",)),
             }
         },
         "/v2/version": {"get": _version("getVersion")},
@@ -101,11 +101,11 @@ def document(options: Options) -> Json:
 def _stream() -> Json:
     return {
         "operationId": "readStream",
-        "summary": "The rows of an endless SELECT, by a websocket",
+        "summary": "Read the rows of a SELECT on a stream by a websocket",
         "description": (
-            'The first frame sent is {"type": "auth", "accessToken": …, "sessionId": …} with the token of the '
-            "answer's dataplaneRequest; every frame that comes is a StreamFrame. Without an upgrade to a websocket the "
-            "answer is 401 or 404, with another Host or Origin 403; a first frame that is no good closes with 4401."
+            'First send the frame {"type": "auth", "accessToken": …, "sessionId": …} with the token of the '
+            "dataplaneRequest; each received frame is a StreamFrame. Without an upgrade to a websocket the answer is "
+            "401 or 404, and with another Host or Origin 403; an invalid first frame closes the websocket with 4401."
         ),
         "security": [],
         "parameters": [_path("statementID", UUID)],
@@ -236,7 +236,7 @@ def _download(name: str, kind: str, organization: str, resource: str) -> Json:
         "responses": {
             "200": {"description": "the bytes", "content": bytes_of},
             "206": {"description": "the bytes of a Range", "content": bytes_of},
-            "304": {"description": "not changed"},
+            "304": {"description": "not modified"},
             **_errors(("404", "416")),
         },
     }
@@ -253,7 +253,7 @@ def _version(name: str) -> Json:
 def _statement(finished: str, errors: Sequence[str]) -> Json:
     return {
         "200": _json(finished, _ref("ResultSet")),
-        "202": _json("running, or waiting for its turn", _ref("StatementStatus")),
+        "202": _json("running or queued", _ref("StatementStatus")),
         **_errors(errors),
     }
 

@@ -1,4 +1,4 @@
-"""A submission's text as statements: long ones a piece at a time in a thread, so that no text holds up the others."""
+"""Splits submissions into statements; long texts are read in pieces in a thread, so that none delays the others."""
 
 from __future__ import annotations
 
@@ -27,33 +27,32 @@ MAY_HOLD_SECRETS = re.compile(
     r"|insert\s++into\s++entity)(?!\w))",
     re.I,
 )
-"""How statements begin that give the service something to keep; what the others hold is data, but for their options."""
+"""How statements begin that may give the service secrets. In other statements only options are looked at."""
 
 LOOKED_THROUGH = 64 << 10
-"""Characters of a statement that are looked through for secrets at once: other threads wait for each pattern."""
+"""Characters that are searched for secrets at once: a regular expression makes other threads wait."""
 
 OVERLAP = 4 << 10
-"""Characters that are looked through again with those behind them."""
+"""Characters that are searched again together with the following piece."""
 
 HEAD = 4 << 10
-"""Characters that are kept of a statement that is too long to be looked through and has secrets in them."""
+"""Characters that are kept of a statement with secrets that is longer than LOOKED_THROUGH."""
 
 SHORT = 4 << 10
-"""Characters that are read at once, in the event loop."""
+"""Texts of up to this many characters are read at once, in the event loop."""
 
 PIECE = 16 << 10
-"""Characters of a longer text that are read before it is another one's turn."""
+"""Characters of a longer text that are read before it is the turn of another text."""
 
 GLANCE = 1 << 10
-"""Characters of a submission's statements that are looked through for secrets in the event loop: it takes a
-millisecond."""
+"""Characters of a submission that are searched for secrets in the event loop, which takes about a millisecond."""
 
 LARGE = 256 << 10
-"""Characters of a text from which its memory is given back to the system."""
+"""Memory is returned to the system after texts longer than this many characters."""
 
 
 class Texts:
-    """Reads long texts in one thread, a piece of each owner's in turn: they take no more than one processor."""
+    """Reads long texts in one thread, a piece for each owner in turn, so that they use at most one processor."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -62,9 +61,9 @@ class Texts:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reading")
 
     async def split(self, text: str, owner: str, left: Callable[[], bool] = bool) -> list[Item]:
-        """The statements and commands of a text. `left` says whether its sender is gone, and nobody needs them.
+        """The statements and commands of a text. `left` says whether its sender has disconnected.
 
-        Raises BadRequest, where there are too many too.
+        Raises BadRequest if the sender has disconnected or there are too many statements.
         """
         self._large = self._large or len(text) > LARGE
         scanner = Scanner()
@@ -76,25 +75,25 @@ class Texts:
             else:
                 found += await self.run(owner, partial(_items, scanner, piece))
                 if left():
-                    raise BadRequest("the client left")
+                    raise BadRequest("the client disconnected")
             self._check(found)
         found += scanner.items(None)
         self._check(found)
         return found
 
     async def read(self, sql: str, owner: str) -> Own | None:
-        """What a statement of the dialect asks for, as dialect.read() has it. Raises Failure."""
+        """Parse a statement of the dialect: the result of dialect.read(). Raises Failure."""
         return await self.run(owner, partial(read, sql)) if takes_long(sql) else read(sql)
 
     async def is_engines(self, sql: str, owner: str) -> bool:
-        """Whether a statement is the engine's to run, and not one about the service's own objects."""
+        """Whether a statement is for the engine, rather than about objects of the service."""
         try:
             return await self.read(sql, owner) is None
         except Failure:
             return False
 
     async def secretless(self, given: Sequence[str], owner: str) -> list[Secretless | None]:
-        """What is kept and shown of each of these statements that holds secrets, None for those that hold none."""
+        """The text without secrets of each statement that contains secrets; None for the other statements."""
         found: list[Secretless | None] = [None] * len(given)
         from sqlshell.sql.analysis.secrets import OPTIONS, may_hold_secrets
 
@@ -125,7 +124,7 @@ class Texts:
             found[number] = secretless
 
     async def _long_secretless(self, sql: str, owner: str) -> Secretless | None:
-        """The beginning of a long statement, if secrets stand anywhere in it."""
+        """The beginning of a long statement without its secrets, or None if the statement contains no secrets."""
         keeps = MAY_HOLD_SECRETS.match(sql) is not None
         for start in range(0, len(sql), LOOKED_THROUGH):
             piece = sql[start : start + LOOKED_THROUGH + OVERLAP]
@@ -135,7 +134,7 @@ class Texts:
         return None
 
     async def rest(self) -> None:
-        """Give back what large texts took, if there were any since the last time."""
+        """Return memory to the system if large texts were read since the last call."""
         if self._large:
             self._large = False
             await asyncio.get_running_loop().run_in_executor(self._thread, _give_back)
@@ -144,14 +143,14 @@ class Texts:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def run(self, owner: str, work: Callable[[], T]) -> T:
-        """Do a piece of work in the thread, when it is its owner's turn."""
+        """Run a function in the thread when it is the owner's turn."""
         async with self._turns.admit(owner):
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _check(self, found: list[Item]) -> None:
         if len(found) > self._most and sum(isinstance(item, Statement) for item in found) > self._most:
             said = f"request.statement has more than {self._most} statements {met('statements')}"
-            raise BadRequest(f"{said}: send them in several requests", 413)
+            raise BadRequest(f"{said}; split it into several requests", 413)
 
 
 def _secretless(sql: str) -> Secretless | None:
@@ -163,8 +162,10 @@ def _secretless(sql: str) -> Secretless | None:
 
 
 def _looked_through(piece: str, keeps: bool) -> tuple[bool, bool]:
-    """Whether a piece of a statement holds secrets, and whether the text behind it is more than data. `keeps` says so
-    of the piece itself."""
+    """Whether a piece of a statement contains secrets, and whether the following piece may contain secrets too.
+
+    `keeps` says whether this piece may contain secrets anywhere, not only in options.
+    """
     from sqlshell.sql.analysis.secrets import OPTIONS, may_hold_secrets, redacted
 
     if not keeps:
@@ -182,7 +183,7 @@ def _beginning(sql: str) -> Secretless:
 
 
 def _give_back() -> None:
-    # The error of a statement and what met it refer to each other, and to the text.
+    # An exception and its traceback form a cycle that refers to the text.
     gc.collect()
     give_back()
 

@@ -1,4 +1,4 @@
-"""Organizations, the objects that they own, and the tokens that open them."""
+"""The catalog: organizations, the objects that they own, and API tokens."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ORGANIZATION_ID = "00000000-0000-4000-8000-00000000c0de"
 ORGANIZATION = "local"
 ROLES: Mapping[str, Rights] = {"owner": Rights.OBJECTS, "writer": Rights.DATA, "reader": Rights.READ}
 OPERATOR, ANONYMOUS = "operator", "anonymous"
-"""The ids of those who have no token in the catalog: the operator, and strangers at the legacy endpoints."""
+"""The token IDs of callers without a token in the catalog: the operator, and anonymous users of legacy endpoints."""
 
 TIDIED = 1000
-"""How many times of an organization are noted until the oldest are forgotten, as they are at the first one."""
+"""Old timestamps of an organization are removed at the first note and after each further TIDIED notes."""
 
 DUPLICATES = {
     "database": sqlstate.DUPLICATE_DATABASE,
@@ -62,18 +62,20 @@ MISSING = {
 
 
 def owning_role() -> str:
-    """The role that owns what was made: the one that may make it."""
+    """The role that owns created objects: the one that may create them."""
     return next(role for role, rights in ROLES.items() if rights >= Rights.OBJECTS)
 
 
 def least_role() -> str:
-    """The role that may do least: what a token gets for which no role is named."""
+    """The role with the fewest rights: the default for new tokens."""
     return min(ROLES, key=lambda role: ROLES[role])
 
 
 class Caller(Struct, frozen=True):
-    """Who sent a request: the token's id, the organization that it is bound to ("" is all of them), and its roles, of
-    which the first is where it begins."""
+    """The sender of a request: the token's ID, the token's organization ("" for all), and its roles.
+
+    The first role is the initial one.
+    """
 
     token_id: str
     organization: str = ""
@@ -83,47 +85,47 @@ class Caller(Struct, frozen=True):
         return self.organization in {"", organization}
 
     def may_read(self, organization: str, owner: str) -> bool:
-        """Whether a statement that the token `owner` ran in an organization, and its result, are for this caller.
+        """Whether this caller may read a statement that the token `owner` ran in an organization, and its result.
 
-        `organization` is "" for a statement that belongs to none: only who may see all organizations reads it.
+        `organization` is "" for a statement that belongs to no organization: it requires access to all of them.
         """
         may_all = any(ROLES[role] >= Rights.OBJECTS for role in self.roles)
         return self.may_see(organization) and (may_all or owner == self.token_id)
 
 
 class Object(Struct, frozen=True):
-    """A store, pool, database, stream or resource; `detail` is what its kind needs. Times are seconds since 1970."""
+    """A store, pool, database, stream or resource; `detail` depends on its kind. Times are seconds since 1970."""
 
     kind: str
     name: str
     detail: Mapping[str, Any]
     created: float
     updated: float
-    """When it was last changed, or made."""
+    """When it was last changed, or else created."""
 
 
 class Catalog:
-    """Everything of the service that has a name. Failures are raised with the interface's codes."""
+    """The named objects of the service. Methods raise Failure with the interface's sqlStates."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._noted: Counter[str] = Counter()
-        """How many times were noted of each organization since the start."""
+        """The number of notes for each organization since the start."""
         self.dropped: set[str] = set()
-        """The ids of tokens that were dropped since the start: what they began is ended, what they read is cut off."""
+        """IDs of tokens dropped since the start; their statements are cancelled and their answers cut off."""
         if not self.organizations():
             self._storage.write(
                 "INSERT OR IGNORE INTO organizations VALUES (?, ?, ?)", (ORGANIZATION_ID, ORGANIZATION, time.time())
             )
 
     def organizations(self) -> list[tuple[str, str]]:
-        """Ids and names, the oldest first."""
+        """Pairs of ID and name, the oldest first."""
         return [
             (row[0], row[1]) for row in self._storage.read("SELECT id, name FROM organizations ORDER BY created, id")
         ]
 
     def organization(self, given: str) -> str:
-        """The id of the organization with this id or name. Raises Failure."""
+        """The ID of the organization with this ID or name. Raises Failure."""
         found = self._storage.read("SELECT id FROM organizations WHERE id = lower(?) OR name = ?", (given, given))
         if not found:
             raise missing("organization", given)
@@ -141,11 +143,11 @@ class Catalog:
         made = str(uuid.uuid4())
         taken = {text.lower() for found in self.organizations() for text in found}
         if name.lower() in taken:
-            raise Failure(sqlstate.DUPLICATE, f"organization {name!r} exists already")
+            raise Failure(sqlstate.DUPLICATE, f"organization {name!r} already exists")
         try:
             self._storage.write("INSERT INTO organizations VALUES (?, ?, ?)", (made, name, time.time()))
         except sqlite3.IntegrityError:
-            raise Failure(sqlstate.DUPLICATE, f"organization {name!r} exists already") from None
+            raise Failure(sqlstate.DUPLICATE, f"organization {name!r} already exists") from None
         return made
 
     def drop_organization(self, organization: str) -> None:
@@ -183,7 +185,7 @@ class Catalog:
             raise duplicate(kind, name) from None
 
     def holds_sealed(self) -> bool:
-        """Whether any object of any organization has a value that is encrypted."""
+        """Whether any object of any organization has an encrypted value."""
         asked = (
             "SELECT 1 FROM objects WHERE kind IN ('secret', 'schema_registry') AND detail LIKE '%\"sealed\"%' LIMIT 1"
         )
@@ -203,8 +205,10 @@ class Catalog:
             raise missing(kind, name)
 
     def note(self, organization: str, kind: str, name: str, most: int, *, again: bool = True) -> None:
-        """Remember when something was made that the engine keeps, and of which it does not tell that: of the latest
-        `most` and some more. `again` says that what is remembered of this name was of another one."""
+        """Record the creation time of an object of the engine, which does not record it.
+
+        At least the latest `most` times are kept. `again` replaces an earlier time of this name.
+        """
         verb = "REPLACE" if again else "IGNORE"
         values = (organization, kind, name, time.time())
         self._storage.write(f"INSERT OR {verb} INTO objects VALUES (?, ?, ?, '{{}}', ?, 0)", values)
@@ -223,22 +227,22 @@ class Catalog:
         )
 
     def forget(self, organization: str, kind: str, name: str) -> None:
-        """Remove an object that may not be there."""
+        """Remove an object if it exists."""
         self._storage.write(
             "DELETE FROM objects WHERE organization = ? AND kind = ? AND name = ?", (organization, kind, name)
         )
 
     def new_token(self, organization: str, roles: Sequence[str], name: str = "") -> str:
-        """A new token's text, which is kept as a hash alone. Raises Failure for unknown roles and a name in use."""
+        """Create a token and return its text; only a hash is stored. Raises Failure."""
         for role in roles:
             if role not in ROLES:
                 raise missing("role", role)
         if name.lower() in {OPERATOR, ANONYMOUS}:
-            raise Failure(sqlstate.DUPLICATE, f"{name!r} is a reserved name")
+            raise Failure(sqlstate.DUPLICATE, f"the name {name!r} is reserved")
         if name and self._storage.read(
             "SELECT 1 FROM tokens WHERE organization = ? AND name = ?", (organization, name)
         ):
-            raise Failure(sqlstate.DUPLICATE, f"api token {name!r} exists already")
+            raise Failure(sqlstate.DUPLICATE, f"api token {name!r} already exists")
         text, made = secrets.token_urlsafe(32), str(uuid.uuid4())
         self._storage.write(
             "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?)",
@@ -247,14 +251,14 @@ class Catalog:
         return text
 
     def tokens(self, organization: str) -> list[tuple[str, str]]:
-        """Names and roles."""
+        """Pairs of name and roles."""
         rows = self._storage.read(
             "SELECT name, roles FROM tokens WHERE organization = ? ORDER BY name", (organization,)
         )
         return [(row[0], row[1]) for row in rows]
 
     def owners(self, organization: str) -> dict[str, str]:
-        """The names of an organization's tokens by their ids."""
+        """The names of an organization's tokens by ID."""
         rows = self._storage.read("SELECT id, name FROM tokens WHERE organization = ?", (organization,))
         return {row[0]: row[1] for row in rows}
 
@@ -268,14 +272,14 @@ class Catalog:
         return bool(gone)
 
     def holder(self, token_id: str) -> Caller | None:
-        """Whom the token with this id stands for, None for one that was dropped."""
+        """The caller of the token with this ID, or None if it was dropped."""
         if token_id in {OPERATOR, ANONYMOUS}:
             return Caller(token_id)
         found = self._storage.read("SELECT organization, roles FROM tokens WHERE id = ?", (token_id,))
         return Caller(token_id, found[0][0], tuple(found[0][1].split(","))) if found else None
 
     def caller(self, token: str) -> Caller | None:
-        """Whom a token stands for. It is looked for by its hash, so that time tells nothing of tokens that exist."""
+        """The caller of a token, or None. The look-up uses a hash, so that its timing reveals nothing about tokens."""
         wanted = digest(token)
         found = self._storage.read("SELECT digest, id, organization, roles FROM tokens WHERE digest = ?", (wanted,))
         if not found or not hmac.compare_digest(found[0][0], wanted):
@@ -300,4 +304,4 @@ def missing(kind: str, name: str) -> Failure:
 
 
 def duplicate(kind: str, name: str) -> Failure:
-    return Failure(DUPLICATES.get(kind, sqlstate.DUPLICATE), f"{kind.replace('_', ' ')} {name!r} exists already")
+    return Failure(DUPLICATES.get(kind, sqlstate.DUPLICATE), f"{kind.replace('_', ' ')} {name!r} already exists")

@@ -1,4 +1,4 @@
-"""What statements do that change, test and empty objects, and add records to entities."""
+"""Runs UPDATE, TEST, TRUNCATE, ALTER, INSERT INTO ENTITY, and CREATE and DROP FUNCTION."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Changing = Update | Test | InsertEntity | Truncate | Alter | CreateFunction | Dr
 
 
 class Changes:
-    """Runs such statements. In a thread; raises Failure."""
+    """Runs these statements, in a thread. Methods raise Failure."""
 
     def __init__(self, organizations: Organizations, objects: Objects) -> None:
         self._organizations = organizations
@@ -54,7 +54,7 @@ class Changes:
         verb = f"UPDATE {asked.kind.upper()}"
         require(session, Rights.OBJECTS, verb)
         self._objects.check_options(asked.options)
-        # What is kept is read, changed and written back: a change between would be undone.
+        # Read, change and write back: without the lock, a concurrent change would be lost.
         with session.organization.changing:
             self._change(asked, session, waiting)
         return Outcome(message=verb)
@@ -91,7 +91,7 @@ class Changes:
         organization, name = session.organization, asked.name
         if asked.kind == "store":
             return stores.test(organization, name, self._organizations)
-        # It sends the registry's password.
+        # The test sends the registry's password.
         require(session, Rights.OBJECTS, "TEST SCHEMA_REGISTRY")
         hosts, vault = self._organizations.registry_hosts, self._organizations.vault
         return registries.test(name, organization.id, organization.catalog, vault, hosts)
@@ -101,7 +101,7 @@ class Changes:
         check_options(asked.options)
         _check_alone(session, "INSERT INTO ENTITY")
         if not asked.store and session.connection.resolve(asked.names) in session.organization.streams.known:
-            said = f"{asked.names[-1]!r} is a stream, not an entity of a store: INSERT INTO adds rows to it"
+            said = f"{asked.names[-1]!r} is a stream, not an entity of a store; use INSERT INTO without ENTITY"
             raise Failure(sqlstate.UNSUPPORTED, said)
         store, entity = self._objects.entity(asked.names, asked.store, session)
         self._objects.entities.insert(session.organization, store, entity, asked.value)
@@ -112,10 +112,10 @@ class Changes:
         require(session, Rights.DATA, "TRUNCATE RELATION")
         relation, kind = relation_kind(asked.names, session)
         if kind == "stream":
-            said = f"stream {relation[2]!r} cannot be emptied: INSERT is all that changes a stream"
+            said = f"cannot truncate stream {relation[2]!r}: a stream is append-only"
             raise Failure(sqlstate.UNSUPPORTED, said)
         if kind == "view":
-            raise Failure(sqlstate.UNSUPPORTED, f"{relation[2]!r} is a view, which has no rows of its own")
+            raise Failure(sqlstate.UNSUPPORTED, f"cannot truncate {relation[2]!r}: it is a view")
         session.connection.run(f"TRUNCATE {qualified(*relation)}", options, Discard())
         return Outcome(message="TRUNCATE RELATION")
 
@@ -171,6 +171,6 @@ def _update_pool(name: str, options: Mapping[str, str], session: Session) -> Non
 
 
 def _check_alone(session: Session, verb: str) -> None:
-    """Raises Failure in a transaction, with which a file outside does not roll back."""
+    """Raises Failure in a transaction, because a change of a file cannot be rolled back."""
     if session.connection.in_transaction:
-        raise Failure("25001", f"{verb} cannot be part of a transaction: COMMIT or ROLLBACK it first")
+        raise Failure("25001", f"{verb} cannot run in a transaction; COMMIT or ROLLBACK first")

@@ -1,6 +1,6 @@
-"""Streams and changelogs, which are only added to; and what a CREATE … AS SELECT of the interface is to the engine.
+"""Streams and changelogs, which are append-only; and CREATE … AS SELECT of the interface in SQL of the engine.
 
-A changelog is a stream of changes: each of its rows is the latest of its key.
+A changelog is a stream of changes: each row is the latest state of its key.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from sqlshell.sql.identifiers import qualified
 
 
 def create(asked: Create, session: Session) -> Relation:
-    """Make a stream or changelog. Its options and key are kept, and no option does anything here. Raises Failure."""
+    """Create a stream or changelog. Its options and key are stored; the options have no effect. Raises Failure."""
     organization, connection = session.organization, session.connection
     if connection.in_transaction:
-        raise Failure("25001", f"CREATE {asked.kind.upper()} cannot be part of a transaction")
+        raise Failure("25001", f"CREATE {asked.kind.upper()} cannot run in a transaction; COMMIT or ROLLBACK first")
     relation = connection.resolve(asked.names)
     verb = "CREATE"
     if organization.engine.exists(relation):
@@ -44,7 +44,7 @@ def create(asked: Create, session: Session) -> Relation:
 
 @contextlib.contextmanager
 def told(columns: str, before: str) -> Iterator[None]:
-    """What fails within about the columns, behind something of ours, is told about them alone."""
+    """Rewrite errors about `columns` that run after our own text `before`, so that they are about the columns alone."""
     try:
         with placed(columns, before, columns):
             yield
@@ -52,26 +52,26 @@ def told(columns: str, before: str) -> Iterator[None]:
         said, word = near(error.message)
         if not said or word.lower() not in first_words(columns):
             raise
-        advised = f'{said}: as the name of a column it needs quotes, "{word}"'
+        advised = f'{said}: a column of this name must be quoted, "{word}"'
         raise error.about(error.message.replace(said, advised, 1)) from error.__cause__
 
 
 def columns_of(asked: Create) -> tuple[str, list[str]]:
-    """The columns of what is made, in parentheses, and its key: a stream has one row of each, a changelog many."""
+    """The parenthesized columns, and the key: unique in a stream, but not in a changelog."""
     columns, key = without_key(asked.columns)
     return asked.columns if asked.kind == "stream" else columns, key
 
 
 def engines(asked: CreateAs) -> tuple[str, str]:
-    """A CREATE TABLE or CREATE MATERIALIZED VIEW as the engine's own: what is ours, and behind it what was typed.
+    """CREATE TABLE or CREATE MATERIALIZED VIEW in SQL of the engine: our own text, and the user's text after it.
 
-    Raises Failure for what would go on for ever.
+    Raises Failure for a query that would never end.
     """
     if asked.kind in {"stream", "changelog"}:
-        said = f"CREATE {asked.kind.upper()} … AS SELECT would run for ever: {CONTINUOUS}"
+        said = f"CREATE {asked.kind.upper()} … AS SELECT is not supported: {CONTINUOUS}"
         raise Failure(sqlstate.UNSUPPORTED, said)
     verb = "CREATE OR REPLACE" if asked.replace else "CREATE"
-    # A view shows what its sources hold when it is read, which a table that was made once would not.
+    # A view shows the current rows of its sources; a table would show those at its creation.
     kind = "VIEW" if asked.kind == "materialized_view" else "TABLE"
     there = " IF NOT EXISTS" if asked.if_not_exists else ""
     name = qualified(*asked.names)
@@ -80,7 +80,7 @@ def engines(asked: CreateAs) -> tuple[str, str]:
 
 
 def schema(asked: Create | Drop) -> str:
-    """CREATE or DROP SCHEMA … IN DATABASE as the engine's own."""
+    """CREATE or DROP SCHEMA … IN DATABASE in SQL of the engine."""
     name = qualified(*asked.names)
     if isinstance(asked, Drop):
         there, cascade = " IF EXISTS" if asked.if_exists else "", " CASCADE" if asked.cascade else ""

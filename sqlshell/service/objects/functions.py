@@ -1,4 +1,4 @@
-"""Functions in languages that no engine here runs: they are recorded and listed, and calling one is refused."""
+"""Functions in other languages: they are recorded and listed, but cannot be called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlshell.sql.identifiers import literal
 
 KIND: Final = "function"
 UNKNOWN: Final = frozenset({"42883", sqlstate.PRIVILEGE})
-"""What the engine says of a function that it does not know."""
+"""The engine's sqlStates for an unknown function."""
 
 _LANGUAGES: Final = ("JAVA",)
 _SOURCE, _CLASS, _EGRESS = "source.name", "class.name", "egress.allow.uris"
@@ -24,11 +24,11 @@ _SOURCE, _CLASS, _EGRESS = "source.name", "class.name", "egress.allow.uris"
 def create(organization: Organization, asked: CreateFunction) -> None:
     """Record a function. Raises Failure."""
     if asked.language not in _LANGUAGES:
-        said = f"a function of language {asked.language[:40]} is not supported: only functions of JAVA are recorded"
+        said = f"functions in language {asked.language[:40]} are not supported; expected JAVA"
         raise Failure(sqlstate.UNSUPPORTED, said)
     for option in (_SOURCE, _CLASS):
         if not asked.options.get(option):
-            raise Failure("22023", f"CREATE FUNCTION … LANGUAGE JAVA needs {option!r} in WITH")
+            raise Failure("22023", f"CREATE FUNCTION … LANGUAGE JAVA requires option {option!r}")
     catalog = organization.catalog
     source = asked.options[_SOURCE]
     types = tuple(kind for _, kind in asked.arguments)
@@ -47,11 +47,11 @@ def create(organization: Organization, asked: CreateFunction) -> None:
 
 
 def drop(organization: Organization, asked: DropFunction) -> None:
-    """Forget a function. Raises Failure."""
+    """Remove a function. Raises Failure."""
     if asked.types is None:
         found = named(organization, asked.name)
         if len(found) > 1:
-            said = f"function name {asked.name!r} is not unique: DROP FUNCTION {' or '.join(found)}"
+            said = f"function name {asked.name!r} is not unique; use DROP FUNCTION {' or '.join(found)}"
             raise Failure("42725", said)
         wanted = found[0] if found else asked.name
     else:
@@ -63,37 +63,37 @@ def drop(organization: Organization, asked: DropFunction) -> None:
 
 
 def named(organization: Organization, name: str) -> list[str]:
-    """The keys of the functions of a name."""
+    """The keys of all functions with this name."""
     return [item.name for item in organization.catalog.objects(organization.id, KIND) if item.detail["name"] == name]
 
 
 def key(name: str, types: tuple[str, ...]) -> str:
-    """By what a function is known: its name and the types of its arguments."""
+    """The key of a function: its name and the types of its arguments."""
     return f"{name}({', '.join(types)})"
 
 
 def check_unused(source: str, organization: Organization) -> None:
-    """Raises Failure for a function source that a function names."""
+    """Raises Failure if a function uses this function source."""
     for item in organization.catalog.objects(organization.id, KIND):
         if item.detail["source"] == source:
             raise Failure(sqlstate.DEPENDENTS, f"function source {source!r} is in use by function {item.name!r}")
 
 
 def check_called(organization: Organization, sql: str, failure: Failure) -> None:
-    """Raises Failure where a statement failed because it calls a function that is only recorded."""
+    """Raises Failure if a statement failed because it calls a function that is only recorded."""
     if failure.sql_state not in UNKNOWN:
         return
     low = sql.lower()
     for item in organization.catalog.objects(organization.id, KIND):
         name = str(item.detail["name"])
-        # Other threads wait for a pattern, and the statement may be long.
+        # Avoids the regular expression, which blocks other threads, for a long statement.
         if name.lower() in low and re.search(rf"(?<![\w$]){re.escape(name)}[\"`]?\s*\(", sql, re.I):
-            said = f"function {name!r} cannot be called: this service records functions of Java, and runs none"
+            said = f"cannot call function {name!r}: this service records Java functions but does not run them"
             raise Failure(sqlstate.UNSUPPORTED, said)
 
 
 def _detail(asked: CreateFunction) -> dict[str, Any]:
-    """`signature` is as the statement has it, `source` names a function source, `properties` are further options."""
+    """The stored detail: `signature` as written, `source` is a function source, `properties` are further options."""
     arguments = ", ".join(f"{name} {kind}".strip() for name, kind in asked.arguments)
     options = shown_options(asked.options)
     return {

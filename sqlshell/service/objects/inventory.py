@@ -1,7 +1,7 @@
-"""What an organization has, as facts: what LIST, DESCRIBE and the system relations show of it.
+"""The facts about an organization's objects that LIST, DESCRIBE and the system relations show.
 
-Every object is owned by the role that may make it. The engine does not tell when its relations and schemas were made,
-so that this is noted when a statement makes one; where nothing is noted, they are as old as their database.
+Every object is owned by the role that may create it. The engine does not record when relations and schemas were
+created, so that the service does; without a record, they are as old as their database.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from sqlshell.sql.analysis.secrets import shown_options
 from sqlshell.sql.identifiers import qualified
 
 NOTED = "noted"
-"""The kind under which the catalog has when relations and schemas were made; their names are JSON lists."""
+"""The kind of catalog objects that record the times of relations and schemas; their names are JSON lists."""
 
 MOST_NOTED = 20_000
-"""Of so many relations and schemas of an organization, the latest, it is noted when they were made."""
+"""The number of relations and schemas of an organization, the latest, whose creation times are recorded."""
 
 _CHANGES = re.compile(
     r"(?P<verb>create|alter|drop)(?: or replace)?(?: recursive)? (?P<kind>table|view|schema)"
@@ -44,7 +44,7 @@ _CHANGES = re.compile(
 
 
 class Here(Struct, frozen=True):
-    """Where somebody looks: an organization, and the session that does it, None for nobody in particular."""
+    """The place from which objects are listed: an organization, and optionally a session."""
 
     organization: Organization
     session: Session | None = None
@@ -59,8 +59,10 @@ class Here(Struct, frozen=True):
 
 
 def note(session: Session, sql: str) -> None:
-    """Note what a statement of the engine has made, changed or dropped. Where that cannot be written, such as on a full
-    disk, the statement has been done all the same, and its relation is as old as its database."""
+    """Record when a statement of the engine created, changed or dropped something.
+
+    Errors, such as a full disk, are ignored, because the statement has already been run.
+    """
     head = sql[:HEAD].lstrip()
     if head[:1].isalpha() and head.split(None, 1)[0].lower() not in {"create", "alter", "drop"}:
         return
@@ -102,7 +104,7 @@ def databases(here: Here) -> list[Facts]:
 
 
 def schemas(here: Here, database: str = "") -> list[Facts]:
-    """The schemas of a database, or of all."""
+    """The schemas of a database, or of all databases."""
     organization = here.organization
     engine = organization.engine
     noted = _noted(organization)
@@ -124,8 +126,7 @@ def schemas(here: Here, database: str = "") -> list[Facts]:
 def relations(
     here: Here, database: str = "", schema: str = "", kinds: Sequence[str] = (), name: str = ""
 ) -> list[Facts]:
-    """The relations of a database and schema, or of all; `kinds` are the types that are wanted, and `name` is that of
-    the only one."""
+    """The relations of a database and schema, or of all; optionally only of these `kinds` or with this `name`."""
     organization = here.organization
     engine, hidden = organization.engine, set(organization.store_names)
     noted = _noted(organization)
@@ -168,7 +169,7 @@ def all_stores(here: Here) -> list[Facts]:
 
 
 def entities(here: Here, store: str = "", folder: Sequence[str] | None = None) -> list[Facts]:
-    """The entities of a store, or of all: all files by their paths, or the files and folders inside a folder."""
+    """The entities of a store, or of all stores: all files by path, or the files and folders inside a folder."""
     found: dict[tuple[str, str], Facts] = {}
     inside = "".join(f"{part}/" for part in folder or ())
     for place in [store] if store else sorted(here.organization.store_names):
@@ -177,7 +178,7 @@ def entities(here: Here, store: str = "", folder: Sequence[str] | None = None) -
         except Failure:
             if store:
                 raise
-            # One that is broken hides no other.
+            # A broken store does not hide the others.
             continue
         for path, state in files.items():
             if not path.startswith(inside):
@@ -213,7 +214,7 @@ def pools(here: Here) -> list[Facts]:
 
 
 def sources(kind: str) -> Callable[[Here], list[Facts]]:
-    """The function or descriptor sources."""
+    """Lists the function sources or descriptor sources."""
 
     def listed(here: Here) -> list[Facts]:
         organization = here.organization
@@ -233,7 +234,7 @@ def sources(kind: str) -> Callable[[Here], list[Facts]]:
 
 
 def functions(here: Here) -> list[Facts]:
-    """Those that people made: macros of the engine, and what is recorded of other languages."""
+    """User-defined functions: macros of the engine, and recorded functions in other languages."""
     organization = here.organization
     engine, hidden = organization.engine, set(organization.store_names)
     made: list[Facts] = [
@@ -267,7 +268,7 @@ def functions(here: Here) -> list[Facts]:
 
 
 def recorded(kind: str) -> Callable[[Here], list[Facts]]:
-    """Objects of which the catalog tells everything: registries, secrets."""
+    """Lists objects that are entirely in the catalog: schema registries, secrets."""
 
     def listed(here: Here) -> list[Facts]:
         organization = here.organization
@@ -293,7 +294,7 @@ def tokens(here: Here) -> list[Facts]:
 
 
 def _owned(organization: Organization, item: Object | None) -> dict[str, object]:
-    """Who owns an object, and its times; one of which nothing is recorded is as old as the organization."""
+    """The owner and the times of an object; without a record it is as old as the organization."""
     if item is not None:
         return {"owner": owning_role(), "created": item.created, "updated": item.updated}
     created = organization.catalog.organization_created(organization.id)
@@ -310,7 +311,7 @@ def _object(organization: Organization, item: Object) -> dict[str, object]:
 
 
 def _noted(organization: Organization) -> Callable[..., dict[str, object]]:
-    """What is known of the times of relations and schemas, by their whole names."""
+    """A function that returns the owner and times of a relation or schema with this full name."""
     catalog = organization.catalog
     known = {tuple(json.loads(item.name)): item for item in catalog.objects(organization.id, NOTED)}
     places = {item.name: item for item in catalog.objects(organization.id, "database")}

@@ -1,4 +1,4 @@
-"""LIST, SHOW and DESCRIBE: context objects and relations as rows."""
+"""LIST, SHOW and DESCRIBE: objects and relations as rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sqlshell.sql.analysis.tokens import tokens
 
 
 class Kind(Struct, frozen=True):
-    """A kind of object: the columns of its list, what finds all, and facts that DESCRIBE and conditions have too."""
+    """A kind of object: the columns of LIST, the function that finds all, more columns for DESCRIBE and WHERE."""
 
     shown: tuple[Shown, ...]
     find: Callable[[Here], list[Facts]]
@@ -36,7 +36,7 @@ class Kind(Struct, frozen=True):
 
 
 Rows = tuple[tuple[Shown, ...], tuple[Shown, ...], list[Facts]]
-"""Columns that are shown, columns that a condition has too, and what they show."""
+"""Shown columns, further columns for conditions, and the facts that they show."""
 
 _TIMES = ("CreatedAt=created", "UpdatedAt=updated")
 _RELATION = columns("Name", "Type", "Owner", "State", "Properties", *_TIMES, "Database", "Schema")
@@ -93,10 +93,10 @@ KINDS: Mapping[str, Kind] = {
     "users": Kind(columns("Name", "Email"), lambda here: []),
     "invitations": Kind(columns("Name", "Email"), lambda here: []),
 }
-"""What LIST knows, but for organizations and queries. Columns that are read by position stand where they are read."""
+"""What LIST supports, except organizations and queries. Clients read some columns by position: keep their order."""
 
 _ONE_TYPE = {"streams": "stream", "changelogs": "changelog", "tables": "", "materialized_views": "materialized view"}
-"""Lists of relations, and of which type."""
+"""Lists that show the relations of one type."""
 
 _PLURALS = {
     "schema_registry": "schema_registries",
@@ -121,7 +121,7 @@ _ALSO = {
     "actual": "actual_state",
     "primary_key": "primary_key",
 }
-"""By which other names a condition may call a column."""
+"""Alternative names of columns in conditions."""
 
 
 def list_all(
@@ -133,7 +133,7 @@ def list_all(
     latest: Callable[[], Sequence[Record]],
     typed: str,
 ) -> Outcome:
-    """`latest` gives the latest statements; `typed` is this one as it was sent."""
+    """Run LIST or SHOW. `latest` returns the latest statements; `typed` is this one as it was sent."""
     if asked.what == "organizations":
         return _organizations(session, sink, organizations)
     if asked.what == "queries":
@@ -156,7 +156,7 @@ def chosen(
     options: Options,
     sink: Sink,
 ) -> Outcome:
-    """Those of the facts for which a condition holds: a SELECT of a reader over them, judged as any other."""
+    """The facts that satisfy a condition: a SELECT over them with a reader's rights, checked like any other."""
     _check_condition(where)
     known = {column.name.lower() for column in (*shown, *more)}
     also = [
@@ -166,7 +166,7 @@ def chosen(
     ]
     rows = session.organization.engine.inline(listed([*shown, *more, *also], facts))
     names = ", ".join(f'"{column.name}"' for column in shown)
-    # What is behind the condition's last line is no part of it.
+    # The newline ends a comment at the end of the condition.
     before, behind = f"SELECT {names} FROM ({rows}) listed WHERE (\n", "\n)"
     with placed(typed, before, where, behind):
         outcome = session.connection.run(f"{before}{where}{behind}", replace(options, rights=Rights.READ), sink)
@@ -177,7 +177,7 @@ def chosen(
 
 
 def _check_condition(where: str) -> None:
-    """Raises Failure for a condition that ends before its end: it stands in parentheses where it runs."""
+    """Raises Failure if the condition has an unmatched closing parenthesis: it is run in parentheses."""
     depth = 0
     for token in tokens(where):
         depth += (token.text == "(") - (token.text == ")")
@@ -279,12 +279,12 @@ def _describe_entity(asked: Describe, session: Session, options: Options, record
     if not asked.store and names[0] in organization.store_names and len(names) > 1:
         store, names = names[0], names[1:]
     dotted = ".".join(names)
-    # The names of a path stand for folders, and the dot of a file's name looks like one between names.
+    # The parts of the name may be folders, or the two sides of the dot in a file name.
     found = [item for item in inventory.entities(here, store) if str(item["name"]).replace("/", ".") == dotted]
     if not found:
         found = [item for item in inventory.entities(here, store, names[:-1]) if item["name"] == names[-1]]
     if len(found) > 1:
-        said = f"several stores have an entity {dotted!r}: IN STORE names one"
+        said = f"entity {dotted!r} exists in several stores; add IN STORE name"
         raise Failure(sqlstate.INVALID_PARAMETER, said)
     if not found:
         raise missing("entity", f"{store}.{dotted}" if store else dotted)
@@ -296,14 +296,14 @@ def _describe_entity(asked: Describe, session: Session, options: Options, record
 
 
 def _columns(found: Sequence[ColumnInfo], sink: Sink) -> Outcome:
-    """A row for each column: name, type, and whether it may be NULL."""
+    """A row for each column: name, type and nullability."""
     sink.keep([json.dumps([item.name, item.type, str(item.nullable).lower()], ensure_ascii=False) for item in found])
     told = (("name", "VARCHAR"), ("type", "VARCHAR"), ("nullable", "BOOLEAN"))
     return Outcome([ColumnInfo(name, kind, False) for name, kind in told])
 
 
 def check_database(database: str, session: Session) -> None:
-    """Raises Failure for a database that is not there, or is not for statements."""
+    """Raises Failure if a database does not exist or is not visible to statements."""
     check_visible(database, session.organization)
     if not any(item["name"] == database for item in inventory.databases(Here(session.organization))):
         raise missing("database", database)

@@ -1,7 +1,7 @@
-"""Names that are taken, and objects that cannot be opened.
+"""Checks whether a name is free, and whether a database or store could be opened.
 
-The engine takes names of databases for the same when they differ in case alone. Databases and stores share their names,
-and those that are the engine's own belong to nobody.
+The engine ignores the case of database names. Databases and stores share one namespace, and the names of the engine's
+own databases are reserved.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ UNREADABLE = "58030"
 
 
 class Taken(Failure):
-    """The name is that of something else, so that IF NOT EXISTS does not help."""
+    """The name belongs to an object of another kind, so that IF NOT EXISTS has no effect."""
 
 
 @contextmanager
 def naming(organization: Organization, kind: str, name: str) -> Iterator[None]:
-    """Make a database or store of this name, while nobody else makes one. Raises Failure where the name is taken."""
+    """Hold the lock while a database or store is created. Raises Failure if the name is not free."""
     with organization.changing:
         low = name.lower()
         if low in RESERVED:
-            raise Taken(DUPLICATES[kind], f"{name!r} is a reserved name: choose another one for the {kind}")
+            raise Taken(DUPLICATES[kind], f"the name {name!r} is reserved; choose another name for the {kind}")
         catalog, engine = organization.catalog, organization.engine
         known = [
             (item, found.name) for item in ("database", "store") for found in catalog.objects(organization.id, item)
@@ -39,23 +39,23 @@ def naming(organization: Organization, kind: str, name: str) -> Iterator[None]:
                 if item == kind:
                     raise duplicate(kind, found)
                 raise Taken(
-                    DUPLICATES[kind], f"{found!r} is the name of a {item}: databases and stores share their names"
+                    DUPLICATES[kind], f"{item} {found!r} already exists; databases and stores share their names"
                 )
         yield
 
 
 def check_open(organization: Organization, kind: str, name: str) -> None:
-    """Raises Failure for a database or store that is there and could not be opened."""
+    """Raises Failure if a database or store exists but could not be opened."""
     if reason := organization.broken.get((kind, name)):
         raise broken(kind, name, reason)
 
 
 def check_named(organization: Organization, sql: str) -> None:
-    """Raises Failure where a text names a database that could not be opened."""
+    """Raises Failure if a statement names a database that could not be opened."""
     for (kind, name), reason in organization.broken.items():
         if kind == "database" and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.I):
             raise broken(kind, name, reason)
 
 
 def broken(kind: str, name: str, reason: str) -> Failure:
-    return Failure(UNREADABLE, f"{kind} {name!r} cannot be opened: {reason}")
+    return Failure(UNREADABLE, f"cannot open {kind} {name!r}: {reason}")

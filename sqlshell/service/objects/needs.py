@@ -1,4 +1,4 @@
-"""Which names of its context a statement needs: those through which it finds what it names itself only in part."""
+"""Which parts of its context a statement needs to resolve the names in it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _SCHEMAS = re.compile(r"\s*+(?:create|drop)\s++schema(?!\w)", re.I)
 
 
 def needed(asked: Own | None, sql: str) -> tuple[str, ...]:
-    """Names of a context, of PARTS. What the engine runs may need each; a statement about objects needs few.
+    """The parts of PARTS that a statement needs: all for the engine's statements, few for statements about objects.
 
-    Clients name in each request what their first statements are about to make.
+    Clients send names in the context of each request that their first statements are yet to create.
     """
     match asked:
         case None if _SCHEMAS.match(sql):
@@ -61,5 +61,5 @@ def needed(asked: Own | None, sql: str) -> tuple[str, ...]:
 
 
 def _behind(before: Names) -> tuple[str, ...]:
-    """What finds a relation that has these names before its own."""
+    """The parts that resolve a relation with these names before its own."""
     return ("database", "schema")[: max(0, 2 - len(before))]

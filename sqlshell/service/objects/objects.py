@@ -1,4 +1,4 @@
-"""What the interface's own statements do: context objects are made, listed, described and dropped."""
+"""Runs the statements that create, use and drop objects of the service."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sqlshell.sql.identifiers import qualified
 
 
 class Objects:
-    """Runs the interface's own statements. In a thread; raises Failure."""
+    """Runs statements about objects, in a thread. All methods raise Failure."""
 
     def __init__(self, organizations: Organizations, sessions: Sessions, bounds: Bounds, quota: int) -> None:
         self._organizations = organizations
@@ -81,7 +81,7 @@ class Objects:
                     _keep(asked, organization, secrets.read_options(asked.options, organization.id, name, vault))
                 case "schema_registry":
                     catalog, vault = organization.catalog, self._organizations.vault
-                    # Nobody drops its secret meanwhile.
+                    # Prevents that its secret is dropped meanwhile.
                     with organization.changing:
                         kept = registries.read_options(asked.options, organization.id, name, catalog, vault)
                         _keep(asked, organization, kept)
@@ -100,7 +100,9 @@ class Objects:
                 case "api_token":
                     return self._create_token(asked, session)
                 case "role":
-                    raise Failure(sqlstate.UNSUPPORTED, f"the roles are fixed: {', '.join(ROLES)}")
+                    raise Failure(
+                        sqlstate.UNSUPPORTED, f"cannot create a role: the roles {', '.join(ROLES)} are predefined"
+                    )
                 case _:
                     raise unsupported("CREATE", asked.kind)
         except Failure as failure:
@@ -126,9 +128,7 @@ class Objects:
                     self._sessions.lose(organization.id, "store", name)
                 case "compute_pool":
                     if name == DEFAULT:
-                        raise Failure(
-                            sqlstate.DEPENDENTS, f"compute pool {name!r} cannot be dropped: it is always there"
-                        )
+                        raise Failure(sqlstate.DEPENDENTS, f"cannot drop compute pool {name!r}: it is predefined")
                     catalog.drop(organization.id, "compute_pool", name)
                     self._sessions.lose(organization.id, "compute_pool", name)
                 case "entity":
@@ -136,7 +136,7 @@ class Objects:
                     self.entities.drop(organization, store, entity)
                 case "secret":
                     if self._organizations.alone and catalog.find(organization.id, "secret", name) is None:
-                        # It may be one of the engine's own.
+                        # It may be a secret of the engine.
                         exists = "IF EXISTS " if asked.if_exists else ""
                         session.connection.run(f"DROP SECRET {exists}{qualified(name)}", Options(), Discard())
                     else:
@@ -162,7 +162,9 @@ class Objects:
                     if not catalog.drop_token(organization.id, name):
                         raise missing("api_token", name)
                 case "role":
-                    raise Failure(sqlstate.UNSUPPORTED, f"the roles are fixed: {', '.join(ROLES)}")
+                    raise Failure(
+                        sqlstate.UNSUPPORTED, f"cannot drop a role: the roles {', '.join(ROLES)} are predefined"
+                    )
                 case _:
                     raise unsupported("DROP", asked.kind)
         except Failure as failure:
@@ -171,14 +173,14 @@ class Objects:
         return Outcome(message=f"DROP {asked.kind.upper()}".replace("MATERIALIZED_", "MATERIALIZED "))
 
     def _check(self, asked: Create, organization: Organization) -> None:
-        """Raises Failure for a name or value that is too long, and where there are too many of this kind already."""
+        """Raises Failure if a name or value is too long, or if there are too many objects of this kind."""
         if any(len(name) > self.bounds.name for name in asked.names):
             raise Failure("42622", f"the name is longer than {self.bounds.name} characters {met('name')}")
         self.check_options(asked.options)
         self.check_number(organization, asked.kind)
 
     def check_options(self, options: Mapping[str, str]) -> None:
-        """Raises Failure for an option that is too long."""
+        """Raises Failure if an option is too long."""
         bounds = self.bounds
         for name, value in options.items():
             if len(name) > bounds.name or len(value) > bounds.option:
@@ -186,7 +188,7 @@ class Objects:
                 raise Failure(sqlstate.LIMIT, said)
 
     def check_number(self, organization: Organization, kind: str) -> None:
-        """Raises Failure where there are too many objects of this kind."""
+        """Raises Failure if there are too many objects of this kind."""
         catalog = organization.catalog
         match kind:
             case "api_token":
@@ -198,16 +200,18 @@ class Objects:
         if number >= self.bounds.objects:
             where = "service" if kind == "organization" else "organization"
             kind = kind.replace("_", " ")
-            raise Failure(sqlstate.LIMIT, f"the {where} has {number} objects of kind {kind} already {met('objects')}")
+            raise Failure(sqlstate.LIMIT, f"too many objects of kind {kind}: the {where} has {number} {met('objects')}")
 
     @staticmethod
     def entity(names: Names, store: str, session: Session) -> tuple[str, str]:
-        """Store and name of an entity that is to be changed. Raises Failure."""
+        """The store and name of an entity that is to be changed. Raises Failure."""
         if session.connection.in_transaction:
-            raise Failure("25001", "entities are not changed in a transaction: COMMIT or ROLLBACK it first")
+            raise Failure("25001", "cannot change an entity in a transaction; COMMIT or ROLLBACK first")
         organization = session.organization
         if len(names) == 1 and not (store or session.store):
-            raise Failure(sqlstate.NO_STORE, f"no store is named for entity {names[0]!r}: IN STORE name, or USE STORE")
+            raise Failure(
+                sqlstate.NO_STORE, f"no store selected for entity {names[0]!r}; add IN STORE name, or run USE STORE"
+            )
         found = stores.split_name(names, store or session.store, organization.store_names)
         organization.catalog.get(organization.id, "store", found[0])
         return found
@@ -233,7 +237,7 @@ class Objects:
         if not there and broken is None:
             raise missing("database", name)
         if name == organization.engine.first_database:
-            said = f"database {name!r} cannot be dropped: sessions begin in it"
+            said = f"cannot drop database {name!r}: it is the initial database of sessions"
             raise Failure(sqlstate.DEPENDENTS, said)
         self.check_unused(session, "database", name)
         with organization.changing:
@@ -249,44 +253,49 @@ class Objects:
         organization.check_streams()
 
     def check_unused(self, session: Session, kind: str, name: str) -> None:
-        """Raises Failure for a database or store that a session is in."""
+        """Raises Failure if a session uses a database or store."""
         if session.connection.database == name:
-            said = f"{kind} {name!r} is in use by this session: USE DATABASE another first"
+            said = f"{kind} {name!r} is in use by this session; run USE DATABASE with another database first"
             raise Failure(sqlstate.DEPENDENTS, said)
         if user := self._sessions.using(session.organization.id, name):
-            said = f"{kind} {name!r} is in use by session {user.name!r}: it goes on after TERMINATE SESSION"
-            raise Failure(sqlstate.DEPENDENTS, f"{said} {user.name!r}")
+            said = f"{kind} {name!r} is in use by session {user.name!r}; run TERMINATE SESSION {user.name!r} first"
+            raise Failure(sqlstate.DEPENDENTS, said)
 
     def _create_token(self, asked: Create, session: Session) -> Outcome:
         if unknown := asked.options.keys() - {"role", "roles"}:
-            raise Failure(sqlstate.SYNTAX, f"an API token has no option {min(unknown)!r}: it has 'role' or 'roles'")
+            raise Failure(
+                sqlstate.SYNTAX, f"unknown option {min(unknown)!r} of an API token; expected 'role' or 'roles'"
+            )
         given = asked.options.get("roles", asked.options.get("role", least_role()))
         roles = [item.strip() for item in given.split(",")]
         greatest = max(ROLES[role] for role in session.caller.roles)
         for role in roles:
             if role in ROLES and ROLES[role] > greatest:
-                raise Failure(sqlstate.PRIVILEGE, f"role {role!r} may do more than the token that makes this one")
+                raise Failure(
+                    sqlstate.PRIVILEGE,
+                    f"cannot create a token with role {role!r}: it has more privileges than your token",
+                )
         catalog = session.organization.catalog
         made = catalog.new_token(session.organization.id, roles, asked.names[-1])
         columns = [ColumnInfo(name, "VARCHAR", False) for name in ("name", "token")]
         return Outcome(
             columns,
-            message="the token is shown once, to the token that made it",
+            message="the token is shown only once, to the token that created it",
             secret=made,
             secret_name=asked.names[-1],
         )
 
 
 def only_operator(session: Session) -> None:
-    """Raises Failure for a token of one organization."""
+    """Raises Failure if the token belongs to one organization."""
     if session.caller.organization:
-        raise Failure(sqlstate.PRIVILEGE, "this token is bound to its organization")
+        raise Failure(sqlstate.PRIVILEGE, "permission denied: this token is limited to its organization")
 
 
 def require(session: Session, rights: Rights, what: str) -> None:
-    """Raises Failure where the session's role may not."""
+    """Raises Failure if the session's role does not have `rights`."""
     if session.rights < rights:
-        raise Failure(sqlstate.PRIVILEGE, f"role {session.role!r} may not do this: {what}")
+        raise Failure(sqlstate.PRIVILEGE, f"permission denied for role {session.role!r}: {what}")
 
 
 def unsupported(verb: str, kind: str) -> Failure:
@@ -299,7 +308,7 @@ def check_visible(database: str, organization: Organization) -> None:
 
 
 def absent(organization: Organization, kind: str, relation: Relation) -> Failure:
-    """Why there is no such relation: it is not there itself, or its schema, or its database."""
+    """The Failure for a missing relation: the database, its schema, or the relation does not exist."""
     database, schema, name = relation
     listed = organization.engine.read_listing(organization.engine.listing("schemas", "", "", (), ()))
     there = [row[0].lower() for row in listed if row[1].lower() == database.lower()]
@@ -312,7 +321,7 @@ _MAKES = rf"{WRITES}|create\s+(?:or\s+replace\s+)?(?:stream|changelog|materializ
 
 
 def blamed(organization: Organization, sql: str, failure: Failure) -> Failure:
-    """The failure of the engine, with the code of a database where that is not there: DuckDB blames its schema."""
+    """The engine's failure with the sqlState of a missing database, for which DuckDB reports a missing schema."""
     if failure.sql_state != sqlstate.NO_SCHEMA or not failure.missing:
         return failure
     name = failure.missing[0].lower()
@@ -356,7 +365,7 @@ def _create_database(organization: Organization, name: str) -> None:
 
 
 def _keep(asked: Create, organization: Organization, detail: Mapping[str, object]) -> None:
-    """Add an object to the catalog, or with OR REPLACE put it in the place of another one."""
+    """Add an object to the catalog; with OR REPLACE, replace an existing one."""
     catalog, name = organization.catalog, asked.names[-1]
     if asked.replace and catalog.find(organization.id, asked.kind, name) is not None:
         catalog.change(organization.id, asked.kind, name, detail)
@@ -365,15 +374,15 @@ def _keep(asked: Create, organization: Organization, detail: Mapping[str, object
 
 
 def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
-    """A relation that is there, and whether it is a table, a view or a stream. Raises Failure."""
+    """An existing relation, and whether it is a table, a view or a stream. Raises Failure."""
     relation = session.connection.resolve(names)
     if relation[0].lower() in {name.lower() for name in session.organization.store_names}:
-        said = f"{relation[0]!r} is a store, and its relations are its entities: UPDATE or DROP ENTITY changes these"
+        said = f"{relation[0]!r} is a store; use UPDATE ENTITY or DROP ENTITY to change its entities"
         raise Failure(sqlstate.UNSUPPORTED, said)
     engine, streams = session.organization.engine, session.organization.streams.known
     listed = engine.read_listing(engine.listing("relations", relation[0], relation[1], streams, ()))
     kinds = {row[0]: row[2] for row in listed}
-    # The engine ignores case.
+    # Names are case-insensitive in the engine.
     named = next((name for name in kinds if name.lower() == relation[2].lower()), "")
     if not named:
         raise absent(session.organization, "relation", relation)

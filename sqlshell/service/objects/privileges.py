@@ -1,4 +1,4 @@
-"""CAN I: whether a role may do something."""
+"""CAN I: checks whether a role has a privilege."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _OBJECTS = (
 _NEEDS = {
     **{f"{verb}_{kind}": Rights.OBJECTS for kind in _OBJECTS for verb in ("create", "drop", "update", "alter")},
     **dict.fromkeys(("create", "drop", "alter", "ownership", "manage", "all"), Rights.OBJECTS),
-    # A query of the interface writes what it selects.
+    # A query of the interface writes to a relation.
     **dict.fromkeys(("create_query", "insert", "update", "delete", "truncate", "write"), Rights.DATA),
     **dict.fromkeys(("select", "usage", "read", "print", "list", "describe"), Rights.READ),
 }
-"""What a role must be allowed for a privilege of the interface."""
+"""The rights that a role needs for each privilege of the interface."""
 
 _NOBODY = frozenset({"create_role", "create_user", "invite_user", "grant", "revoke", "manage_members"})
-"""Privileges that no role has: roles are fixed, and there are tokens in the place of users."""
+"""Privileges that no role has: roles are predefined, and there are tokens instead of users."""
 
 
 def can(session: Session, asked: CanI) -> Outcome:
-    """Raises Failure where the session's role may not, the privilege is not known, or the organization that it is about
-    is none that the session's token may see."""
+    """Raises Failure if the role lacks the privilege, the privilege is unknown, or the token may not see the
+    organization."""
     privilege = asked.privilege
     shown = privilege.upper()
     about = read(f"DESCRIBE {asked.about}") if asked.about else None
@@ -38,11 +38,15 @@ def can(session: Session, asked: CanI) -> Outcome:
             raise missing("organization", about.names[-1])
     if privilege in {"create_organization", "drop_organization"}:
         if session.caller.organization:
-            raise Failure(sqlstate.PRIVILEGE, f"this token is bound to its organization, and may not {shown}")
+            raise Failure(
+                sqlstate.PRIVILEGE, f"permission denied for {shown}: this token is limited to its organization"
+            )
     elif privilege in _NOBODY:
-        raise Failure(sqlstate.PRIVILEGE, f"no role may {shown}: roles are fixed, and API tokens hold them")
+        raise Failure(
+            sqlstate.PRIVILEGE, f"permission denied for {shown}: roles are predefined and assigned to API tokens"
+        )
     elif privilege not in _NEEDS:
-        raise Failure(sqlstate.UNSUPPORTED, f"{shown} is not a privilege that this service knows")
+        raise Failure(sqlstate.UNSUPPORTED, f"unknown privilege {shown}")
     elif session.rights < _NEEDS[privilege]:
-        raise Failure(sqlstate.PRIVILEGE, f"role {session.role!r} may not {shown}")
+        raise Failure(sqlstate.PRIVILEGE, f"permission denied: role {session.role!r} may not {shown}")
     return Outcome(message=f"role {session.role!r} may {shown}")

@@ -1,4 +1,4 @@
-"""Function sources and descriptor sources: files that were sent along with the statement that names them."""
+"""Function sources and descriptor sources: files that were attached to a statement."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def add(
     attachments: Sequence[Attachment],
     most: int,
 ) -> None:
-    """Keep the attachment that `options` name, where all of them are not more than `most` bytes. Raises Failure."""
+    """Store the attachment that `options` name. Raises Failure if all sources would be more than `most` bytes."""
     wanted = Path(options.get("file", "").removeprefix("@").replace("\\", "/")).name
     if not wanted:
         raise Failure(
-            sqlstate.SYNTAX, f"CREATE {kind.upper()} needs WITH ('file' = 'NAME') and an attachment of that name"
+            sqlstate.SYNTAX, f"CREATE {kind.upper()} requires WITH ('file' = 'NAME') and an attachment of that name"
         )
     found = next((item for item in attachments if item.name == wanted), None)
     if found is None:
         sent = ", ".join(item.name for item in attachments) or "none"
-        raise Failure("22023", f"there is no attachment {wanted!r} in the request (attachments: {sent})")
+        raise Failure("22023", f"the request has no attachment {wanted!r} (attachments: {sent})")
     catalog = organization.catalog
     kept = sum(item.detail["size"] for each in KINDS for item in catalog.objects(organization.id, each))
     if kept + found.path.stat().st_size > most:
-        said = f"the sources of the organization would be more than {most / (1 << 30):g} GiB {met('resources_size')}"
+        said = f"the sources of the organization would exceed {most / (1 << 30):g} GiB {met('resources_size')}"
         raise Failure(sqlstate.LIMIT, said)
     folder = organization.folder("resources")
     digest = hashlib.sha256()
@@ -52,7 +52,7 @@ def add(
     file = str(uuid.uuid4())
     part = folder / f"{file}.part"
     try:
-        # Copied, since two statements of one submission may name the same attachment.
+        # Copied, because two statements of one submission may name the same attachment.
         with found.path.open("rb") as source, part.open("wb") as target:
             while chunk := source.read(CHUNK):
                 digest.update(chunk)
@@ -69,7 +69,7 @@ def add(
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()
-        raise Failure(sqlstate.LIMIT, f"the file cannot be kept: {error.strerror}") from error
+        raise Failure(sqlstate.LIMIT, f"cannot store the file: {error.strerror}") from error
 
 
 def drop(organization: Organization, kind: str, name: str) -> None:
@@ -84,16 +84,16 @@ def path_of(organization: Organization, found: Object) -> Path:
 
 
 class Span(Struct, frozen=True):
-    """Bytes `start` to before `end`."""
+    """The bytes in [start, end)."""
 
     start: int
     end: int
 
 
 def read_range(header: str, size: int) -> Span | None:
-    """The span that a Range header asks for; None for none, or a form that may be ignored (several ranges).
+    """Parse a Range header; None for a form that may be ignored (several ranges).
 
-    Raises ValueError for one that cannot be satisfied.
+    Raises ValueError for a range that cannot be satisfied.
     """
     found = re.fullmatch(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*", header)
     if not found or not (found[1] or found[2]):

@@ -1,4 +1,4 @@
-"""The system relations `deltastream.sys.…`, made anew before a statement that names them."""
+"""The system relations `deltastream.sys.…`, refreshed before a statement that names them."""
 
 from __future__ import annotations
 
@@ -71,17 +71,17 @@ _QUERIES = columns(
 
 
 def publish(session: Session, sql: str, latest: Callable[[], Sequence[Record]]) -> None:
-    """Write what the organization has now, of what a statement may name. In a thread. Raises Failure.
+    """Refresh the system relations that a statement may read. In a thread. Raises Failure.
 
-    `latest` gives the latest statements. Every role reads them: what one says is for its own token and for owners, see
-    LIST QUERIES.
+    `latest` returns the latest statements. Every role may read the relations; the text of a statement is shown only to
+    its own token and to owners, as in LIST QUERIES.
     """
     organization = session.organization
     here = Here(organization)
     tables: dict[str, Listed] = {}
     low = sql.lower()
     named = {name for name in (*_RELATIONS, "queries") if name in low}
-    # What names none reads them by a list of relations, or by text that is put together.
+    # A statement that names none of them may read them through a list of relations or dynamic SQL.
     for name in named or {*_RELATIONS, "queries"} - {"entities"}:
         if name == "queries":
             owners = organization.catalog.owners(organization.id)

@@ -1,4 +1,4 @@
-"""The machine's memory, shared among the organizations that are open."""
+"""Divides the machine's memory among the open organizations."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import threading
 from pathlib import Path
 
 WHOLE = 0.8
-"""The part of the machine's memory that all engines together may take."""
+"""The fraction of the machine's memory that all engines together may use."""
 
 PARTS = 4
-"""An organization gets one of so many parts, and at most half of what is left."""
+"""An organization gets 1/4 of that, and at most half of what is left."""
 
 LEAST = 256 << 20
-"""Bytes that each gets, even where that is more than is left."""
+"""The minimum for each organization in bytes, even if less is left."""
 
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 class Shares:
-    """Gives each organization its share, which stays what it is while the service runs. For any thread."""
+    """Assigns each organization a share that does not change while the service runs. For any thread."""
 
     def __init__(self, whole: int = 0) -> None:
         self._whole = whole or int(machine() * WHOLE)
@@ -28,7 +28,7 @@ class Shares:
         self._lock = threading.Lock()
 
     def of(self, organization: str) -> int:
-        """The bytes that an organization may take."""
+        """The bytes that an organization may use."""
         with self._lock:
             if organization not in self._given:
                 left = self._whole - sum(self._given.values())
@@ -36,13 +36,13 @@ class Shares:
             return self._given[organization]
 
     def forget(self, organization: str) -> None:
-        """The organization is gone: its share is free."""
+        """Release the share of a dropped organization."""
         with self._lock:
             self._given.pop(organization, None)
 
 
 def machine() -> int:
-    """The bytes of memory that this machine, or its container, has."""
+    """The memory of this machine, or of its container, in bytes."""
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with contextlib.suppress(OSError, ValueError):
         found = min(found, int(_CGROUP.read_text()))

@@ -1,4 +1,4 @@
-"""Organizations while they are open: each with a folder, an engine, pools and streams of its own."""
+"""Open organizations, each with its own folder, engine, pools and streams."""
 
 from __future__ import annotations
 
@@ -29,15 +29,18 @@ from sqlshell.service.secrets.vault import FILE, Vault
 from sqlshell.service.stores.copies import Copies
 
 DATABASE = "local"
-"""The database that every organization begins with."""
+"""The initial database of every organization."""
 
-NOT_GRANTED = "the service does not grant its folder (see --store-root)"
+NOT_GRANTED = "its folder is not allowed (sqlshell serve --store-root)"
 
 
 class Organization:
-    """One organization. `folder` makes its folder. `copies` are those of its stores, None where its engine reads their
-    files itself, as it may read any other. `broken` are its databases and stores (kind and name) that could not be
-    opened, and why. `running` is how many of its statements run at once."""
+    """An open organization.
+
+    `folder` creates its folder. `copies` are the copies of its stores, or None if its engine may read any file.
+    `broken` are the databases and stores (kind and name) that could not be opened, with the reasons. `running` is the
+    number of statements that run at once.
+    """
 
     def __init__(
         self,
@@ -60,7 +63,7 @@ class Organization:
         self.copies = copies
         self.broken = broken or {}
         self.changing = threading.RLock()
-        """Held by who makes or drops a database or store."""
+        """Held while a database or store is created or dropped."""
         self._folder = folder
         self._pools: dict[str, Pool] = {}
         self.streams = Streams(engine, self._known_streams(), self.workers)
@@ -71,34 +74,34 @@ class Organization:
         return self.catalog.organization_name(self.id)
 
     def check_first(self) -> None:
-        """Raises Failure where the oldest database, in which sessions begin, cannot be opened."""
+        """Raises Failure if the oldest database, which is the initial one of sessions, cannot be opened."""
         if not self.broken:
             return
         databases = self.catalog.objects(self.id, "database")
         first = min(databases, key=lambda item: item.created, default=None)
         if first is not None and (reason := self.broken.get(("database", first.name))):
-            said = f"database {first.name!r}, in which sessions begin, cannot be opened: {reason}"
-            raise Failure("58030", f"{said}; USE DATABASE goes to another one, and LIST DATABASES names them")
+            said = f"cannot open database {first.name!r}, the initial database of sessions: {reason}"
+            raise Failure("58030", f"{said}; run USE DATABASE with another one (LIST DATABASES shows all)")
 
     @property
     def locked(self) -> bool:
-        """Whether its engine sees nothing but its own folder."""
+        """Whether its engine can access only its own folder."""
         return self.copies is not None
 
     def folder(self, name: str) -> Path:
-        """A folder of the organization's own, mode 0700."""
+        """Create a subfolder of the organization's folder, mode 0700."""
         made = self._folder() / name
         made.mkdir(mode=0o700, parents=True, exist_ok=True)
         return made
 
     def pool(self, name: str) -> Pool:
-        """The admission of a pool. Raises Failure for one that does not exist or is stopped."""
+        """The pool of this name. Raises Failure if it does not exist or is stopped."""
         detail = self.catalog.find(self.id, "compute_pool", name)
         if detail is None and name != DEFAULT:
             raise missing("compute_pool", name)
         if detail is not None and not detail.detail["running"]:
             raise Failure(
-                sqlstate.COMPUTE_POOL_NOT_READY, f"compute pool {name!r} is stopped: START COMPUTE_POOL {name}"
+                sqlstate.COMPUTE_POOL_NOT_READY, f"compute pool {name!r} is stopped; run START COMPUTE_POOL {name}"
             )
         size = size_of(detail.detail) if detail else Size()
         found = self._pools.get(name)
@@ -112,7 +115,7 @@ class Organization:
         self.streams.known.add(relation)
 
     def check_streams(self) -> None:
-        """Forget streams whose relation is gone, or is another one of that name."""
+        """Remove streams whose relation was dropped or replaced."""
         for relation in list(self.streams.known):
             table = self.engine.identity(relation)
             if table is None or table != self._tables.get(relation):
@@ -121,7 +124,7 @@ class Organization:
                     self.catalog.drop(self.id, "stream", json.dumps(relation))
 
     def look_at_tables(self) -> None:
-        """The engine was opened: its numbers of tables are new ones."""
+        """Read the table IDs of all streams again, because they change when the engine is opened."""
         self._tables = {relation: self.engine.identity(relation) for relation in self.streams.known}
 
     def close(self) -> None:
@@ -134,7 +137,7 @@ class Organization:
 
 
 class Organizations:
-    """All of them, opened when they are first used. `single` is the engine of the embedded service's only one."""
+    """All organizations, opened on first use. `single` is the engine of the embedded service's only organization."""
 
     def __init__(self, catalog: Catalog, options: Options, data: Path | None, single: Engine | None = None) -> None:
         self.catalog = catalog
@@ -144,30 +147,30 @@ class Organizations:
         self._single = single
         self._open: dict[str, Organization] = {}
         self.broken: dict[str, str] = {}
-        """Organizations that could not be opened when that was last tried, and why."""
+        """Organizations that could not be opened at the last attempt, with the reasons."""
         self.vault = Vault(self._data / FILE if self._data is not None else None, catalog.holds_sealed)
         self._results: dict[str, Path] = {}
-        """Folders of results that were made."""
+        """The folders of results that exist."""
         self._shares = Shares()
         self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}
 
     @property
     def alone(self) -> bool:
-        """Whether there can be one organization only."""
+        """Whether there is exactly one organization, as in the embedded service."""
         return self._single is not None
 
     def default(self) -> str:
         return self.catalog.organizations()[0][0]
 
     def get(self, organization_id: str) -> Organization:
-        """The open organization. Raises Failure for one that does not exist or cannot be opened."""
+        """Open an organization, if necessary. Raises Failure if it does not exist or cannot be opened."""
         found = self._open.get(organization_id)
         if found is not None:
             return found
         with self._lock:
             opening = self._opening.setdefault(organization_id, threading.Lock())
-        # Others do not wait for it.
+        # A lock for each organization, so that others do not wait.
         with opening:
             if organization_id not in self._open:
                 if not self.catalog.organization_name(organization_id):
@@ -178,17 +181,17 @@ class Organizations:
                     reason = error.strerror if isinstance(error, OSError) else error.message
                     self.broken[organization_id] = str(reason or error).partition("\n")[0]
                     name = self.catalog.organization_name(organization_id)
-                    said = f"organization {name!r} cannot be opened: {self.broken[organization_id]}"
+                    said = f"cannot open organization {name!r}: {self.broken[organization_id]}"
                     raise Failure("58030", said) from error
                 self.broken.pop(organization_id, None)
             return self._open[organization_id]
 
     def at_hand(self, organization_id: str) -> Organization | None:
-        """The organization if it is open already."""
+        """The organization if it is already open."""
         return self._open.get(organization_id)
 
     def first(self) -> Organization:
-        """The oldest organization that can be opened. Raises Failure where none can."""
+        """The oldest organization that can be opened. Raises Failure if none can."""
         failures = []
         for organization_id, _ in self.catalog.organizations():
             try:
@@ -202,20 +205,22 @@ class Organizations:
 
     def add(self, name: str) -> str:
         if self._single is not None:
-            raise Failure(sqlstate.UNSUPPORTED, "the embedded service has one organization; sqlshell serve has more")
+            raise Failure(
+                sqlstate.UNSUPPORTED, "the embedded service has only one organization; use sqlshell serve for more"
+            )
         return self.catalog.add_organization(name)
 
     def check_not_last(self) -> None:
-        """Raises Failure where one organization is left."""
+        """Raises Failure if only one organization is left."""
         if len(self.catalog.organizations()) == 1:
-            raise Failure(sqlstate.DEPENDENTS, "the last organization cannot be dropped")
+            raise Failure(sqlstate.DEPENDENTS, "cannot drop the last organization")
 
     def drop(self, organization_id: str) -> None:
-        """Remove an organization with all that it owns."""
+        """Drop an organization with everything that it owns."""
         with self._lock:
             opening = self._opening.setdefault(organization_id, threading.Lock())
         with opening:
-            # Its tokens first: nothing begins in what is closed.
+            # Tokens are dropped first, so that nothing starts in a closed organization.
             self.catalog.drop_organization(organization_id)
             self._shares.forget(organization_id)
             opened = self._open.pop(organization_id, None)
@@ -226,15 +231,15 @@ class Organizations:
             _remove(self._base() / "organizations" / organization_id)
 
     def folder(self, organization_id: str) -> Path:
-        """The folder of an organization, made when it is missing."""
+        """The folder of an organization, created if missing."""
         folder = self._base() / "organizations" / organization_id
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
 
     def result_file(self, organization_id: str, statement_id: str) -> Path:
-        """Where the result of a statement is kept. The name has no ending that DuckDB reads as a file's kind.
+        """The file for the result of a statement; it has no extension that DuckDB recognizes.
 
-        One of a statement that belongs to no organization is kept where no engine reaches.
+        The result of a statement that belongs to no organization is stored where no engine has access.
         """
         folder = self._results.get(organization_id)
         if folder is None:
@@ -244,13 +249,13 @@ class Organizations:
         return folder / statement_id
 
     def uploads(self) -> Path:
-        """Where files of requests are until their statements have run."""
+        """The folder for the files of requests until their statements have finished."""
         folder = self._base() / "uploads"
         folder.mkdir(mode=0o700, exist_ok=True)
         return folder
 
     def tidy(self, known: Callable[[str], set[str]]) -> None:
-        """Remove what a service that was killed left behind: uploads, and results of statements not `known`."""
+        """Remove what a killed service left behind: uploads, and results of statements that are not `known`."""
         if self._data is None:
             return
         for file in self.uploads().iterdir():
@@ -258,15 +263,17 @@ class Organizations:
         places = {key: self._data / "organizations" / key / "results" for key, _ in self.catalog.organizations()}
         for organization_id, results in (places | {"": self._data / "results"}).items():
             with contextlib.suppress(OSError):
-                # A folder that cannot be read is told when its organization is opened.
+                # An unreadable folder is reported when its organization is opened.
                 ids = known(organization_id) if results.is_dir() else set()
                 for file in results.iterdir() if results.is_dir() else ():
                     if file.name not in ids:
                         file.unlink(missing_ok=True)
 
     def grants(self, folder: Path) -> bool:
-        """Whether a folder, a path without links, may be a store: not in the service's own folder or around it; where
-        the service is embedded, any."""
+        """Whether a folder, a path without links, may be a store.
+
+        It must not overlap with the service's own folder. The embedded service allows any folder.
+        """
         if self.alone:
             return True
         own = (self._data or self._temporary or Path("/nowhere/at/all")).resolve()
@@ -276,18 +283,16 @@ class Organizations:
 
     @property
     def has_roots(self) -> bool:
-        """Whether the operator named folders that stores may be in."""
+        """Whether the operator restricted the folders for stores."""
         return bool(self._options.store_roots)
 
     @property
     def registry_hosts(self) -> Collection[str] | None:
-        """The hosts beside loopback at which schema registries are asked, None for any: who runs the embedded service
-        may ask them without it."""
+        """The hosts where schema registries may be, besides loopback; None allows all, as in the embedded service."""
         return None if self.alone else self._options.registry_hosts
 
     def grants_writing(self, folder: Path) -> bool:
-        """Whether the files of a store in this folder may be changed: those in a folder that the operator named; where
-        the service is embedded, any."""
+        """Whether a store in this folder may be writable: in a --store-root, or anywhere in the embedded service."""
         return self.alone or (self.grants(folder) and self._beneath_root(folder))
 
     def _beneath_root(self, folder: Path) -> bool:
@@ -308,7 +313,7 @@ class Organizations:
         return base
 
     def _limits(self, organization_id: str) -> Limits:
-        """What an organization's engine may take."""
+        """The resource limits of an organization's engine."""
         bounds, engine = self._options.bounds, self._options.engine
         return replace(
             engine,
@@ -357,18 +362,18 @@ class Organizations:
         copies = Copies(engine, base / "copies", self._options.engine, self._options.quota)
         broken = broken_now()
         if made_first and not broken:
-            # It is recorded when it is there: one that is recorded and not there is broken.
+            # Recorded only once it exists, because a recorded database without a file counts as broken.
             self.catalog.add(organization_id, "database", DATABASE, {"file": made_first})
         made = Organization(
             organization_id, engine, self.catalog, folder, copies, broken, vault=self.vault, running=running
         )
-        # A service that was killed may not have noted that a stream was dropped.
+        # A killed service may not have recorded that a stream was dropped.
         made.check_streams()
         return made
 
     def _databases(self, organization_id: str, folder: Path) -> tuple[dict[str, Path], dict[tuple[str, str], str]]:
-        """The files of an organization's databases by their names, the oldest first; and its databases and stores that
-        cannot be opened, and why."""
+        """The files of an organization's databases by name, the oldest first; and the reasons for the databases and
+        stores that cannot be opened."""
         found: dict[str, Path] = {}
         broken: dict[tuple[str, str], str] = {}
         taken: set[str] = set()
@@ -379,14 +384,14 @@ class Organizations:
             if low in RESERVED:
                 reason = "its name is reserved"
             elif low in taken:
-                reason = "another one has the same name in another case"
+                reason = "another one has the same name in different case"
             taken.add(low)
             if item.kind == "database" and not reason:
                 found[item.name] = folder / item.detail["file"]
                 with contextlib.suppress(OSError):
                     reason = "" if found[item.name].stat().st_size else "its file is empty"
                 if not found[item.name].exists():
-                    reason = "its file is not there"
+                    reason = "its file does not exist"
             if item.kind == "store" and not reason and not self.grants(Path(item.detail["uri"])):
                 reason = NOT_GRANTED
             if reason:
@@ -396,7 +401,7 @@ class Organizations:
 
 
 def _remove(folder: Path) -> None:
-    """Remove what is at a path, whatever it is."""
+    """Remove a file or folder."""
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         folder.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Compute pools: how many statements run at once, how many wait, and how long one may run."""
+"""Compute pools: limits on running statements, on queued statements, and on the time of a statement."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from sqlshell.service.engines.engine import Failure
 
 DEFAULT = "default"
 SIZES: Mapping[str, int] = {"small": 4, "medium": 8, "large": 16}
-"""How many statements run at once in a pool of a size that clients name."""
+"""The number of statements that run at once in a pool of a named size."""
 
 _SIZE, _IDLE = "compute_pool.size", "compute_pool.timeout_min"
 _OTHER_NAMES: Mapping[str, str] = {"size": _SIZE, "auto.suspend.minutes": _IDLE}
 _WITHOUT_EFFECT = frozenset({"access_region", "auto.suspend", "max.units", "min.units"})
-"""Options of pools of machines, which some clients always send."""
+"""Options for pools of machines that some clients always send; they are ignored."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
 
 
 class Size(Struct, frozen=True):
-    """What a pool admits. `timeout` is seconds, 0 for none; `name` is that of its size, and `idle` the minutes that
-    clients wrote as its timeout, which end nothing here: a pool at rest takes nothing."""
+    """The limits of a pool. `timeout` is in seconds, 0 for none; `name` is the name of its size.
+
+    `idle` is the idle timeout in minutes that clients set; it has no effect, because an idle pool uses no resources.
+    """
 
     concurrency: int = 16
     queue: int = 1000
@@ -39,21 +41,21 @@ class Size(Struct, frozen=True):
 
 
 class Pool:
-    """The admission of one pool, to each owner in turn; lives in one event loop."""
+    """Admits statements to one pool, in turn by owner. Used from one event loop."""
 
     def __init__(self, name: str, size: Size) -> None:
         self.name = name
         self.size = size
         self._free = size.concurrency
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        """Who waits, by owner: the first one's turn is next."""
+        """Waiting statements by owner; the first owner is next."""
         self.waiting = 0
 
     @contextlib.asynccontextmanager
     async def admit(self, owner: str = "") -> AsyncIterator[None]:
-        """A place in the pool. Raises Failure (53000) when its queue is full.
+        """Wait for a slot in the pool and hold it. Raises Failure (53000) if its queue is full.
 
-        Of a full queue each owner has a share, so that none of them fills it alone.
+        Each owner has a share of the queue, so that no owner can fill it alone.
         """
         if self._free:
             self._free -= 1
@@ -68,7 +70,7 @@ class Pool:
         queue = self._queues.get(owner)
         own, owners = len(queue or ()), len(self._queues) + (queue is None)
         if self.waiting >= self.size.queue and own >= self.size.queue // owners:
-            said = f"compute pool {self.name!r} is busy and its queue of {self.size.queue} is full"
+            said = f"the queue of compute pool {self.name!r} is full ({self.size.queue} statements)"
             raise Failure(sqlstate.LIMIT, said)
         if queue is None:
             queue = self._queues[owner] = deque()
@@ -88,7 +90,7 @@ class Pool:
             raise
 
     def _release(self) -> None:
-        """Give the place to the next one."""
+        """Pass the slot to the next waiting statement."""
         while self._queues:
             owner, queue = self._queues.popitem(last=False)
             turn = queue.popleft()
@@ -102,18 +104,18 @@ class Pool:
 
 
 def read_size(given: Mapping[str, str], before: Size | None = None) -> Size:
-    """The size that WITH options name; what they leave out is as `before`. Raises Failure for what is no size."""
+    """Parse the WITH options of a pool; options that are not given are as in `before`. Raises Failure."""
     given = {_OTHER_NAMES.get(name, name): value for name, value in given.items()}
     known = {"concurrency", "queue", "timeout", _SIZE, _IDLE, *_WITHOUT_EFFECT}
     for name in given:
         if name not in known:
-            said = f"{name[:80]!r} is not an option of a compute pool: {', '.join(sorted(known))}"
+            said = f"unknown option {name[:80]!r} of a compute pool; expected {', '.join(sorted(known))}"
             raise Failure(sqlstate.INVALID_PARAMETER, said)
     size = before or Size()
     if _SIZE in given:
         named = given[_SIZE].lower()
         if named not in SIZES:
-            raise Failure(sqlstate.SYNTAX, f"{_SIZE}: {named[:40]!r} is not one of {', '.join(SIZES)}")
+            raise Failure(sqlstate.SYNTAX, f"{_SIZE}: expected one of {', '.join(SIZES)}, not {named[:40]!r}")
         size = replace(size, concurrency=SIZES[named], name=named)
     if "concurrency" in given:
         size = replace(size, concurrency=_whole(given["concurrency"], "concurrency", 1, 10_000), name="")
@@ -132,11 +134,11 @@ def seconds(text: str, name: str) -> float:
     """A duration such as 500ms, 30s, 10m, 2h or 1d. Raises Failure."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)\s*", text)
     if not found:
-        raise Failure(sqlstate.SYNTAX, f"{name}: {text!r} is not a duration, such as 30s, 10m or 2h")
+        raise Failure(sqlstate.SYNTAX, f"{name}: expected a duration such as 30s, 10m or 2h, not {text!r}")
     return float(found[1]) * _UNITS[found[2]]
 
 
 def _whole(text: str, name: str, least: int, most: int) -> int:
     if not re.fullmatch(r"\d{1,9}", text) or not least <= int(text) <= most:
-        raise Failure(sqlstate.SYNTAX, f"{name}: {text!r} is not a number from {least} to {most}")
+        raise Failure(sqlstate.SYNTAX, f"{name}: expected a number from {least} to {most}, not {text!r}")
     return int(text)

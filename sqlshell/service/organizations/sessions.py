@@ -1,4 +1,4 @@
-"""Sessions: one connection of an engine each, and the context beside it."""
+"""Sessions: each has a connection of an engine and a context."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from sqlshell.service.organizations.organizations import Organization, Organizat
 from sqlshell.service.organizations.pools import DEFAULT
 
 FIRST = "main"
-"""The schema that every database has."""
+"""The schema that exists in every database."""
 
 IDLE_SECONDS = 1800.0
-"""How long a session without statements lives."""
+"""How long an idle session is kept."""
 
 
 class Session(Struct, eq=False):
-    """Statements take turns by `turn`; everything else is changed by the statement that has it."""
+    """One session. Only the statement that holds `turn` may change it."""
 
     caller: Caller
     organization: Organization
@@ -41,22 +41,22 @@ class Session(Struct, eq=False):
     name: str = ""
     created: float = field(default_factory=time.time)
     ended: bool = False
-    """Whether it was terminated: what waits in it does not run."""
+    """Whether it was terminated: its queued statements do not run."""
     closed: bool = False
     changes_schemas: bool = False
-    """Whether its transaction may have made or dropped a schema."""
+    """Whether its transaction may have created or dropped a schema."""
     adrift: bool = False
-    """Whether the schema that it is in is gone: before its next statement it goes to where sessions begin."""
+    """Whether its current schema was dropped: it goes to the initial schema before its next statement."""
     placed: bool = False
-    """Whether somebody said which database it is in, rather than left it where sessions begin."""
+    """Whether its database was chosen explicitly, rather than being the initial one."""
     lost: dict[str, Failure] = field(default_factory=dict)
-    """Why parts of the latest request's context could not be taken. Statements that need one fail with it."""
+    """The failures for parts of the latest request's context. A statement that needs such a part fails with it."""
     dropped: dict[str, str] = field(default_factory=dict)
-    """The names, by kinds, of what the session was in when it dropped it. Its client may go on naming them."""
+    """The names, by kind, of objects that the session dropped while it used them. Its client may still send them."""
 
     @property
     def elsewhere(self) -> bool:
-        """Whether its connection is in another database than the one that sessions begin in, for that is broken."""
+        """Whether its connection is not in the initial database, because that cannot be opened."""
         if self.placed or not self.organization.broken:
             return False
         try:
@@ -70,15 +70,17 @@ class Session(Struct, eq=False):
         return ROLES[self.role]
 
     def echo(self) -> ContextEcho:
-        """The context that statements run in, without what the latest request asked for and did not get: who takes
-        another name for it would go on somewhere else."""
+        """The context that statements run in, without the parts of the latest request's context that could not be used.
+
+        A client must not continue in a context that it did not request.
+        """
         lost, elsewhere = self.lost, self.elsewhere or "database" in self.lost
         return ContextEcho(
             organization_id=self.organization.id,
             role_name=self.role,
             database_name=None if elsewhere else self.connection.database,
             schema_name=None if elsewhere or "schema" in lost else "" if self.adrift else self.connection.schema,
-            # Said where there is none too: what an echo leaves out stays in a client's context.
+            # Sent even if empty, because clients keep the value of a field that is left out.
             store_name=None if "store" in lost else self.store,
             compute_pool_name=None if "compute_pool" in lost else self.compute_pool,
             transaction=self.connection.transaction or None,
@@ -99,7 +101,7 @@ class Session(Struct, eq=False):
         return self.adrift or any(name and name != old for name, old in named)
 
     def adopt(self, request: StatementRequest, organizations: Organizations) -> None:
-        """Take what a request names. Raises Failure for an organization or a role; the other parts may be lost."""
+        """Adopt the context of a request. Raises Failure for organization and role; other failures go into `lost`."""
         self.lost = {}
         if self.adrift and self.connection.transaction != "failed":
             self.connection.use(self.connection.database, "")
@@ -118,14 +120,14 @@ class Session(Struct, eq=False):
         self.placed = self.placed or (bool(request.database) and "database" not in self.lost)
 
     def _place(self, database: str, schema: str) -> None:
-        """Go to a database and a schema, or to as much of them as there is."""
+        """Change the database and schema, as far as they exist."""
         self._check_database(database)
         if database in {"", self.connection.database} and schema in {"", self.connection.schema}:
             return
         try:
             self.connection.use(database, schema)
         except Failure as failure:
-            # The engine may have been restarted just now, without it.
+            # The engine may have been restarted just now without this database.
             self._check_database(database)
             if failure.sql_state == sqlstate.NO_DATABASE:
                 self._lose("database", database, failure)
@@ -142,27 +144,29 @@ class Session(Struct, eq=False):
             self.lost[kind] = failure
 
     def _check_database(self, database: str) -> None:
-        """Raises Failure for one that could not be opened."""
+        """Raises Failure if a database could not be opened."""
         if database and (reason := self.organization.broken.get(("database", database))):
-            raise Failure("58030", f"database {database!r} cannot be opened: {reason}")
+            raise Failure("58030", f"cannot open database {database!r}: {reason}")
 
     def lacks(self, state: str) -> bool:
-        """Whether a statement came to this state for what the context names and is gone: a batch is over behind it, so
-        that its sender may drop the name from the next request."""
+        """Whether a statement failed with this sqlState because of a missing part of its context.
+
+        A batch ends there, so that its sender can remove the name from the next request.
+        """
         return any(failure.sql_state == state for failure in self.lost.values())
 
     def parts(self) -> dict[str, str]:
-        """What of its context a session may drop while it is in it."""
+        """The parts of its context that a session may drop while it uses them."""
         return {"schema": self.connection.schema, "store": self.store, "compute_pool": self.compute_pool}
 
     def use(self, kind: str, name: str) -> None:
-        """Go to a role, store or compute pool. Raises Failure for one unknown or not granted."""
+        """Change the role, store or compute pool. Raises Failure if it does not exist or is not granted."""
         match kind:
             case "role":
                 if name not in ROLES:
                     raise missing("role", name)
                 if name not in self.caller.roles:
-                    raise Failure(sqlstate.PRIVILEGE, f"role {name!r} is not one of this token's")
+                    raise Failure(sqlstate.PRIVILEGE, f"permission denied: this token does not have role {name!r}")
                 self.role = name
             case "store":
                 self.organization.catalog.get(self.organization.id, "store", name)
@@ -173,12 +177,12 @@ class Session(Struct, eq=False):
                 self.compute_pool = name
 
     def use_organization(self, given: str, organizations: Organizations) -> None:
-        """Go to an organization by id or name, with a new connection. Raises Failure."""
+        """Change the organization, given by ID or name, with a new connection. Raises Failure."""
         wanted = organizations.catalog.organization(given)
         if wanted == self.organization.id:
             return
         if not self.caller.may_see(wanted):
-            # As for one that does not exist, so that nobody learns which do.
+            # The same error as for a missing organization, so that names are not revealed.
             raise missing("organization", given)
         organization = organizations.get(wanted)
         connection = organization.engine.connect()
@@ -188,18 +192,18 @@ class Session(Struct, eq=False):
 
 
 class Sessions:
-    """The sessions of the service by their callers and names."""
+    """The sessions of the service by caller and name."""
 
     def __init__(self, organizations: Organizations, bounds: Bounds) -> None:
         self._organizations = organizations
         self._bounds = bounds
         self._sessions: dict[tuple[str, str], Session] = {}
         self._numbers: Counter[str] = Counter()
-        """The open sessions of each token, and of those that are for one submission alone."""
+        """The number of open sessions of each token, including those for one submission."""
         self._leaving: set[Session] = set()
-        """Those that nobody finds any more, while statements of theirs run."""
+        """Sessions that can no longer be found but still run statements."""
         self._opened: set[Session] = set()
-        """All that are not closed, those without a name too."""
+        """All open sessions, including those without a name."""
 
     def find(self, caller: Caller, name: str) -> Session | None:
         found = self._sessions.get((caller.token_id, name)) if name else None
@@ -213,16 +217,16 @@ class Sessions:
         number, together = self._numbers[caller.token_id], self._numbers.total()
         said = ""
         if number >= self._bounds.sessions * (1 if name else times):
-            said = f"this token has {number} sessions already {met('sessions')}"
+            said = f"too many sessions: this token has {number} {met('sessions')}"
         elif together >= self._bounds.all_sessions:
-            said = f"the service has {together} sessions already {met('all_sessions')}"
+            said = f"too many sessions: the service has {together} {met('all_sessions')}"
         if said:
-            # Those without a name end soon; the others stay, so that to wait is of no use.
-            raise BadRequest(f"{said}: TERMINATE SESSION 'id' ends one", 400 if name else 429)
+            # Unnamed sessions end soon; named ones stay, so that retrying would be useless.
+            raise BadRequest(f"{said}; run TERMINATE SESSION 'id' to end one", 400 if name else 429)
         self._numbers[caller.token_id] += 1
 
     def closed(self, token_id: str) -> None:
-        """A session that was admitted is there no more."""
+        """Uncount a session of admit()."""
         self._numbers[token_id] -= 1
         if self._numbers[token_id] <= 0:
             del self._numbers[token_id]
@@ -236,7 +240,7 @@ class Sessions:
             session.connection.close()
 
     def connect(self, caller: Caller) -> Session:
-        """A new session that is nobody's yet. In a thread: it may open a database. Raises Failure."""
+        """Create a session. In a thread, because it may open a database. Raises Failure."""
         own = caller.organization
         organization = self._organizations.get(own) if own else self._organizations.first()
         made = Session(caller, organization, organization.engine.connect(), caller.roles[0])
@@ -244,7 +248,7 @@ class Sessions:
         return made
 
     def keep(self, name: str, made: Session) -> Session:
-        """The session of that name: `made`, or the one that another request made meanwhile."""
+        """Store `made` under a name; returns it, or the session that another request created meanwhile."""
         made.name = name
         found = self._sessions.setdefault((made.caller.token_id, name), made)
         if found is not made:
@@ -261,19 +265,19 @@ class Sessions:
         return [item for key, item in list(self._sessions.items()) if key[0] in token_ids]
 
     def using(self, organization_id: str, database: str) -> Session | None:
-        """A session that is in a database."""
+        """A session whose current database is `database`, or None."""
         leaving = [item for item in list(self._leaving) if item.organization.id == organization_id]
         found = (*self.of(organization_id), *leaving)
         return next((item for item in found if item.connection.database == database), None)
 
     def lose(self, organization_id: str, kind: str, name: str) -> None:
-        """A store or compute pool is gone: no session is in it any more."""
+        """Remove a dropped store or compute pool from the contexts of all sessions."""
         for session in list(self._opened):
             if session.organization.id == organization_id and getattr(session, kind) == name:
                 setattr(session, kind, DEFAULT if kind == "compute_pool" else "")
 
     def lose_schemas(self, organization: Organization) -> None:
-        """Schemas may be gone: no session is in one that is. Those in a transaction see what they saw before."""
+        """Mark the sessions whose schema was dropped as adrift, except those in a transaction."""
         found = [item for item in list(self._opened) if item.organization is organization and not item.closed]
         placed = [item for item in found if item.connection.schema != FIRST and not item.connection.in_transaction]
         if not placed:
@@ -286,17 +290,18 @@ class Sessions:
             item.adrift = place not in there and place[0] not in hidden
 
     def named(self, name: str, asking: Session) -> Session:
-        """The session of this name, the asker's own before those of other tokens. Raises Failure."""
+        """The session of this name; the caller's own has precedence over those of other tokens. Raises Failure."""
         found = [item for item in self.of(asking.organization.id) if item.name == name]
         own = [item for item in found if item.caller.token_id == asking.caller.token_id]
         if not found or (len(found) > 1 and not own):
             raise Failure(
-                sqlstate.NO_SESSION, f"there is no session {name!r}" if not found else f"several are {name!r}"
+                sqlstate.NO_SESSION,
+                f"session {name!r} does not exist" if not found else f"several sessions are named {name!r}",
             )
         return (own or found)[0]
 
     def forget(self, session: Session) -> None:
-        """Nobody finds this session any more; it is closed when its statements have ended."""
+        """Remove a session; it is closed when its statements have finished."""
         self._sessions.pop((session.caller.token_id, session.name), None)
         if session.waiting:
             self._leaving.add(session)
@@ -304,7 +309,7 @@ class Sessions:
             self.end(session)
 
     def release(self, session: Session) -> None:
-        """A submission has ended in this session."""
+        """Note that a submission has finished in this session."""
         session.waiting -= 1
         session.used = time.monotonic()
         kept = self._sessions.get((session.caller.token_id, session.name)) is session
@@ -320,10 +325,10 @@ class Sessions:
                 self.end(session)
 
     def leave(self, organization_id: str) -> None:
-        """Close what works in an organization that goes. Raises Failure while statements of it run."""
+        """Close the sessions of an organization that is to be dropped. Raises Failure while its statements run."""
         found = [item for item in list(self._opened) if item.organization.id == organization_id]
         if any(item.waiting for item in found):
-            raise Failure(sqlstate.DEPENDENTS, "statements of the organization are running")
+            raise Failure(sqlstate.DEPENDENTS, "cannot drop the organization: its statements are running")
         for session in found:
             self._sessions.pop((session.caller.token_id, session.name), None)
             self.end(session)

@@ -1,7 +1,7 @@
-"""Streams: append-only relations whose new rows reach everyone who reads them, in order and once.
+"""Streams: append-only relations whose new rows reach each reader once and in order.
 
-A row's position is its place in the table, which an append-only table never changes. A reader has a position of its
-own, so that a slow one holds back nobody; readers of the same query at the same position share what is read.
+The position of a row is its rowid, which never changes in an append-only table. Each reader has its own position, so
+that a slow one delays nobody; readers of the same query at the same position share the rows that are read.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from sqlshell.service.organizations.workers import Workers
 
 SEGMENT = 2000
 SEGMENT_SIZE = 4 << 20
-"""Rows that are read at once, and about the characters of JSON that they come to."""
+"""The maximum number of rows that are read at once, and the approximate maximum of their JSON in characters."""
 
 SEGMENT_SECONDS = 1.0
 """How long they may take to evaluate, about: that goes on when nobody reads the query any more."""
 
 FIRST = 64
-"""Rows that are read at once before their width is known."""
+"""Rows that are read at once while their width is unknown."""
 
 SHARED = 64
 SHARED_SIZE = 16 << 20
-"""Segments that are kept for others at the same position: how many, and how many characters of JSON together."""
+"""The maximum number of cached segments for readers at the same position, and of their characters of JSON."""
 
 Place = tuple[int, int]
-"""Where a reader stands: a position, and how many rows of what is read from there it has already."""
+"""The progress of a reader: a position, and the number of rows from there that it has already received."""
 
 
 class Query(Struct, eq=False):
-    """One endless SELECT: where it began, who reads it, and how it ended (None while it goes on).
+    """A SELECT on a stream: its start position, its readers, and how it `ended` (None while it runs).
 
-    `table` counts the tables that had the stream's name: a stream that is dropped and made again is another one.
+    `table` counts the tables with the stream's name: a stream that is dropped and created again is a different one.
     """
 
     query_id: str
@@ -71,7 +71,7 @@ class Streams:
         self._rows: dict[tuple[int, str], int] = {}
 
     def forget(self, relation: Relation) -> None:
-        """The stream is gone: what reads it fails, and one that gets its name is another. From any thread."""
+        """Remove a dropped stream: its readers fail, and a new stream of this name is different. For any thread."""
         self._tables[relation] = self._tables.get(relation, 0) + 1
         self.known.discard(relation)
 
@@ -87,14 +87,14 @@ class Streams:
         return query
 
     async def changed(self) -> None:
-        """Rows may have come: whoever waits looks, and whoever begins later."""
+        """Wake all waiting readers, because there may be new rows."""
         self._version += 1
         if self._queries:
             async with self._news:
                 self._news.notify_all()
 
     async def end(self, query_id: str, state: str, message: str) -> None:
-        """End a query for all who read it."""
+        """End a query for all its readers."""
         query = self._queries.pop(query_id, None)
         if query is not None:
             self._rows.pop((query.table, query.feed.sql), None)
@@ -104,9 +104,9 @@ class Streams:
 
     @contextlib.asynccontextmanager
     async def reader(self, query: Query, session: str) -> AsyncIterator[Place]:
-        """Count a reader; gives the place at which it begins.
+        """Register a reader; yields its start position.
 
-        A session that read this query before goes on behind the last row that was sent to it.
+        A session that read this query before continues after the last row that was sent to it.
         """
         known = session if session and session not in query.reading else ""
         if known:
@@ -120,9 +120,9 @@ class Streams:
             query.reading.discard(known)
 
     async def next(self, query: Query, position: int) -> tuple[int, list[str]] | None:
-        """Wait for rows from `position` on: the position behind them, and the rows. None when the query has ended.
+        """Wait for rows from `position` on; returns the next position and the rows, or None if the query has ended.
 
-        Raises Failure when the stream cannot be read any more.
+        Raises Failure if the stream can no longer be read.
         """
         while query.ended is None:
             version = self._version
@@ -162,7 +162,7 @@ class Streams:
             raise
 
     def _count(self, key: tuple[int, str, int], read: asyncio.Future[tuple[int, list[str]]]) -> None:
-        """A segment has been read: the oldest go where there is too much."""
+        """Count a segment that has been read, and remove the oldest if there are too many."""
         if self._segments.get(key) is read and not read.cancelled() and read.exception() is None:
             self._sizes[key] = sum(map(len, read.result()[1]))
         while self._segments and (len(self._segments) > SHARED or sum(self._sizes.values()) > SHARED_SIZE):
@@ -182,7 +182,7 @@ class Streams:
         rows, seconds = await self._workers.stream(query.query_id, self._timed, query.feed, start, end)
         fitting = SEGMENT_SIZE * count // max(1, sum(map(len, rows)))
         in_time = int(SEGMENT_SECONDS * count / max(seconds, 1e-6))
-        # What comes next may be wider than what was read.
+        # The next rows may be wider.
         self._rows[query.table, query.feed.sql] = max(1, min(SEGMENT, fitting, in_time, 4 * count))
         return end, rows
 

@@ -1,4 +1,4 @@
-"""Memory that is free again, given back to the system."""
+"""Returns unused memory to the operating system."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 
 
 def give_back() -> None:
-    """Ask glibc, which keeps what threads freed in the middle of their heaps. Elsewhere nothing is done."""
+    """Call malloc_trim() of glibc, which otherwise keeps memory that threads freed; no effect on other systems."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

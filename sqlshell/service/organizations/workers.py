@@ -1,4 +1,4 @@
-"""The threads that work for one organization: none of them is ever taken by another."""
+"""The threads of one organization, which are not shared with others."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from sqlshell.service.organizations.pools import Pool, Size
 OTHERS = 8
 READERS = 4
 STREAMS = 2
-"""Threads for what is no statement of the engine, for readers of results, and for streams."""
+"""The numbers of threads for other statements than the engine's, for readers of results, and for streams."""
 
 QUEUE = 1 << 30
 
 
 class Workers:
-    """Threads that are made when they are first needed. `running` is how many statements run at once; `places` admits
-    them in turn by token, and `streams` the evaluation of streams in turn by query."""
+    """Thread pools whose threads are started when first needed. `running` is the number of statements that run at once.
+
+    `places` admits statements in turn by token, `turns` the evaluation of streams in turn by query.
+    """
 
     def __init__(self, running: int) -> None:
         self.places = Pool("", Size(running, QUEUE))
@@ -31,7 +33,7 @@ class Workers:
         self._streams = _threads(STREAMS, "stream")
 
     async def statement(self, work: Callable[..., Any], *given: Any) -> Any:
-        """Run a statement of the engine; the caller has a place."""
+        """Run a statement of the engine; the caller holds a slot of `places`."""
         return await _run(self._statements, work, *given)
 
     async def other(self, work: Callable[..., Any], *given: Any) -> Any:
@@ -41,7 +43,7 @@ class Workers:
         return await _run(self._readers, work, *given)
 
     async def stream(self, query: str, work: Callable[..., Any], *given: Any) -> Any:
-        """Evaluate something of a stream's query."""
+        """Evaluate rows of a query on a stream."""
         async with self.turns.admit(query):
             return await _run(self._streams, work, *given)
 

@@ -1,4 +1,4 @@
-"""Rows that the service makes itself, as a result: texts, truths, numbers and instants."""
+"""Results that the service creates itself: strings, booleans, integers and instants."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT, TRUTH, NUMBER = "VARCHAR", "BOOLEAN", "INTEGER"
 INSTANT = "TIMESTAMP_LTZ(6)"
 
 Facts = Mapping[str, object]
-"""What is known of an object by keys of this service's own. Instants are seconds since 1970."""
+"""The facts about an object, by key. Instants are seconds since 1970."""
 
 
 class Shown(Struct, frozen=True):
@@ -27,7 +27,7 @@ class Shown(Struct, frozen=True):
 
 
 def columns(*names: str, **types: str) -> tuple[Shown, ...]:
-    """Columns of `Name=key` or of a name that is its key but for case; `types` are those of keys that are no texts."""
+    """Columns from `Name=key`, or from a name whose lower-case form is the key; `types` are the types by key."""
     made = []
     for item in names:
         name, _, key = item.partition("=")
@@ -37,11 +37,11 @@ def columns(*names: str, **types: str) -> tuple[Shown, ...]:
 
 
 TYPES = {"default": TRUTH, "leaf": TRUTH, "created": INSTANT, "updated": INSTANT, "modified": INSTANT}
-"""The types of facts that are no texts."""
+"""The types of facts that are not strings."""
 
 
 def text(value: object) -> str:
-    """A value as results have it; "" where nothing is known, for clients lose rows with NULLs."""
+    """A value as a string; "" for None, because some clients lose rows with NULLs."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
@@ -52,13 +52,13 @@ def text(value: object) -> str:
 
 
 def instant(seconds: float) -> str:
-    """In UTC, with as many digits of a fraction as the engine writes."""
+    """An instant in UTC, with as many fractional digits as the engine writes."""
     whole, fraction = divmod(round(seconds * 1_000_000), 1_000_000)
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(whole)) + f".{fraction:06d}".rstrip("0").rstrip(".") + "Z"
 
 
 def keep(shown: Sequence[Shown], facts: Sequence[Facts], sink: Sink) -> Outcome:
-    """The result with these columns of what is known."""
+    """A result with these columns and a row for each object."""
     if facts:
         sink.keep([json.dumps(_texts(shown, item), ensure_ascii=False) for item in facts])
     zoned = tuple((number, True) for number, item in enumerate(shown) if item.type == INSTANT)
@@ -66,13 +66,15 @@ def keep(shown: Sequence[Shown], facts: Sequence[Facts], sink: Sink) -> Outcome:
 
 
 def listed(shown: Sequence[Shown], facts: Sequence[Facts]) -> Listed:
-    """The same for the engine, as a relation."""
+    """A relation for the engine with these columns and a row for each object."""
     return Listed([(item.name, item.type) for item in shown], [_texts(shown, item) for item in facts])
 
 
 def properties(shown: Sequence[Shown], item: Facts, sink: Sink) -> Outcome:
-    """The result that describes one object: a row for each property. An instant's offset is written apart from it, as
-    clients read one from a text."""
+    """A result that describes one object: a row for each property.
+
+    An instant is followed by a blank and its offset, which is how clients parse it in a string.
+    """
     told = []
     for column in shown:
         value = text(item.get(column.key))
@@ -85,7 +87,7 @@ def _texts(shown: Sequence[Shown], item: Facts) -> list[str]:
 
 
 def table(sink: Sink, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Outcome:
-    """A result of texts made by the service itself."""
+    """A result with string columns."""
     if rows:
         sink.keep([json.dumps(list(row), ensure_ascii=False) for row in rows])
     return Outcome([ColumnInfo(name, "VARCHAR", False) for name in names])

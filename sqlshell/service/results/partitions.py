@@ -1,4 +1,4 @@
-"""Partitions of finished results, for whoever asks: read a stretch at a time, shared by all who read the same."""
+"""Reads partitions of finished results; several are rendered at once and shared by all readers."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from sqlshell.service.statements.ledger import Record
 from sqlshell.service.wire.budget import Budget
 
 STRETCH_BYTES = 16 << 20
-"""Bytes of JSON that are rendered at once, about: the partitions that begin within the same so many."""
+"""Partitions that begin within the same window of this many bytes of JSON are rendered together."""
 
 KEPT_BYTES = 32 << 20
-"""What all stretches together may hold."""
+"""The maximum size of all rendered partitions in memory."""
 
 REST_SECONDS = 2.0
-"""How long after the last reader everything that was held for readers goes."""
+"""How long after the last read the memory for readers is released."""
 
 
 PIECE = 256 << 10
-"""Bytes that are handed to a connection at once: more only when it has taken those."""
+"""Bytes that are passed to a connection at once; the next piece follows when these are sent."""
 
 
 class Rows:
-    """The rows of a partition, as text with commas between them, for one reader: `size` bytes in pieces. They are a
-    `body`, or the next bytes of a file; close() gives back what they take of the memory for all readers."""
+    """The rows of a partition for one reader, as JSON separated by commas: `size` bytes in pieces.
+
+    They come from a `body` or from the next bytes of a file. close() releases their share of the memory for readers.
+    """
 
     def __init__(self, size: int, body: bytes = b"", file: BinaryIO | None = None) -> None:
         self.size = size
@@ -51,7 +53,7 @@ class Rows:
         while left:
             piece = await asyncio.to_thread(self._file.read, min(left, PIECE))
             if not piece:
-                raise OSError("the result's file is too short")
+                raise OSError("the file of the result is too short")
             left -= len(piece)
             yield piece
 
@@ -64,7 +66,7 @@ class Rows:
 
 
 class Pages:
-    """Gives partitions of records. Lives in one event loop. `unread` is what all readers have not yet taken."""
+    """Reads partitions of records. Used from one event loop. `unread` is the budget for rows that are not sent yet."""
 
     def __init__(self, organizations: Organizations, unread: Budget) -> None:
         self._organizations = organizations
@@ -74,10 +76,10 @@ class Pages:
         self._resting: asyncio.TimerHandle | None = None
 
     async def rows(self, record: Record, number: int, timezone: str, left: Callable[[], bool]) -> Rows:
-        """The rows of a partition, to be closed. Waits where its organization has enough readers that do not read,
-        until its own has `left`.
+        """The rows of a partition; close() them.
 
-        Raises Failure and OSError.
+        Waits while slow readers use the organization's share of the memory, until its own reader has `left`. Raises
+        Failure and OSError.
         """
         layout = record.spool.layout
         filed = layout.form == "text" and bool(layout.ends) and not _moved(record, timezone)
@@ -99,12 +101,12 @@ class Pages:
                 self._unread.give(record.organization, taken)
 
     def held(self, record: Record, number: int) -> AbstractAsyncContextManager[None]:
-        """Hold the memory for a partition that its reader takes from partition()."""
+        """Reserve memory for a partition from partition()."""
         return self._unread.hold(record.organization, self.size(record, number))
 
     @staticmethod
     def size(record: Record, number: int) -> int:
-        """The bytes of a partition, about."""
+        """The approximate size of a partition, in bytes."""
         layout = record.spool.layout
         if layout.form == "record":
             return len(record.spool.body)
@@ -113,7 +115,7 @@ class Pages:
         return layout.ends[number] - (layout.ends[number - 1] if number else 0)
 
     async def partition(self, record: Record, number: int, timezone: str) -> bytes:
-        """The rows of a partition as text with commas between them. Raises Failure and OSError."""
+        """The rows of a partition as JSON separated by commas. Raises Failure and OSError."""
         layout = record.spool.layout
         if layout.form == "record":
             return await self._zoned(record, record.spool.partition(number), timezone)
@@ -125,7 +127,7 @@ class Pages:
                 rows = await self._from_engine(record, number)
             return await self._zoned(record, rows, timezone)
         finally:
-            # A long reading outlasts the rest that was planned when it began.
+            # Reading may have taken longer than REST_SECONDS.
             self._rest_later()
 
     @staticmethod
@@ -176,7 +178,7 @@ class Pages:
         self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
 
     def _rest(self) -> None:
-        """Let go what was held for readers."""
+        """Release the memory for readers."""
         self._resting = None
         for key in list(self._sizes):
             self._stretches.pop(key, None)
@@ -192,15 +194,15 @@ class Pages:
 
 
 def _moved(record: Record, timezone: str) -> bool:
-    """Whether a result holds instants that have to be written in another zone than they are kept in."""
+    """Whether a result contains instants that must be converted from UTC."""
     return record.outcome is not None and bool(record.outcome.zoned) and timezone != "UTC"
 
 
 def stretch(layout: Layout, number: int) -> tuple[int, int]:
-    """The partitions that are read together with one: the first, and the one behind the last."""
+    """The range of partitions that are rendered together with one: the first, and the last plus 1."""
     ends = layout.ends
     if len(ends) <= number:
-        # Kept by a version that did not measure.
+        # Stored by a version that did not record `ends`.
         return number, number + 1
     window = (ends[number - 1] if number else 0) // STRETCH_BYTES
     first = bisect_left(ends, window * STRETCH_BYTES) + 1 if window else 0

@@ -1,4 +1,4 @@
-"""Results kept outside the users' databases: small ones with their statement's record, larger ones in files."""
+"""Storage of results outside the users' databases: small ones in the statement's record, larger ones in files."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import BinaryIO
 import msgspec
 
 IN_MEMORY = 1 << 20
-"""Bytes of a result that are held while its statement runs; more go to a file."""
+"""A running statement's result is kept in memory up to this many bytes; then it goes to a file."""
 
 IN_RECORD = 32 << 10
-"""Bytes of a finished result that stay with the record."""
+"""A finished result of up to this many bytes is stored in the record."""
 
 PARTITION_BYTES = 8 << 20
-"""Bytes of rows from which a partition ends; one row alone may be larger."""
+"""The maximum size of a partition in bytes; a single row may be larger."""
 
 
 class Layout(msgspec.Struct, omit_defaults=True):
-    """How a result is kept: `rows` in partitions of `partition_rows`, the last one smaller, or as `sizes` has them.
+    """How a result is stored: `rows` in partitions of `partition_rows`, or with the numbers of rows in `sizes`.
 
-    `form` is "record" (beside the record), "text" (a file of JSON rows) or "engine" (a file of the engine's own).
-    `ends` is where each partition ends, in bytes of JSON: exactly for a text, about so for an engine's file.
+    `form` is "record" (in the record), "text" (a file of JSON rows) or "engine" (a file in the engine's format). `ends`
+    are the ends of the partitions in bytes of JSON: exact for a text, approximate for an engine's file.
     """
 
     rows: int = 0
@@ -35,14 +35,14 @@ class Layout(msgspec.Struct, omit_defaults=True):
 
     @property
     def counts(self) -> list[int]:
-        """Rows of each partition; an empty result has one empty partition."""
+        """The number of rows of each partition; an empty result has one empty partition."""
         if self.sizes:
             return self.sizes
         whole, rest = divmod(self.rows, self.partition_rows)
         return [self.partition_rows] * whole + ([rest] if rest or not whole else [])
 
     def add(self, rows: int, end: int) -> None:
-        """One more partition. The sizes are kept from the first one that is not the last and has too few rows."""
+        """Add a partition. Sizes are stored once a partition other than the last has fewer rows."""
         even = not self.sizes and self.rows % self.partition_rows == 0
         if not even and not self.sizes:
             self.sizes = self.counts
@@ -53,7 +53,7 @@ class Layout(msgspec.Struct, omit_defaults=True):
 
 
 class Discard:
-    """A sink for statements whose rows nobody sees."""
+    """A sink that discards all rows."""
 
     small = True
 
@@ -68,7 +68,7 @@ class Discard:
 
 
 class Spool:
-    """One result while it is made, and its partitions afterwards. `place` gives the file to use when one is needed."""
+    """Stores one result while its statement runs, and reads its partitions later. `place` returns the file to use."""
 
     def __init__(self, place: Callable[[], Path], partition_rows: int) -> None:
         self._place = place
@@ -80,11 +80,11 @@ class Spool:
         self.size = 0
         self._adopted = False
         self._rows = 0
-        """Rows of the open partition, and its bytes."""
+        """The number of rows of the current partition; below, its bytes."""
         self._bytes = 0
 
     def keep(self, rows: Sequence[str]) -> None:
-        """Add rows, which are JSON arrays. A partition ends at its number of rows or at PARTITION_BYTES."""
+        """Add rows, which are JSON arrays. A partition ends at `partition_rows` or at PARTITION_BYTES."""
         while rows:
             room = self.layout.partition_rows - self._rows
             some, rows = rows[:room], rows[room:]
@@ -106,19 +106,19 @@ class Spool:
         return self.layout.form == "record"
 
     def lend(self) -> Path:
-        """Where another process may keep the result instead; adopt() is told of it."""
+        """The file in which another process may store the result; adopt() follows."""
         self._path = self._place()
         return self._path
 
     def adopt(self, layout: Layout, body: bytes, size: int) -> None:
-        """The result that was kept by another process; finish() has nothing left to do."""
+        """Take over a result that another process has stored; finish() then has no effect."""
         self.layout, self.body, self.size = layout, body, size
         self._adopted = True
         if layout.form == "record":
             self._path = None
 
     def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
-        """No more rows come; `filed` are the rows and about the bytes of each partition of the engine's file.
+        """Finish the result; `filed` are the rows and approximate bytes of each partition of the engine's file.
 
         Raises OSError.
         """
@@ -140,7 +140,7 @@ class Spool:
             self.body, self._held = b"".join(self._held), []
 
     def restore(self, layout: Layout, body: bytes, size: int) -> Spool:
-        """The spool of a record that was kept."""
+        """Restore the spool of a stored record."""
         self.layout, self.body, self.size = layout, body, size
         if layout.form != "record":
             self._path = self._place()
@@ -151,20 +151,20 @@ class Spool:
         return self._path
 
     def partition(self, number: int) -> bytes:
-        """The rows of a partition that is kept as text. Raises OSError."""
+        """The rows of a partition that is stored as text. Raises OSError."""
         ends = self.layout.ends
         if not ends:
             return b""
         start, end = (ends[number - 1] if number else 0), ends[number]
         if self._path is None:
             return self.body[start:end]
-        # The engine's process made it: a link may lead to what it may not read itself.
+        # The engine's process created the file: it could be a link to a file that the engine may not read.
         with open(self._path, "rb", opener=_not_through_links) as file:
             file.seek(start)
             return file.read(end - start)
 
     def open(self, number: int) -> tuple[BinaryIO, int]:
-        """The file of a partition that is kept as text, at its beginning, and its bytes. Raises OSError."""
+        """Open a file at the start of a partition that is stored as text; returns its size too. Raises OSError."""
         assert self._path is not None
         ends = self.layout.ends
         start = ends[number - 1] if number else 0
@@ -175,7 +175,7 @@ class Spool:
     def drop(self) -> None:
         if self._file is not None:
             with contextlib.suppress(OSError):
-                # On a full disk what was not written yet cannot be.
+                # Unwritten data cannot be flushed to a full disk.
                 self._file.close()
             self._file = None
         self._held, self.body = [], b""
@@ -186,12 +186,12 @@ class Spool:
         self.size = self._rows = self._bytes = 0
 
     def remove(self) -> None:
-        """Remove the file of a result that is not looked at, if it has one."""
+        """Remove the file of an unread result, if it has one."""
         with contextlib.suppress(OSError):
             self._place().unlink()
 
     def _add(self, body: bytes, rows: int) -> None:
-        """Add rows to the open partition, or to a new one where it would become too large."""
+        """Add rows to the current partition, or to a new one if it would become too large."""
         if self._rows and self._bytes + len(body) > PARTITION_BYTES:
             self._cut()
         if self._rows:
@@ -202,7 +202,7 @@ class Spool:
             self._cut()
 
     def _cut(self) -> None:
-        """End the open partition."""
+        """End the current partition."""
         if self._rows:
             self.layout.add(self._rows, self.size)
             self._rows = self._bytes = 0

@@ -1,4 +1,4 @@
-"""Rows that are kept with their instants in UTC, given in the zone that somebody asks for."""
+"""Converts the instants in stored rows from UTC to a requested time zone."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ROWS = msgspec.json.Decoder(Rows)
 _INSTANT = re.compile(r"(\d{4,})-(\d\d-\d\d)( \(BC\))? (\d\d:\d\d:\d\d)(\.\d+)?Z", re.ASCII)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s"\[\]{},:]+')
 _ERA = 400
-"""Years after which the calendar, and with it each zone's last rule, repeats."""
+"""Years after which the calendar repeats, and with it the last rule of each time zone."""
 
 
 def in_zone(body: bytes, zoned: Sequence[tuple[int, Any]], timezone: str) -> bytes:
-    """Rows with their instants in another zone than the UTC they are kept in.
+    """Rows with their instants converted from UTC to another time zone.
 
-    `zoned` are the columns that hold instants, and where in their values they are, as the engine told.
+    `zoned` are the columns that contain instants, and the positions inside nested values, as the engine reported them.
     """
     if not zoned or timezone == "UTC" or not body:
         return body
@@ -42,9 +42,9 @@ def _moved(text: str, where: Any, zone: zoneinfo.ZoneInfo) -> str:
 
 
 def _instant(text: str, zone: zoneinfo.ZoneInfo) -> str:
-    """An instant in a zone, with its offset and the fraction that it had; what is none, such as infinity, as it is."""
+    """An instant in a time zone, with its offset; other values, such as infinity, unchanged."""
     if text[4:5] == "-" and text[13:14] == ":" and text[-1] == "Z" and "0001" < text[:4] < "9999":
-        # As nearly all are: four digits of a year of ours.
+        # The common case: a year of four digits AD.
         plain = str(datetime.fromisoformat(text[:19] + "+00:00").astimezone(zone))
         return plain[:19] + text[19:-1] + plain[19:]
     found = _INSTANT.fullmatch(text)
@@ -52,7 +52,7 @@ def _instant(text: str, zone: zoneinfo.ZoneInfo) -> str:
         return text
     written, day, before_christ, clock, fraction = found.groups()
     year = 1 - int(written) if before_christ else int(written)
-    # Years that Python lacks are looked up a whole number of eras away, where the rule is the same.
+    # Years that Python does not support are shifted by whole eras, where the same rule applies.
     stand_in = year if 1 < year < 9999 else year % _ERA + (_ERA if year <= 1 else 9200)
     moment = datetime.fromisoformat(f"{stand_in:04}-{day} {clock}").replace(tzinfo=UTC).astimezone(zone)
     year += moment.year - stand_in
@@ -63,7 +63,7 @@ def _instant(text: str, zone: zoneinfo.ZoneInfo) -> str:
 
 
 class _Nested:
-    """The text of one nested value, of which all but the instants stays as it is, digit for digit."""
+    """Converts the instants in one nested value and leaves the rest of its text unchanged."""
 
     def __init__(self, text: str, zone: zoneinfo.ZoneInfo) -> None:
         self._tokens = _TOKEN.findall(text)
@@ -79,7 +79,7 @@ class _Nested:
         return self._text(token, where)
 
     def _items(self, where: Any, end: str) -> str:
-        """What is between brackets: `where` has one place for each item, or one for all, or one for keys and values."""
+        """The items between brackets; `where` has one position for each, one for all, or one for keys and values."""
         made: list[str] = []
         while self._tokens[self._at] != end:
             token = self._tokens[self._at]

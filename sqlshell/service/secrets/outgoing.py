@@ -1,7 +1,7 @@
-"""Requests that the service makes to others: each to an address that was looked up once and is allowed.
+"""Outgoing requests of the service, only to allowed addresses.
 
-A name is looked up only where the operator allowed it, or where it is `localhost`; the connection is made to the very
-address that was judged. No proxy is used, no redirect followed, and what an answer says is given to nobody.
+A name is resolved, once, only if the operator allowed it or it is `localhost`; the connection is made to the address
+that was checked. No proxy is used, no redirect is followed, and the content of an answer is shown to nobody.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Failure
 
 SECONDS: Final = 5.0
-"""How long the requests of a statement may take with all that belongs to them: TERMINATE QUERY cannot shorten it."""
+"""The total time for the requests of a statement; TERMINATE QUERY cannot interrupt them."""
 
 MOST: Final = 1 << 20
-"""Bytes of an answer that are read."""
+"""The maximum number of bytes of an answer that are read."""
 
 ADDRESSES: Final = 4
-"""Addresses of one host that are tried."""
+"""The maximum number of addresses of one host that are tried."""
 
 _HOST: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,252})")
 _PATH: Final = re.compile(r"(?:/[\w.~!$&'()*+,;=:@%-]*)*", re.ASCII)
@@ -39,7 +39,7 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Target(Struct, frozen=True):
-    """Where a request goes: `scheme` is http or https, `path` is without a slash at its end."""
+    """The target of a request: `scheme` is http or https, `path` has no trailing slash."""
 
     scheme: str
     host: str
@@ -53,7 +53,7 @@ class Target(Struct, frozen=True):
 
     @property
     def named(self) -> str:
-        """The value of Host."""
+        """The value of the Host header."""
         return self.place.removesuffix(f":{_PORTS[self.scheme]}")
 
     @property
@@ -62,34 +62,35 @@ class Target(Struct, frozen=True):
 
 
 def read_target(text: str) -> Target:
-    """A URL as a target. Raises Failure; its message never repeats a password."""
+    """Parse a URL. Raises Failure; its message never contains a password."""
     text = text.strip()
     if not text.isprintable():
-        raise _no_url("it has control characters")
+        raise _no_url("the URL contains control characters")
     try:
         parts = urlsplit(text)
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
-        raise _no_url("it is not a URL") from None
+        raise _no_url("the URL is not valid") from None
     if parts.scheme.lower() not in _PORTS:
-        raise _no_url("a URL such as https://registry.example.com:8081 is expected")
+        raise _no_url("expected a URL such as https://registry.example.com:8081")
     if parts.username is not None or parts.password is not None:
-        raise _no_url("a user and a password have options of their own")
+        raise _no_url("the URL must not contain a user or password; use the options for them")
     if parts.query or parts.fragment or "?" in text or "#" in text:
-        raise _no_url("a query or fragment is not allowed")
+        raise _no_url("the URL must not contain a query or fragment")
     if not (_literal(host) or _HOST.fullmatch(host)) or "%" in host:
-        raise _no_url("its host is neither a name nor an address")
+        raise _no_url("the host of the URL is not valid")
     if port == 0 or not _PATH.fullmatch(parts.path) or len(parts.path) > 1000:
-        raise _no_url("its port or its path is invalid")
+        raise _no_url("the port or the path of the URL is not valid")
     scheme = parts.scheme.lower()
     return Target(scheme, host, port or _PORTS[scheme], parts.path.rstrip("/"))
 
 
 def get(target: Target, headers: Mapping[str, str], hosts: Collection[str] | None, until: float) -> tuple[int, bytes]:
-    """The status and up to MOST bytes of the answer to a GET. `hosts` are those that the operator allows beside this
-    machine's loopback, as HOST or HOST:PORT; None allows any. `until` is a time of the monotonic clock.
+    """Send a GET request; returns the status and up to MOST bytes of the answer.
 
-    In a thread. Raises Failure: 42501 for a host that is not allowed, 57015 for one that does not answer.
+    `hosts` are the hosts, as HOST or HOST:PORT, that the operator allows in addition to loopback; None allows all.
+    `until` is a time of the monotonic clock. In a thread. Raises Failure: 42501 for a host that is not allowed, 57015
+    for a host that does not answer.
     """
     check_allowed(target, hosts)
     try:
@@ -100,12 +101,12 @@ def get(target: Target, headers: Mapping[str, str], hosts: Collection[str] | Non
 
 
 def check_allowed(target: Target, hosts: Collection[str] | None) -> None:
-    """Raises Failure for a host that may not be asked. Nothing is looked up for that."""
+    """Raises Failure if a host is not allowed. Does not resolve names."""
     literal = _literal(target.host)
     here = target.host == "localhost" or (literal is not None and _is_here(literal))
     if not here and hosts is not None and not {target.host, target.place} & set(hosts):
-        said = f"the service may not ask {target.place}: it asks this machine's loopback, and hosts that are allowed"
-        raise Failure(sqlstate.PRIVILEGE, f"{said} (sqlshell serve --registry-host {target.host})")
+        said = f"connections to {target.place} are not allowed (sqlshell serve --registry-host {target.host})"
+        raise Failure(sqlstate.PRIVILEGE, said)
 
 
 async def _within(target: Target, headers: Mapping[str, str], seconds: float) -> tuple[int, bytes]:
@@ -115,23 +116,23 @@ async def _within(target: Target, headers: Mapping[str, str], seconds: float) ->
 
 
 async def _addresses(target: Target) -> Sequence[_Address]:
-    """The addresses of a target that may be connected to. Raises Failure."""
+    """The allowed addresses of a target. Raises Failure."""
     literal = _literal(target.host)
     if literal is not None:
         return [literal]
     try:
         found = await _looked_up(target)
     except (OSError, UnicodeError):
-        raise Failure(sqlstate.REMOTE_UNAVAILABLE, f"there is no host {target.host!r}") from None
+        raise Failure(sqlstate.REMOTE_UNAVAILABLE, f"cannot resolve host {target.host!r}") from None
     known = list(dict.fromkeys(ipaddress.ip_address(str(item[4][0]).partition("%")[0]) for item in found))
     fit = [item for item in known if _is_fit(item, target.host == "localhost")]
     if not fit:
-        raise Failure(sqlstate.PRIVILEGE, f"the service may not connect to the address of {target.host!r}")
+        raise Failure(sqlstate.PRIVILEGE, f"connections to the address of {target.host!r} are not allowed")
     return fit[:ADDRESSES]
 
 
 async def _looked_up(target: Target) -> list[Any]:
-    """What the resolver says. In a thread that nobody waits for once the time is over: it may take far longer."""
+    """Resolve a name in a daemon thread, because the resolver may take longer than the timeout."""
     loop = asyncio.get_running_loop()
     looked: asyncio.Future[list[Any]] = loop.create_future()
 
@@ -151,7 +152,7 @@ async def _looked_up(target: Target) -> list[Any]:
         except (OSError, UnicodeError) as error:
             failed = error
         with contextlib.suppress(RuntimeError):
-            # The loop may be closed by now.
+            # The loop may have been closed.
             loop.call_soon_threadsafe(told, found, failed)
 
     threading.Thread(target=look, daemon=True, name="looking up").start()
@@ -164,7 +165,7 @@ async def _answer(target: Target, addresses: Sequence[_Address], headers: Mappin
     sent = {"Accept": "application/json", "Accept-Encoding": "identity", **headers, "Host": target.named}
     extensions: dict[str, Any] = {"sni_hostname": target.host}
     secure = target.scheme == "https"
-    # The caller's clock ends it.
+    # The caller limits the time.
     async with httpx.AsyncClient(trust_env=False, follow_redirects=False, verify=secure, timeout=None) as client:
         for address in addresses:
             host = f"[{address}]" if address.version == 6 else str(address)
@@ -180,12 +181,12 @@ async def _answer(target: Target, addresses: Sequence[_Address], headers: Mappin
             except httpx.ConnectError as error:
                 failed = f"{target.place}: {_why_not_connected(error)}"
             except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-                failed = f"{target.place}: the answer is not HTTP"
+                failed = f"{target.place}: the answer is not valid HTTP"
     raise Failure(sqlstate.REMOTE_UNAVAILABLE, failed)
 
 
 def _why_not_connected(error: BaseException | None) -> str:
-    """Why there is no connection, by the error of the system that is behind the library's."""
+    """The reason for a failed connection, from the system error that caused the library's error."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return "the certificate is not trusted"
@@ -194,7 +195,7 @@ def _why_not_connected(error: BaseException | None) -> str:
         if isinstance(error, ConnectionRefusedError):
             return "connection refused"
         error = error.__cause__ or error.__context__
-    return "no connection can be made"
+    return "cannot connect"
 
 
 def _literal(host: str) -> _Address | None:
@@ -210,8 +211,7 @@ def _is_here(address: _Address) -> bool:
 
 
 def _is_fit(address: _Address, local: bool) -> bool:
-    """Whether an address that a name stands for may be asked: no name leads to what only its own machine or link has,
-    but for that of this machine."""
+    """Whether a resolved address is allowed: no multicast, unspecified or link-local address; loopback if `local`."""
     if local:
         return _is_here(address)
     meant = (address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None) or address

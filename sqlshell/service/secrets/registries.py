@@ -1,4 +1,4 @@
-"""Schema registries: they are recorded, and asked whether they are there when somebody tests them."""
+"""Schema registries: they are recorded, and TEST SCHEMA_REGISTRY connects to them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sqlshell.service.secrets.vault import Vault
 
 KIND: Final = "schema_registry"
 MOST: Final = 8
-"""URLs of one registry."""
+"""The maximum number of URLs of one registry."""
 
 _USERS: Final = ("confluent.username", "confluent_cloud.key")
 _PASSWORDS: Final = ("confluent.password", "confluent_cloud.secret")
@@ -30,26 +30,26 @@ _TYPES: Final = ("CONFLUENT", "CONFLUENT_CLOUD")
 def read_options(
     options: Mapping[str, str], organization: str, name: str, catalog: Catalog, vault: Vault
 ) -> dict[str, Any]:
-    """What a schema registry keeps of its WITH options: `type`, `uris`, `secret` (the name of one, or ""), and its
-    user and password as `sealed` where it has them. Raises Failure."""
+    """The stored detail of a schema registry: `type`, `uris`, `secret` (a secret's name or ""), and its user and
+    password, if given, as `sealed`. Raises Failure."""
     options = {_OTHER_NAMES.get(item, item): value for item, value in options.items()}
     kind = options.get("type", _TYPES[0]).upper()
     if kind not in _TYPES:
-        said = f"a schema registry of type {kind[:40]!r} is not supported: it is {' or '.join(_TYPES)}"
+        said = f"schema registries of type {kind[:40]!r} are not supported; expected {' or '.join(_TYPES)}"
         raise Failure(sqlstate.UNSUPPORTED, said)
     if unknown := set(options) - _KNOWN:
-        said = f"{min(unknown)[:80]!r} is not an option of a schema registry: {', '.join(sorted(_KNOWN))}"
+        said = f"unknown option {min(unknown)[:80]!r} of a schema registry; expected {', '.join(sorted(_KNOWN))}"
         raise Failure(sqlstate.INVALID_PARAMETER, said)
     targets = _targets(options.get("uris", ""), kind)
     if len(targets) > MOST:
-        raise Failure("22023", f"'uris' has {len(targets)} URLs, and the limit is {MOST}")
+        raise Failure("22023", f"'uris' has {len(targets)} URLs; the maximum is {MOST}")
     user = next((options[item] for item in _USERS if options.get(item)), "")
     password = next((options[item] for item in _PASSWORDS if options.get(item)), "")
     named = options.get("secret", "")
     if named:
         catalog.get(organization, secrets.KIND, named)
         if password:
-            raise Failure("22023", "a schema registry has a password or the 'secret' that holds it, not both")
+            raise Failure("22023", "a password and 'secret' cannot be used together")
     detail: dict[str, Any] = {"type": kind, "uris": ",".join(item.url for item in targets), "secret": named}
     if user or password:
         detail["sealed"] = vault.seal(organization, KIND, name, {"user": user, "password": password})
@@ -57,8 +57,10 @@ def read_options(
 
 
 def change(options: Mapping[str, str], organization: str, name: str, catalog: Catalog, vault: Vault) -> dict[str, Any]:
-    """What a schema registry keeps once it is updated: what the options leave out stays as it is. With other `uris`
-    that does not hold for user, password and secret, which were meant for the places before. Raises Failure."""
+    """The stored detail after UPDATE; options that are not given keep their values. Raises Failure.
+
+    If `uris` change, user, password and secret are removed, because they were meant for the old URLs.
+    """
     before = catalog.get(organization, KIND, name).detail
     given = {_OTHER_NAMES.get(item, item): value for item, value in options.items()}
     merged = {"type": str(before["type"]), "uris": str(before["uris"]), **given}
@@ -73,9 +75,9 @@ def change(options: Mapping[str, str], organization: str, name: str, catalog: Ca
 
 
 def test(name: str, organization: str, catalog: Catalog, vault: Vault, hosts: Collection[str] | None) -> str:
-    """Ask a schema registry for its subjects; what came of it, in words. `hosts` is as outgoing.get() has it.
+    """Request the subjects of a schema registry; returns a message. `hosts` is as in outgoing.get().
 
-    Raises Failure, whose message says nothing of what the answer said.
+    Raises Failure; its message contains nothing of the answer.
     """
     detail = catalog.get(organization, KIND, name).detail
     headers = _authorization(name, organization, detail, catalog, vault)
@@ -85,16 +87,16 @@ def test(name: str, organization: str, catalog: Catalog, vault: Vault, hosts: Co
         asked = replace(target, path=f"{target.path}/subjects")
         status, body = outgoing.get(asked, headers, hosts, until)
         if status in {401, 403}:
-            raise _not_ready(name, f"{target.place} refused its user and password (status {status})")
+            raise _not_ready(name, f"{target.place} rejected the credentials (status {status})")
         if status != 200:
-            raise _not_ready(name, f"{target.place} answered with status {status}")
+            raise _not_ready(name, f"{target.place} returned status {status}")
         if not _lists_subjects(body):
-            raise _not_ready(name, f"{target.place} did not answer with a list of subjects")
-    return f"schema registry {name!r} answers"
+            raise _not_ready(name, f"{target.place} did not return a list of subjects")
+    return f"schema registry {name!r} is reachable"
 
 
 def check_unused(secret: str, organization: str, catalog: Catalog) -> None:
-    """Raises Failure for a secret that a schema registry names."""
+    """Raises Failure if a schema registry uses this secret."""
     for item in catalog.objects(organization, KIND):
         if item.detail.get("secret") == secret:
             raise Failure(sqlstate.DEPENDENTS, f"secret {secret!r} is in use by schema registry {item.name!r}")
@@ -116,7 +118,7 @@ def _authorization(
 
 
 def _targets(text: str, kind: str) -> list[outgoing.Target]:
-    """URLs, of which HOST:PORT is one too, with the scheme that registries of this type have."""
+    """Parse a list of URLs; HOST:PORT gets the default scheme of this type."""
     scheme = "http" if kind == _TYPES[0] else "https"
     given = (item.strip() for item in text.split(","))
     return [outgoing.read_target(item if "://" in item else f"{scheme}://{item}") for item in given]
@@ -125,7 +127,7 @@ def _targets(text: str, kind: str) -> list[outgoing.Target]:
 def _header(text: str) -> str:
     if not text.isascii() or not text.isprintable():
         raise Failure(
-            "22023", "the secret cannot be sent as a bearer token: it has characters that are not printable ASCII"
+            "22023", "cannot send the secret as a bearer token: it contains characters other than printable ASCII"
         )
     return text
 

@@ -1,4 +1,4 @@
-"""Secrets: named values that are kept encrypted and shown to nobody."""
+"""Secrets: named values that are stored encrypted and never shown."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from sqlshell.service.secrets.vault import Vault
 KIND: Final = "secret"
 TYPE: Final = "generic_string"
 _SHOWN: Final = frozenset({"type", "description", "access_region"})
-"""Options that are no values. All others are: nobody knows what a name means to who chose it."""
+"""Options that are not secret. All other options are treated as secret values."""
 
 
 def read_options(options: Mapping[str, str], organization: str, name: str, vault: Vault) -> dict[str, Any]:
-    """What a secret keeps of its WITH options: `type`, `description`, and all else as `sealed`. Raises Failure."""
+    """The stored detail of a secret: `type`, `description`, and all other options as `sealed`. Raises Failure."""
     kind = options.get("type", "").lower()
     if kind != TYPE:
-        said = f"the type of a secret must be {TYPE} ('type' = {TYPE})"
+        said = f"a secret requires 'type' = {TYPE}"
         raise Failure(sqlstate.UNSUPPORTED, said)
     values = {key: value for key, value in options.items() if key not in _SHOWN}
     if not values:
-        raise Failure("22023", "a secret needs its value: 'secret_string' = '…'")
+        raise Failure("22023", "a secret requires a value: 'secret_string' = '…'")
     sealed = vault.seal(organization, KIND, name, values)
     return {"type": kind, "description": options.get("description", ""), "sealed": sealed}
 
 
 def change(options: Mapping[str, str], organization: str, name: str, catalog: Catalog, vault: Vault) -> dict[str, Any]:
-    """What a secret keeps once it is updated: values are replaced all together, or not at all. Raises Failure."""
+    """The stored detail after UPDATE: either all values are replaced or none. Raises Failure."""
     before = catalog.get(organization, KIND, name).detail
     merged = {"type": str(before["type"]), "description": str(before["description"]), **options}
     if options.keys() - _SHOWN:
         return read_options(merged, organization, name, vault)
     if merged["type"].lower() != TYPE:
-        raise Failure(sqlstate.UNSUPPORTED, f"the type of a secret must be {TYPE}")
+        raise Failure(sqlstate.UNSUPPORTED, f"a secret requires 'type' = {TYPE}")
     return {**before, "description": merged["description"]}
 
 
 def value(name: str, organization: str, catalog: Catalog, vault: Vault) -> str:
-    """The value of a secret, for whoever connects with it. Raises Failure."""
+    """The decrypted value of a secret, for use in a connection. Raises Failure."""
     found = vault.opened(organization, KIND, name, catalog.get(organization, KIND, name).detail["sealed"])
     if "secret_string" not in found:
         raise Failure("22023", f"secret {name!r} has no 'secret_string'")

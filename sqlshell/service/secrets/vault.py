@@ -1,7 +1,7 @@
-"""Values that are kept encrypted: those of secrets, and the credentials of schema registries.
+"""Encrypted storage for the values of secrets and the credentials of schema registries.
 
-AES-256-GCM with a random key in a file of its own beside the data. Whose value it is (organization, kind and name of
-the object) is authenticated with it, so that one that is moved to another object does not open.
+AES-256-GCM with a random key in a separate file in the data folder. The organization, kind and name of the object are
+authenticated with its value, so that a value that is moved to another object cannot be decrypted.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ from typing import Any, Final
 from sqlshell.service.engines.engine import Failure
 
 FILE: Final = "secrets.key"
-"""The name of the key's file in the service's folder."""
+"""The name of the key file in the service's folder."""
 
 UNREADABLE: Final = "58030"
 _BYTES: Final = 32
 _NONCE: Final = 12
 _MOST: Final = 1024
-"""Bytes of a key's file that are read."""
+"""The maximum number of bytes of the key file that are read."""
 
 Sealed = Mapping[str, str]
-"""What is kept of values: `key` says which key they were encrypted with, `text` is base64."""
+"""Encrypted values: `key` identifies the key, `text` is base64."""
 
 
 class Vault:
-    """Encrypts and decrypts. `file` is that of the key, None for a key that ends with the process. `used` tells whether
-    anything is kept that a key encrypted: another key is not made then. For any thread."""
+    """Encrypts and decrypts values. For any thread.
+
+    `file` is the key file, or None for a key in memory. `used` returns whether encrypted values exist; if so, no new
+    key is created.
+    """
 
     def __init__(self, file: Path | None, used: Callable[[], bool]) -> None:
         self._file = file
@@ -45,7 +48,7 @@ class Vault:
         self._lock = threading.Lock()
 
     def seal(self, organization: str, kind: str, name: str, values: Mapping[str, str]) -> dict[str, str]:
-        """Encrypt the values of an object. Raises Failure where there is no key and none can be made."""
+        """Encrypt the values of an object. Raises Failure if there is no key and none can be created."""
         key = self._found() or self._made()
         nonce = os.urandom(_NONCE)
         plain = json.dumps(dict(values)).encode()
@@ -53,7 +56,7 @@ class Vault:
         return {"key": _number(key), "text": base64.b64encode(text).decode()}
 
     def opened(self, organization: str, kind: str, name: str, sealed: Sealed) -> dict[str, str]:
-        """The values of an object. Raises Failure (58030) where the key is not the one that encrypted them."""
+        """Decrypt the values of an object. Raises Failure (58030) if the key is not the one that encrypted them."""
         if reason := self.broken(sealed):
             raise self._unreadable(kind, name, reason)
         from cryptography.exceptions import InvalidTag
@@ -64,29 +67,29 @@ class Vault:
             plain = _cipher(self._found()).decrypt(text[:_NONCE], text[_NONCE:], whose)
             found: dict[str, str] = json.loads(plain)
         except (InvalidTag, ValueError, KeyError):
-            raise self._unreadable(kind, name, "what is kept of it is damaged or belongs to something else") from None
+            raise self._unreadable(kind, name, "its stored value is damaged or belongs to another object") from None
         return found
 
     def broken(self, sealed: Sealed) -> str:
-        """Why values cannot be decrypted, "" where they can."""
+        """The reason why values cannot be decrypted, or ""."""
         try:
             key = self._found()
         except Failure as failure:
             return failure.message
         if not key:
-            return f"the key file {FILE} is not there"
+            return f"the key file {FILE} does not exist"
         if sealed.get("key") != _number(key):
-            return f"the key file {FILE} has another key than the one that encrypted it"
+            return f"the key file {FILE} contains a different key"
         return ""
 
     @staticmethod
     def _unreadable(kind: str, name: str, reason: str) -> Failure:
         what = kind.replace("_", " ")
-        remedy = f"put {FILE} back from a backup, or drop the {what} and make it again"
-        return Failure(UNREADABLE, f"{what} {name!r} cannot be read: {reason}; {remedy}")
+        remedy = f"restore {FILE} from a backup, or drop the {what} and create it again"
+        return Failure(UNREADABLE, f"cannot decrypt {what} {name!r}: {reason}; {remedy}")
 
     def _found(self) -> bytes:
-        """The key, b"" where there is none. Raises Failure for a file that holds none."""
+        """The key, or b"" if there is no key file. Raises Failure for an invalid key file."""
         if self._file is None:
             return self._key
         try:
@@ -94,13 +97,13 @@ class Vault:
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise Failure(UNREADABLE, f"the key file {FILE} cannot be opened: {error.strerror}") from None
+            raise Failure(UNREADABLE, f"cannot open the key file {FILE}: {error.strerror}") from None
         try:
             state = os.fstat(place)
             if not stat.S_ISREG(state.st_mode):
-                raise Failure(UNREADABLE, f"{FILE} is not a file")
+                raise Failure(UNREADABLE, f"{FILE} is not a regular file")
             if state.st_mode & 0o077:
-                raise Failure(UNREADABLE, f"others may read the key file {FILE}: chmod 600 {FILE}")
+                raise Failure(UNREADABLE, f"the key file {FILE} is accessible by other users; run chmod 600 {FILE}")
             text = os.read(place, _MOST)
         finally:
             os.close(place)
@@ -108,15 +111,15 @@ class Vault:
             key = base64.b64decode(text.strip(), validate=True)
             if len(key) == _BYTES:
                 return key
-        raise Failure(UNREADABLE, f"the key file {FILE} holds no key")
+        raise Failure(UNREADABLE, f"the key file {FILE} does not contain a key")
 
     def _made(self) -> bytes:
         with self._lock:
             if found := self._found():
                 return found
             if self._used():
-                said = f"the key file {FILE} is not there, and secrets are kept that were encrypted with it"
-                raise Failure(UNREADABLE, f"{said}: put it back from a backup, or drop them first")
+                said = f"the key file {FILE} does not exist, but secrets were encrypted with it"
+                raise Failure(UNREADABLE, f"{said}; restore it from a backup, or drop these secrets first")
             key = os.urandom(_BYTES)
             if self._file is None:
                 self._key = key
@@ -124,10 +127,10 @@ class Vault:
             try:
                 return self._written(self._file, key)
             except OSError as error:
-                raise Failure(UNREADABLE, f"the key file {FILE} cannot be written: {error.strerror}") from None
+                raise Failure(UNREADABLE, f"cannot write the key file {FILE}: {error.strerror}") from None
 
     def _written(self, file: Path, key: bytes) -> bytes:
-        """Write the key, whole or not at all, and never in the place of another one. The key that the file has then."""
+        """Write the key atomically without replacing another one; returns the key that the file then contains."""
         with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{FILE}-") as made:
             os.fchmod(made.fileno(), 0o600)
             made.write(base64.b64encode(key) + b"\n")
@@ -135,7 +138,7 @@ class Vault:
             os.fsync(made.fileno())
             with contextlib.suppress(FileExistsError):
                 os.link(made.name, file)
-        # The name outlives a loss of power too.
+        # The directory entry, too, must survive a loss of power.
         folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
@@ -149,12 +152,12 @@ def _whose(organization: str, kind: str, name: str) -> bytes:
 
 
 def _number(key: bytes) -> str:
-    """Tells one key from another, and nothing of either."""
+    """A fingerprint that identifies a key without revealing it."""
     return hashlib.sha256(b"sqlshell secrets key" + key).hexdigest()[:16]
 
 
 def _cipher(key: bytes) -> Any:
-    # It takes some tens of milliseconds to load, and few services keep secrets.
+    # Loading it takes tens of milliseconds, and few services use secrets.
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     return AESGCM(key)

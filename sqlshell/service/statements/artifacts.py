@@ -1,4 +1,4 @@
-"""The row that tells clients what a statement made: type, name, command, summary and path."""
+"""The result row that describes what a statement created: type, name, command, summary and path."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def told(session: Session, record: Record, outcome: Outcome, sql: str = "") -> O
 
 
 def made(record: Record, outcome: Outcome, kind: str, relation: Relation) -> Outcome:
-    """The outcome of a CREATE of a relation, with its row."""
+    """The outcome of a CREATE of a relation, with the row that describes it."""
     return _with_row(record, outcome, (kind, relation[2], "CREATE", outcome.message), relation)
 
 
 def is_row(outcome: Outcome) -> bool:
-    """Whether an outcome's row tells what was made: a SELECT that gives such columns has no message."""
+    """Whether the outcome's row describes what was created; a SELECT with the same columns has no message."""
     return bool(outcome.message) and [item.name for item in outcome.columns or ()] == list(MADE)
 
 
 def place(session: Session, names: Names) -> Relation:
-    """A relation's whole name. It asks nothing of an engine that may be at work."""
+    """The full name of a relation, without a call to the engine, which may be busy."""
     organization, connection = session.organization, session.connection
     if len(names) == 2 and organization.locked:
         known = {item.name for item in organization.catalog.objects(organization.id, "database")}

@@ -1,7 +1,7 @@
-"""Batches: statements that were submitted together, run one after another, and are answered together.
+"""Batches: statements that are submitted together, run one after another, and answered together.
 
-Each is a statement like any other, with a record of its own. What is saved is a request, a turn of the session and a
-change of threads for each of them.
+Each is a statement like any other, with its own record. A batch saves, for each statement, a request, a turn of the
+session and a switch of threads.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.statements.ledger import Record
 
 KEPT = 2_000
-"""Statements of batches that stay findable as such; their records stay longer."""
+"""Batches can be looked up while they have at most this many statements together; the records are kept longer."""
 
 KEPT_SIZE = 16 << 20
-"""Characters of their texts and bytes of their results, about."""
+"""The approximate maximum of the characters of their texts and the bytes of their results."""
 
 RESULTS = 4 << 20
-"""Bytes of results that one batch comes to at most, but for the last one."""
+"""A batch ends when its results exceed this many bytes."""
 
 
 class Ended(Struct, frozen=True):
-    """What a statement came to, told by the thread that ran it; `committed` says whether others may see it."""
+    """The outcome of a statement, reported by the thread that ran it; `committed` says whether others may see it."""
 
     record: Record
     state: str
@@ -38,10 +38,11 @@ class Ended(Struct, frozen=True):
 
 
 class Batch(Struct, eq=False):
-    """`records` are all statements until the batch is over, and then those that were begun.
+    """`records` are all statements until the batch is over, and then those that were started.
 
-    `stops` says whether a failure ends it; `over` is set when no more of it will run. `ended` is what a thread has to
-    tell, and `told` whether the event loop knows that there is something. `size` is the bytes of the results.
+    `stops` says whether a failure ends the batch; `over` is set when no more statements of it will run. `ended` is the
+    queue of outcomes from the thread, and `told` says whether the event loop was woken for it. `size` is the size of
+    all results in bytes.
     """
 
     records: list[Record]
@@ -51,17 +52,16 @@ class Batch(Struct, eq=False):
     told: bool = False
     size: int = 0
     state: str = sqlstate.DONE
-    """What the latest statement that a thread ran came to; "not yet complete" for an endless SELECT."""
+    """The sqlState of the latest statement that a thread ran; 03000 for a SELECT on a stream."""
     text: int = 0
     """Characters of its statements."""
 
     def ends_with(self, record: Record, state: str) -> bool:
-        """Whether nothing runs behind a statement that came to `state`.
+        """Whether the batch ends after a statement with this sqlState.
 
-        So it is behind a failure, where that stops; behind what was ended, met something that is not ready and is to be
-        sent again, or met a session that has lost what the rest may mean; behind a result that is not small, for its
-        reader may fail before it has read all; and behind an endless SELECT; and when all results have become many
-        bytes.
+        It does so after a failure if `stops` is set; after a cancelled statement, one that found something not ready
+        and is to be sent again, or one whose session was lost; after a large result, because its reader may fail before
+        it has read all of it; after a SELECT on a stream; and when the results together are too large.
         """
         if record.feed is not None:
             return True
@@ -71,13 +71,13 @@ class Batch(Struct, eq=False):
 
 
 class Batches:
-    """The latest batches, by the id of their first statement."""
+    """The latest batches by the ID of their first statement."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, Batch] = OrderedDict()
 
     def keep(self, batch: Batch) -> None:
-        """Remember a batch. Where there are too many, old ones go, first those of the token that has most."""
+        """Add a batch. If there are too many, remove old ones, beginning with those of the token that has the most."""
         self._known[batch.records[0].statement_id] = batch
         number = sum(len(item.records) for item in self._known.values())
         size = sum(map(_weight, self._known.values()))
@@ -87,7 +87,7 @@ class Batches:
         for item in self._known.values():
             shares[_owner(item)] += len(item.records) * KEPT_SIZE // KEPT + _weight(item)
         over = [(key, item) for key, item in self._known.items() if item.over.is_set()]
-        # Some more than must go, so that the next ones find room at once.
+        # Removes a few more than necessary, so that the next batches find room.
         for key, item in sorted(over, key=lambda found: -shares[_owner(found[1])]):
             if number <= 0.9 * KEPT and size <= 0.9 * KEPT_SIZE:
                 break

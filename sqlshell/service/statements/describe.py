@@ -1,4 +1,4 @@
-"""DESCRIBE of a CREATE or INSERT: what it would make, as JSON. Nothing is made."""
+"""DESCRIBE of a CREATE or INSERT: what it would create, as JSON, without running it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ COLUMNS = ("type", "description")
 
 
 def describe(sql: str, session: Session, options: Options, sink: Sink, organizations: Organizations) -> Outcome:
-    """Two columns: the kind of a statement, such as CREATE_TABLE, and what it would make. Raises Failure as the
-    statement would for what the role may not do, and for names that are not there or taken."""
+    """Two columns: the kind of a statement, such as CREATE_TABLE, and a description of what it would create.
+
+    Raises Failure, as the statement would, for missing rights, missing names and duplicate names.
+    """
     kind, description = _described(sql, session, options, organizations)
     return table(sink, COLUMNS, [(kind, json.dumps(description, ensure_ascii=False))])
 
@@ -76,11 +78,11 @@ def _described(
             return "INSERT_INTO_ENTITY", {"sink": made}
         case None:
             return _engines(sql, session, options)
-    raise Failure(sqlstate.UNSUPPORTED, "DESCRIBE of a statement is there for CREATE and INSERT")
+    raise Failure(sqlstate.UNSUPPORTED, "DESCRIBE supports only CREATE and INSERT statements")
 
 
 def _engines(sql: str, session: Session, options: Options) -> tuple[str, Mapping[str, Any]]:
-    """The description of a statement that the engine runs."""
+    """Describe a statement that the engine runs."""
     plan = session.connection.plan(sql, options)
     found = writing(sql)
     if found is None:
@@ -100,7 +102,7 @@ def _engines(sql: str, session: Session, options: Options) -> tuple[str, Mapping
 
 
 def _free(session: Session, kind: str, asked: Create | CreateAs | Written) -> Relation:
-    """The whole name of a relation that may be made. Raises Failure where there is one of that name."""
+    """The full name of a relation that can be created. Raises Failure if it already exists."""
     relation = place(session, asked.names)
     if not (asked.replace or asked.if_not_exists) and session.organization.engine.exists(relation):
         raise duplicate(kind, asked.names[-1])
@@ -148,7 +150,7 @@ def _kind(verb: str, what: str) -> str:
 
 
 def _object(sql: str) -> tuple[str, Names]:
-    """The kind and name of what a CREATE of the engine's makes."""
+    """The kind and name of the object that a CREATE of the engine creates."""
     tokens, at = Tokens(sql), 1
     while tokens[at].kind == WORD and tokens[at].value.lower() in FILLERS:
         at += 1

@@ -1,4 +1,4 @@
-"""How statements end: done, failed, interrupted, timed out; and the statements that ask for it or about it."""
+"""Finishes and cancels statements; runs TERMINATE, LIST QUERIES, LIST SESSIONS and DESCRIBE QUERY."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from sqlshell.service.statements.handover import Handover
 from sqlshell.service.statements.ledger import Ledger, Record, settle
 
 TERMINATE_SECONDS = 120.0
-"""How long TERMINATE QUERY waits for what it ends: an interrupt may take seconds to land."""
+"""How long TERMINATE QUERY waits for the statement: an interrupt may take seconds to take effect."""
 
 ABANDON_SECONDS = 8.0
-"""How long a statement may ignore that it is interrupted, until the process of its engine is ended."""
+"""How long a statement may ignore an interrupt before the process of its engine is killed."""
 
 AGAIN_SECONDS = 0.05
 SESSION_ENDED = "the session was terminated"
 QUERY_ENDED = "the query was terminated"
 SWEEP_SIZE = 8 << 20
 UNREAD_SECONDS = 300.0
-"""How long an endless SELECT goes on while nobody reads it."""
+"""How long a SELECT on a stream runs without readers."""
 
 SECRETLESS = 2_000
-"""Characters that are kept of a message about a statement with secrets."""
+"""Characters that are stored of an error message for a statement with secrets."""
 
-TOKEN_DROPPED = "the token that sent the statement was dropped, or its organization"
+TOKEN_DROPPED = "the token of the statement, or its organization, was dropped"
 
 Aside = Terminate | TerminateSession | DescribeQuery | List
-"""Statements about statements and sessions: alone in their submission they pass by the queues of session and pool."""
+"""Statements about statements and sessions. Alone in a submission, they bypass the queues of session and pool."""
 
 
 def is_aside(asked: object) -> bool:
     if isinstance(asked, List):
-        # A condition is the engine's to judge, and SHOW may ask it for a relation.
+        # The engine evaluates a condition, and SHOW may be about one of its relations.
         return asked.what in {"queries", "sessions"} and not asked.where and not asked.show
     return isinstance(asked, Terminate | TerminateSession | DescribeQuery)
 
 
 class _Reader(Struct, eq=False):
-    """One that reads an endless SELECT with a token."""
+    """A reader of a SELECT on a stream."""
 
     record: Record
     token_id: str
@@ -60,7 +60,7 @@ class _Reader(Struct, eq=False):
 
 
 class Endings:
-    """Ends statements. Used from the event loop, but for hold() and release()."""
+    """Finishes and cancels statements. Used from the event loop, except hold() and release()."""
 
     def __init__(self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options) -> None:
         self._organizations = organizations
@@ -73,14 +73,16 @@ class Endings:
         self._ending: set[asyncio.Task[None]] = set()
 
     def hold(self, record: Record, connection: Connection) -> None:
-        """The record's statement runs on this connection from now on."""
+        """Note that the record's statement runs on this connection from now on."""
         with self._interrupting:
             record.began = time.monotonic()
             record.connection = connection
 
     def take(self, records: Sequence[Record], connection: Connection) -> int:
-        """Hand statements to this connection, to be run one after another; how many it gets: those before the first
-        that was ended before it began."""
+        """Assign statements to a connection that runs them one after another.
+
+        Returns their number: those before the first that was already cancelled.
+        """
         with self._interrupting:
             for number, record in enumerate(records):
                 if record.ending or not record.running:
@@ -90,21 +92,21 @@ class Endings:
             return len(records)
 
     def release(self, record: Record, then: Record | None = None) -> None:
-        """It runs no more: after this no interrupt hits the connection's next statement. `then` begins now."""
+        """Note that the statement no longer runs, so that no interrupt hits the next one. `then` starts now."""
         with self._interrupting:
             record.connection, record.number = None, 0
             if then is not None:
                 then.started, then.began = True, time.monotonic()
 
     def hand_back(self, records: Sequence[Record]) -> None:
-        """These were handed over with others, and did not begin."""
+        """Note that these records were assigned to a connection but did not start."""
         with self._interrupting:
             for record in records:
                 record.connection, record.number, record.started = None, 0, False
 
     @contextlib.contextmanager
     def reading(self, record: Record, token_id: str) -> Iterator[asyncio.Event]:
-        """While a token reads an endless SELECT: an event that says that the token, or the organization, is gone."""
+        """Register a reader of a SELECT on a stream; the event is set when its token or organization is dropped."""
         reader = _Reader(record, token_id)
         self._readers.add(reader)
         try:
@@ -113,7 +115,7 @@ class Endings:
             self._readers.discard(reader)
 
     async def end_dropped(self) -> None:
-        """End what dropped tokens began and still read, and what is left of dropped organizations."""
+        """Cancel the statements and readers of dropped tokens and of dropped organizations."""
         catalog = self._organizations.catalog
         tokens, organizations = catalog.dropped, {key for key, _ in catalog.organizations()}
 
@@ -144,7 +146,7 @@ class Endings:
         self._ledger.keep_only(organizations)
 
     async def about(self, session: Session, record: Record, asked: Aside) -> None:
-        """LIST QUERIES and SESSIONS, DESCRIBE QUERY, TERMINATE QUERY and SESSION, which leave the context as it is."""
+        """Run LIST QUERIES or SESSIONS, DESCRIBE QUERY, TERMINATE QUERY or SESSION; they do not change the context."""
         organization = session.organization.id
         owners = session.organization.catalog.owners(organization)
         if isinstance(asked, TerminateSession):
@@ -163,7 +165,7 @@ class Endings:
             found = self._ledger.latest(organization, 1001)
             if not session.caller.organization:
                 found = sorted(found + self._ledger.latest("", 1001), key=lambda item: item.created, reverse=True)
-            # It asks what runs beside itself.
+            # LIST QUERIES does not list itself.
             found = [item for item in found if item is not record]
             record.outcome = keep(queries.SHOWN, queries.listed(found, session), record.spool)
         record.spool.finish()
@@ -172,21 +174,21 @@ class Endings:
     def _target(self, session: Session, statement_id: str) -> Record:
         target = self._ledger.find(statement_id.lower())
         if target is None or not session.caller.may_see(target.organization):
-            raise Failure(sqlstate.NO_QUERY, f"there is no query {statement_id!r}")
+            raise Failure(sqlstate.NO_QUERY, f"query {statement_id!r} does not exist")
         return target
 
     def readable(self, session: Session, statement_id: str, what: str) -> Record:
-        """A statement that the session's role lets it see. Raises Failure."""
+        """A statement that the session may read. Raises Failure."""
         target = self._target(session, statement_id)
         if not queries.may_read(session, target):
             require(session, Rights.OBJECTS, f"{what} of another token's statement")
         return target
 
     async def _terminate(self, session: Session, statement_id: str) -> str:
-        """End a statement; what it came to, in words."""
+        """Cancel a statement; returns a message with its state."""
         target = self._target(session, statement_id)
         if target.owner != session.caller.token_id:
-            require(session, Rights.DATA, "TERMINATE QUERY of another's statement")
+            require(session, Rights.DATA, "TERMINATE QUERY of another token's statement")
         if target.running:
             with self._interrupting:
                 target.ending = True
@@ -196,14 +198,14 @@ class Endings:
                 self.finish(target, sqlstate.CANCELLED, ENDED_EARLY)
             else:
                 await self.until_ended(target)
-        meaning = "is still running" if target.running else f"is at {target.state}"
+        meaning = "is still running" if target.running else f"has state {target.state}"
         return f"query {statement_id} {meaning} ({sqlstate.meaning(target.state)})"
 
     async def _terminate_session(self, session: Session, record: Record, asked: TerminateSession) -> None:
-        """End a session: at once, with what runs in it, or once its statements have ended."""
+        """Terminate a session: at once, cancelling its statements, or once they have finished."""
         target = self._sessions.named(asked.name, session)
         if target.caller.token_id != session.caller.token_id:
-            require(session, Rights.OBJECTS, "TERMINATE SESSION of another's")
+            require(session, Rights.OBJECTS, "TERMINATE SESSION of another token's session")
         record.started = True
         if not asked.when_idle:
             target.ended = True
@@ -216,12 +218,12 @@ class Endings:
         self._sessions.forget(target)
 
     async def until_ended(self, target: Record) -> None:
-        """Interrupt until it has landed: one may come between two steps of a statement and be lost."""
+        """Interrupt until the statement has ended: an interrupt between two steps of a statement may be lost."""
         began = time.monotonic()
         abandoned = False
         while target.running and time.monotonic() < began + TERMINATE_SECONDS:
             if target.feed is not None:
-                # It began while it was being ended, and has its answer already: there is nothing to interrupt.
+                # The SELECT on a stream started meanwhile and has its answer: there is nothing to interrupt.
                 await self.end_feed(target, sqlstate.CANCELLED, QUERY_ENDED)
                 return
             if time.monotonic() > began + ABANDON_SECONDS and not abandoned:
@@ -236,13 +238,13 @@ class Endings:
             await organization.streams.end(record.statement_id, state, message)
 
     async def fail_feed(self, query_id: str, failure: Failure) -> None:
-        """An endless SELECT cannot be read any more."""
+        """Finish a SELECT on a stream that can no longer be read."""
         record = self._ledger.find(query_id)
         if record is not None and record.running:
             await self.end_feed(record, failure.sql_state, failure.message)
 
     def interrupt(self, *records: Record) -> None:
-        """End what these records run. Under the lock, so that the next statement of a session is never hit."""
+        """Interrupt these records. Under the lock, so that the next statement of a session is never hit."""
         with self._interrupting:
             for record in records:
                 if record.connection is not None:
@@ -258,23 +260,23 @@ class Endings:
         self.finish_all([(record, state, message)])
 
     def finish_all(self, endings: Sequence[tuple[Record, str, str]]) -> None:
-        """End records that run: sqlState and message of each."""
+        """Finish running records, each with a sqlState and a message."""
         self._ledger.finish(*((record, state, _told(record, message)) for record, state, message in endings))
         if any(record.spool.size > SWEEP_SIZE for record, _, _ in endings):
             self.sweep()
 
     def sweep(self) -> bool:
-        """Remove some of what is old or too much; whether there is more."""
+        """Remove some expired records; returns whether there are more."""
         return self._ledger.sweep(self._options.retention, self._options.quota, self._options.records)
 
     async def sweep_feeds(self) -> None:
-        """End the endless SELECTs that nobody reads."""
+        """Cancel SELECTs on streams that have had no reader for UNREAD_SECONDS."""
         oldest = asyncio.get_running_loop().time() - UNREAD_SECONDS
         for organization in self._organizations.opened():
             for query in organization.streams.queries():
                 record = self._ledger.find(query.query_id)
                 if record is not None and not query.readers and query.idle_since < oldest:
-                    await self.end_feed(record, sqlstate.CANCELLED, "nobody read it")
+                    await self.end_feed(record, sqlstate.CANCELLED, "cancelled because it had no readers")
 
 
 def _told(record: Record, message: str) -> str:

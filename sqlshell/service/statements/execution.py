@@ -1,4 +1,4 @@
-"""What a statement does, in the thread that runs it."""
+"""Runs one statement, in a thread."""
 
 from __future__ import annotations
 
@@ -54,25 +54,25 @@ PLAIN = re.compile(
     r"\s*+(?:select|insert|update|delete|values|with|from|create|drop|begin|commit|rollback)(?!\w)", re.I
 )
 SCHEMA = "schema"
-"""Stands in what makes or drops one."""
+"""Occurs in each statement that creates or drops a schema."""
 
 CHANGES = re.compile(r"\s*+(?:--|/\*|create|drop|alter|execute|call|import)", re.I)
-"""How a statement begins that may make or drop a schema."""
+"""How statements begin that may create or drop a schema."""
 
 NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
-"""What the engine says of a relation that is not there; one whose name looks like a file's is taken for a file."""
+"""The engine's sqlStates for a missing relation; if the name looks like a file's, the engine looks for a file."""
 
 CREATES = re.compile(r"\s?(?:explain analyze )?create(?!\w)", re.I)
 
 UNCHANGED = NOT_FOUND | {"42000", sqlstate.SYNTAX, "42704"}
-"""What the engine may say of a change of a store, whose entities are views where the service is embedded."""
+"""The engine's sqlStates for a change of a store; in the embedded service, entities are views."""
 
 UNBOUND = NOT_FOUND - {"58030"}
-"""The same before anything of the statement has run."""
+"""The sqlStates of NOT_FOUND that occur before the statement has had any effect."""
 
 
 Begun = tuple[Feed, int]
-"""An endless SELECT, and the position in its stream from which it goes on."""
+"""A SELECT on a stream, and the position in the stream at which it starts."""
 
 
 class Execution:
@@ -91,14 +91,14 @@ class Execution:
     def run(
         self, session: Session, asked: Own | None, record: Record, form: Form, parameters: Parameters | None
     ) -> Outcome | Begun:
-        """Run a statement with its session's connection; `asked` is what it says where it is the interface's own."""
+        """Run a statement in its session; `asked` is the parsed statement if it is one of the interface's own."""
         options = self.options(session, parameters)
         for part in needed(asked, record.sql) if session.lost else ():
-            # SQL names stores itself, and a client without a session has no way to leave one that is gone.
+            # SQL names stores explicitly, and a client without a session cannot leave a dropped store.
             if part in session.lost and (part != "store" or asked is not None or session.name):
                 raise session.lost[part]
         if not session.placed and _needs_database(asked):
-            # Nothing is read or written in another database than the one that was meant.
+            # Never fall back to another database than the intended one.
             session.organization.check_first()
         before = session.parts()
         try:
@@ -118,7 +118,7 @@ class Execution:
         return result
 
     def _look_at_schemas(self, session: Session, asked: Own | None, sql: str) -> None:
-        """Once it is certain that a schema may be gone, sessions leave it."""
+        """Move sessions out of dropped schemas, after the transaction that may have dropped one."""
         changed = isinstance(asked, Application) or (SCHEMA in sql[:4000].lower() and CHANGES.match(sql) is not None)
         session.changes_schemas = session.changes_schemas or changed
         if session.changes_schemas and not session.connection.in_transaction:
@@ -142,7 +142,7 @@ class Execution:
 
     @staticmethod
     def explained(session: Session, sql: str, error: Exception) -> Exception:
-        """What a plain statement failed with, or the reason for that."""
+        """The error of a plain statement, or a better explanation of it."""
         try:
             if isinstance(error, Failure) and error.sql_state in NOT_FOUND:
                 check_named(session.organization, sql)
@@ -155,7 +155,7 @@ class Execution:
 
     @staticmethod
     def is_plain(session: Session, sql: str) -> bool:
-        """Whether the engine alone runs a statement, and what follows it is judged as before it."""
+        """Whether a statement needs only the engine and does not affect the checks of the next statement."""
         organization, low = session.organization, sql.lower()
         return (
             PLAIN.match(low) is not None
@@ -215,7 +215,7 @@ class Execution:
                 return self._print(session, asked, record, options)
             case Application():
                 return self._application(session, asked, options)
-        raise Failure(sqlstate.UNSUPPORTED, f"{record.sql.split(maxsplit=1)[0].upper()} is not supported in this form")
+        raise Failure(sqlstate.UNSUPPORTED, f"this form of {record.sql.split(maxsplit=1)[0].upper()} is not supported")
 
     def _create_as(self, session: Session, asked: CreateAs, record: Record, options: Options) -> Outcome | Begun:
         before, part = flows.engines(asked)
@@ -228,12 +228,12 @@ class Execution:
 
     @staticmethod
     def _is_engines(session: Session, shown: str) -> bool:
-        """Whether SHOW of this word is the engine's: it shows all schemas, and what a relation is."""
+        """Whether SHOW of this word is for the engine: it shows all schemas, or describes a relation."""
         there = session.organization.engine.exists(session.connection.resolve((shown,)))
         return shown == "schemas" or there
 
     def _latest(self, session: Session, record: Record) -> list[Record]:
-        """The latest statements of the session's organization but for the one that asks."""
+        """The latest statements of the session's organization except this one."""
         return [item for item in self._ledger.latest(session.organization.id, 1001) if item is not record]
 
     def _run_engine(self, session: Session, record: Record, options: Options, sql: str) -> Outcome | Begun:
@@ -251,7 +251,7 @@ class Execution:
             if feed is not None:
                 return feed, 0 if feed.from_earliest else organization.engine.head(feed.stream)
         if reads_store and not organization.locked and session.connection.transaction != "failed":
-            # DuckDB shows no plan of what reads files, and so not where it would be made or what else it reads.
+            # DuckDB has no plan for statements that read files, so the target and other sources are unknown.
             if CREATES.match(bare(sql[:4000])):
                 stores.check_read_only(organization, session.connection, sql)
             if named and (in_store or stores.named_stores(organization, sql)):
@@ -279,8 +279,10 @@ class Execution:
 
     @staticmethod
     def _mounted_behind(session: Session, record: Record, sql: str, message: str) -> bool:
-        """Whether a store is readable now whose name a statement does not have, and the engine's message does: a view
-        reads it, and no statement has named it since the service began."""
+        """Mount the stores that the engine's message names but the statement does not; returns whether there are any.
+
+        Such a store is read by a view, and no statement has named it since the service was started.
+        """
         organization = session.organization
         behind = set(stores.named_stores(organization, message)) - set(stores.named_stores(organization, sql))
         if not behind or session.connection.transaction == "failed":
@@ -303,20 +305,18 @@ class Execution:
         for number, sql in enumerate(asked.statements, 1):
             own = read(sql)
             if own is not None:
-                said = (
-                    f"statement {number} is about an object of the service, and cannot be part of an atomic application"
-                )
+                said = f"statement {number} is about an object of the service, which is not allowed in an application"
                 raise Failure(sqlstate.UNSUPPORTED, said)
             low = sql.lower()
             if named := [item for item in session.organization.streams.known if item[2].lower() in low]:
                 session.connection.feed(sql, named, options)
-        # Nobody sees the rows of an application's SELECTs, so that one row of each is enough.
+        # The rows of SELECTs in an application are discarded, so that no rows are needed.
         session.connection.run_all(asked.statements, replace(options, row_limit=0), Discard())
         return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
 
 
 def _needs_database(asked: Own | None) -> bool:
-    """Whether a statement works in the session's database."""
+    """Whether a statement uses the session's database."""
     if isinstance(asked, Create | Drop):
         return asked.kind in {"stream", "changelog", "materialized_view", "relation"}
     if isinstance(asked, Use):

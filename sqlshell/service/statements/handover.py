@@ -1,4 +1,4 @@
-"""Secrets that statements made: each is handed over once, to the token that sent its statement."""
+"""One-time delivery of secrets that statements created: each is shown once, to the token that sent the statement."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import OrderedDict
 from msgspec import Struct
 
 MOST = 100
-"""Secrets of one token that wait for it to look; behind so many the oldest are lost."""
+"""The maximum number of undelivered secrets of one token; if there are more, the oldest are lost."""
 
 
 class Secret(Struct, frozen=True):
-    """The value, and the name of what it belongs to."""
+    """A secret value, and the name of its object."""
 
     name: str
     value: str
@@ -21,7 +21,7 @@ class Secret(Struct, frozen=True):
 
 
 class Handover:
-    """The secrets that nobody has seen yet, in memory alone. Used from one thread."""
+    """The undelivered secrets, only in memory. Used from one thread."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, OrderedDict[str, Secret]] = {}
@@ -33,7 +33,7 @@ class Handover:
             own.popitem(last=False)
 
     def take(self, token_id: str, statement_id: str) -> Secret | None:
-        """The secret of this token's statement, the first time that it asks."""
+        """Return the secret of this token's statement on the first call, then None."""
         own = self._waiting.get(token_id)
         found = own.pop(statement_id, None) if own else None
         if not own:
@@ -41,5 +41,5 @@ class Handover:
         return found
 
     def forget(self, token_id: str) -> None:
-        """The token is gone, and what waited for it."""
+        """Discard the secrets of a dropped token."""
         self._waiting.pop(token_id, None)

@@ -1,4 +1,4 @@
-"""One statement from its submission on, and the ledger in which it stays findable."""
+"""The record of a statement, and the ledger of all records."""
 
 from __future__ import annotations
 
@@ -22,34 +22,35 @@ from sqlshell.service.storage import Storage
 
 RECENT = 1000
 RECENT_SIZE = 8 << 20
-"""Finished records that are held, and the characters and bytes of all of them; the others come from the ledger when
-they are asked for."""
+"""The number and size (characters and bytes) of finished records in memory; the others are read from the storage."""
 
 SWEPT = 500
-"""Records that are removed at once: the event loop waits for it."""
+"""The maximum number of records that are removed at once, which blocks the event loop."""
 
 LISTED = 1000
-"""Characters of a statement in lists of them."""
+"""Characters of a statement in LIST QUERIES."""
 
 LATE = 1000
-"""Records whose ends are remembered while the disk is full."""
+"""The number of finished records that are kept in memory while the disk is full."""
 
 MESSAGE = 10_000
-"""Characters of a message that are kept: a statement can make an error of any length."""
+"""Characters that are stored of a message: a statement can cause an error of any length."""
 
-STOPPED = "the service stopped while it ran; it may have taken effect"
+STOPPED = "the service stopped while the statement was running; the statement may have taken effect"
 
 
 def _new_id() -> str:
-    """A random UUID (version 4): the uuid module takes several times as long to make the text of one."""
+    """A random UUID (version 4) as text; the uuid module is several times slower."""
     digits = os.urandom(16).hex()
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 class Secretless(Struct, frozen=True):
-    """A statement without its secrets, and their values. `cut` says that it is its beginning alone, and that nobody
-    knows the values."""
+    """A statement without its secrets, and their values.
+
+    `cut` means that it is only the beginning of the statement, and that the values are unknown.
+    """
 
     text: str
     values: Sequence[str]
@@ -60,12 +61,12 @@ class Secretless(Struct, frozen=True):
 
 
 class Record(Struct, eq=False, weakref=True):
-    """One statement. `state` is its sqlState: 03000 until it is done.
+    """One statement. `state` is its sqlState: 03000 until it has finished.
 
-    `feed` is set while an endless SELECT goes on: to its sender it is done, for it has all that it will get by the
-    interface; its state of 03000 ends with the query. `organization` is where it ran, "" before that is known and for
-    what belongs to none. `timezone` is what its request asked for, "" where that is not
-    known any more; the context has the zone in which it ran. `closing` is the `;` that was sent behind the statement.
+    `feed` is set while a SELECT on a stream runs: its sender sees it as finished, but its state is 03000 until the
+    query ends. `organization` is where it ran, "" before that is known and for statements that belong to none.
+    `timezone` is the request's, "" if it is no longer known; the context has the time zone in which the statement ran.
+    `closing` is the semicolon after the statement.
     """
 
     sql: str
@@ -80,42 +81,42 @@ class Record(Struct, eq=False, weakref=True):
     outcome: Outcome | None = None
     connection: Connection | None = None
     number: int = 0
-    """Which of the statements it is that its connection was handed together."""
+    """Its number among the statements that were passed to its connection together."""
     helper: Callable[[], None] | None = None
-    """Ends what is done for it beside its connection, when it is to end; for any thread."""
+    """Cancels work for the statement outside of its connection; for any thread."""
     feed: Feed | None = None
     ending: bool = False
     timed_out: str = ""
-    """Why it is ended for its time, "" where it is not."""
+    """The message if the statement was cancelled by a timeout, else ""."""
     started: bool = False
     began: float = 0.0
-    """When its engine began with it, by the monotonic clock; 0 before that."""
+    """When its engine started it, by the monotonic clock; 0 before that."""
     finished: float = 0.0
     seconds: float = 0.0
-    """How long it ran; known of the statements of a batch."""
+    """How long it ran; only for statements of a batch."""
     timezone: str = ""
     closing: str = ""
     secretless: Secretless | None = None
-    """Set where the statement holds secrets, until it has ended."""
+    """Set if the statement contains secrets, until it has finished."""
     weight: int = 0
-    """What it takes in memory once it has ended, in characters and bytes."""
+    """Its size in memory once it has finished, in characters and bytes."""
     done: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there is an answer: at the end, or when an endless SELECT has begun."""
+    """Set when there is an answer: at the end, or when a SELECT on a stream has started."""
 
     @property
     def text(self) -> str:
-        """The statement as it was sent, without its secrets: what is kept and shown of it."""
+        """The statement as it was sent, without its secrets: what is stored and shown."""
         return self._bare + self.closing
 
     @property
     def length(self) -> int:
-        """Characters of its text."""
+        """The number of characters of `text`."""
         return len(self._bare) + len(self.closing)
 
     @property
     def head(self) -> str:
-        """The first LISTED characters of its text, without a copy of the rest."""
+        """The first LISTED characters of `text`, without a copy of the rest."""
         return (self._bare[:LISTED] + self.closing)[:LISTED]
 
     @property
@@ -127,16 +128,16 @@ class Record(Struct, eq=False, weakref=True):
         return self.state == sqlstate.RUNNING
 
     def zone(self, asked: str) -> str:
-        """The zone in which to render instants for who asks for `asked`, "" being no wish.
+        """The time zone in which to render instants if `asked` is requested ("" for none).
 
-        Who asks for the zone of the statement's request gets the one that SET TimeZone had put in its place.
+        If the time zone of the statement's own request is requested, SET TimeZone takes precedence.
         """
         ran_in = self.context.timezone or ""
         return ran_in if ran_in and asked in {"", self.timezone} else asked or "UTC"
 
     @property
     def status(self) -> str:
-        """Its state in a word, as LIST QUERIES has it."""
+        """Its state in LIST QUERIES."""
         if self.running:
             return "running" if self.started else "queued"
         if self.state == sqlstate.CANCELLED:
@@ -145,7 +146,7 @@ class Record(Struct, eq=False, weakref=True):
 
 
 class Load:
-    """What has not ended of a token, or of an organization: statements, and the characters of their texts."""
+    """The number of unfinished statements of a token or organization, and the characters of their texts."""
 
     __slots__ = ("number", "size")
 
@@ -158,7 +159,7 @@ class Load:
 
 
 class _Kept(msgspec.Struct, omit_defaults=True):
-    """What the ledger keeps of an outcome."""
+    """The stored part of an outcome."""
 
     columns: list[ColumnInfo] | None = None
     zoned: list[Any] = []
@@ -170,7 +171,7 @@ _decode_context = msgspec.json.Decoder(ContextEcho).decode
 
 
 class Ledger:
-    """All records. `place` makes the empty spool of a statement of an organization. Used from one thread."""
+    """All records. `place` creates the empty spool of a statement of an organization. Used from one thread."""
 
     def __init__(self, storage: Storage, place: Callable[[str, str], Spool]) -> None:
         self._storage = storage
@@ -180,9 +181,9 @@ class Ledger:
         self._recent_size = 0
         self._loads: dict[str, Load] = {}
         self._late: deque[tuple[str, Sequence[Any]]] = deque(maxlen=LATE)
-        """What is to be written, and where."""
+        """Pending writes: the SQL and its values."""
         self._fresh: dict[str, Record] = {}
-        """What runs and is not written yet."""
+        """Running records that are not written yet."""
         storage.write(
             "UPDATE statements SET state = ?, message = ?, finished = ? WHERE state = ?",
             (sqlstate.INTERNAL, STOPPED, time.time(), sqlstate.RUNNING),
@@ -194,9 +195,9 @@ class Ledger:
             self._kept_of(organization).add(int(number), int(size))
 
     def begin(self, records: Sequence[Record]) -> None:
-        """Write records before they run, where that outlives the process; else they are written when they are done.
+        """Add records. With durable storage they are written before they run, otherwise when they have finished.
 
-        On a full disk they run all the same, and are written once there is room.
+        If the disk is full they run nevertheless, and are written once there is space.
         """
         for record in records:
             self._kept_of(record.organization).add(1, record.length)
@@ -207,7 +208,7 @@ class Ledger:
                 self._write_fresh()
 
     def finish(self, *endings: tuple[Record, str, str]) -> None:
-        """Write how records ended (sqlState, message), all in one transaction; only then is it so for those who ask."""
+        """Finish records with a sqlState and message. All are written in one transaction before their states change."""
         finished = time.time()
         updates, inserts = [], []
         endings = tuple((record, state, _cut(message)) for record, state, message in endings)
@@ -239,7 +240,7 @@ class Ledger:
             self._let_go(next(iter(self._recent)))
 
     def move(self, record: Record, organization: str) -> None:
-        """A record that runs belongs to this organization from now on."""
+        """Assign a running record to another organization."""
         self._weigh(record, -1)
         self._kept_of(record.organization).add(-1, -record.length)
         record.organization = organization
@@ -247,7 +248,7 @@ class Ledger:
         self._weigh(record, 1)
 
     def drop(self, records: Sequence[Record]) -> None:
-        """Forget records that did not run and that nobody was told of."""
+        """Remove records that did not run and were not reported to the client."""
         written = [(item.statement_id,) for item in records if self._fresh.pop(item.statement_id, None) is None]
         if written:
             with contextlib.suppress(sqlite3.Error):
@@ -258,12 +259,12 @@ class Ledger:
                 self._weigh(record, -1)
 
     def load(self, key: str) -> Load:
-        """What has not ended of the token or organization with this id."""
+        """The load of the token or organization with this ID."""
         return self._loads.get(key) or Load()
 
     @contextlib.contextmanager
     def reserved(self, keys: Sequence[str], number: int, size: int) -> Iterator[None]:
-        """Count statements that have not begun yet as a load of these tokens and organizations."""
+        """Count statements that have not started yet in the loads of these tokens and organizations."""
         for key in keys:
             self._count(key, number, size)
         try:
@@ -279,7 +280,7 @@ class Ledger:
             del self._loads[key]
 
     def _write_fresh(self) -> None:
-        """Write the records that run and are not written yet."""
+        """Write the running records that are not written yet."""
         rows = [
             (*_first(item), 0.0, item.state, "", msgspec.json.encode(item.context), None, None, 0)
             for item in self._fresh.values()
@@ -289,7 +290,7 @@ class Ledger:
         self._fresh.clear()
 
     def _write_late(self) -> None:
-        """Write what ended; on a full disk what cannot be written waits until there is room."""
+        """Write the pending changes; if the disk is full, they stay pending."""
         rows = list(self._late)
         try:
             for sql in (_DELETED, _ENDED, _INSERT):
@@ -313,7 +314,7 @@ class Ledger:
         """The latest records of an organization, "" being those of none, the newest first, but for what shells say when
         they leave: `number` of them, and all that have not ended, so that each of these can be found and terminated.
         Those that are not held have the first LISTED characters of their text."""
-        # What runs may be written with the organization in which it was submitted, or not yet.
+        # A running record may be stored with the organization of its submission, or not be stored yet.
         running = [item for item in self.running() if item.organization == organization and not _leaves(item.sql)]
         rows = self._storage.read(
             f"SELECT {_LISTED} FROM statements WHERE organization = ? AND finished > 0 "
@@ -326,8 +327,11 @@ class Ledger:
         return sorted(found.values(), key=lambda item: item.created, reverse=True)
 
     def sweep(self, retention: float, quota: int, records: int) -> bool:
-        """Forget finished records that are older than `retention`, and the oldest of each organization until it is
-        within `quota` bytes and so many `records`: some at a time, True where there are more."""
+        """Remove some expired records; returns whether there are more.
+
+        These are the finished records that are older than `retention` seconds, and the oldest of each organization that
+        exceeds `quota` bytes or a number of `records`.
+        """
         oldest = time.time() - retention
         rows = self._storage.read(f"{_SWEPT} finished < ? ORDER BY finished LIMIT ?", (oldest, SWEPT))
         gone = [self._forgotten(row) for row in rows]
@@ -350,7 +354,7 @@ class Ledger:
         return more
 
     def _forgotten(self, row: Sequence[Any]) -> tuple[str]:
-        """Let go what is kept of a finished record; its id."""
+        """Remove the result of a finished record; returns its ID."""
         statement_id, organization, size = row
         record = self._recent.get(statement_id)
         self._let_go(statement_id)
@@ -365,14 +369,14 @@ class Ledger:
         return self._kept.setdefault(organization, Load())
 
     def known(self, organization: str) -> set[str]:
-        """The ids of an organization's statements."""
+        """The IDs of an organization's statements."""
         self._write_fresh()
         return {
             row[0] for row in self._storage.read("SELECT id FROM statements WHERE organization = ?", (organization,))
         }
 
     def keep_only(self, organizations: Collection[str]) -> None:
-        """Forget the finished records of organizations that are gone, whose rows went with them."""
+        """Remove the finished records of dropped organizations from memory; they are already deleted in the storage."""
         gone = self._kept.keys() - organizations - {""}
         for organization in gone:
             del self._kept[organization]
@@ -423,7 +427,7 @@ def _leaves(sql: str) -> bool:
 
 
 def _first(record: Record) -> tuple[str, str, str, str, float]:
-    """What is known of a record before it runs."""
+    """The columns of a record that are known before it runs."""
     return record.statement_id, record.organization, record.owner, record.text, record.created
 
 
@@ -439,7 +443,7 @@ _INSERT = f"INSERT INTO statements ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 
 
 
 async def settle(record: Record, seconds: float) -> None:
-    """Wait for a record's answer, for so long at most."""
+    """Wait for a record's answer, for at most `seconds`."""
     if not record.ready.is_set():
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""LIST QUERIES and DESCRIBE QUERY: statements as rows. A query's id is its statementID."""
+"""LIST QUERIES, LIST SESSIONS and DESCRIBE QUERY. A query's ID is its statementID."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlshell.service.results.made_rows import NUMBER, Facts, columns, stamp, ta
 from sqlshell.service.statements.ledger import Record
 
 HIDDEN = "<insufficient privilege>"
-"""In the place of a statement that is not for who asks."""
+"""Shown instead of a statement that the caller may not read."""
 
 
 SHOWN = columns(
@@ -23,13 +23,13 @@ SHOWN = columns(
 
 
 def listed(records: Sequence[Record], session: Session) -> list[Facts]:
-    """The statements of an organization that a session sees, with the SQL of those that are for it."""
+    """The facts about statements, with the text of those that the session may read."""
     owners = session.organization.catalog.owners(session.organization.id)
     return [facts(record, owners, record.head if may_read(session, record) else HIDDEN) for record in records]
 
 
 def facts(record: Record, owners: Mapping[str, str], sql: str) -> Facts:
-    """What is known of a statement; `owners` are the names of tokens by their ids."""
+    """The facts about a statement; `owners` are the names of tokens by ID."""
     return {
         "id": record.statement_id,
         "name": record.statement_id,
@@ -45,14 +45,14 @@ def facts(record: Record, owners: Mapping[str, str], sql: str) -> Facts:
 
 
 def may_read(session: Session, record: Record) -> bool:
-    """Whether a session's role lets it see what a statement is: its own token's, or all as owner."""
+    """Whether a session may read the text of a statement: its own token's, or all for owners."""
     return record.owner == session.caller.token_id or session.rights >= Rights.OBJECTS
 
 
 def list_sessions(
     sessions: Sequence[Session], running: Collection[int], owners: Mapping[str, str], sink: Sink
 ) -> Outcome:
-    """The sessions of an organization; `running` are the identities of the connections that run something."""
+    """The sessions of an organization; `running` are the id() values of the connections that run a statement."""
     rows = []
     for item in sessions:
         owner = owners.get(item.caller.token_id, item.caller.token_id)
@@ -66,7 +66,7 @@ def list_sessions(
 
 
 def describe(record: Record, part: str, sink: Sink) -> Outcome:
-    """One statement: as it is, its HISTORY or EVENTS (what it went through), its STATE, or its METRICS."""
+    """Describe one statement: its properties, HISTORY or EVENTS (its past states), STATE, or METRICS."""
     match part:
         case "history" | "events":
             rows = [("submitted", "", stamp(record.created))]

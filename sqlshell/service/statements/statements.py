@@ -1,4 +1,4 @@
-"""Statements from submission to result: sessions run theirs in order, and every statement stays findable by its id."""
+"""Runs statements from submission to result: each session runs its own in order, and all can be looked up by ID."""
 
 from __future__ import annotations
 
@@ -50,27 +50,27 @@ from sqlshell.sql.script.items import BackslashCommand, Statement
 from sqlshell.sql.script.lexical_rules import BLANKS
 
 OPENERS = 16
-"""Threads in which organizations are opened; each has its own for all else."""
+"""Threads that open organizations; each organization has threads of its own for everything else."""
 
 CLOSING_SECONDS = 5.0
 TICK_SECONDS = 0.5
 SWEEP_SECONDS = 5.0
-POOL_TIME = "the compute pool's time for a statement ran out"
+POOL_TIME = "statement cancelled: it exceeded the timeout of its compute pool"
 
 ASIDE = 4 << 10
-"""Bytes of a request that may be about statements, which is taken when others are not."""
+"""A request of up to this many bytes may be about statements, and is accepted when others are refused."""
 
 AT_ONCE = 100
-"""Records that are made before it is somebody else's turn."""
+"""Records that are created before the event loop gets its turn."""
 
 REASON = 1000
-"""Characters of a message that tells of another statement's failure."""
+"""The maximum length of a message that quotes another statement's failure, in characters."""
 
-NOT_RUN = "not run: a statement before it in the same submission failed"
+NOT_RUN = "not run: an earlier statement of the same submission failed"
 
 
 class Sent(Struct, frozen=True):
-    """A statement as it was sent: `closing` is the `;` behind it."""
+    """A statement as it was sent; `closing` is the semicolon after it."""
 
     sql: str
     closing: str
@@ -78,7 +78,7 @@ class Sent(Struct, frozen=True):
 
 
 class Statements:
-    """All statements of the service. Used from one event loop; the engines work in threads."""
+    """All statements of the service. Used from one event loop; engines run in threads."""
 
     def __init__(self, organizations: Organizations, ledger: Ledger, options: ServiceOptions) -> None:
         self.organizations = organizations
@@ -96,7 +96,7 @@ class Statements:
         self._stretches = Stretches(self.endings, self._execution, self._work, self._begun, self._start)
 
     def start(self) -> None:
-        """Look after what grows old, from now on. Does nothing the second time."""
+        """Start the periodic work: timeouts, retention and idle sessions. A second call has no effect."""
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
 
@@ -107,10 +107,10 @@ class Statements:
         form: Form | None = None,
         left: Callable[[], bool] = bool,
     ) -> list[Record]:
-        """Begin to run the statements of a request; their records, in order. `form` is closed when they have run, and
-        `left` says whether the client is gone.
+        """Start the statements of a request; returns their records, in order.
 
-        Raises BadRequest when there is none. They have failed where the caller's organization cannot be opened.
+        `form` is closed when they have finished; `left` returns whether the client has disconnected. The records have
+        failed if the caller's organization cannot be opened. Raises BadRequest if there is no statement.
         """
         form = form or Form()
         handed = False
@@ -120,19 +120,19 @@ class Statements:
             items = await self.texts.split(request.statement, caller.token_id, left)
             given = [(item.text, item.ending) for item in items if isinstance(item, Statement)]
             if not items:
-                raise BadRequest("request.statement: there is no statement")
-            # A backslash command is not SQL: the statement fails, and the request is a good one.
+                raise BadRequest("request.statement contains no statement")
+            # A backslash command is not SQL: the statement fails, but the request is valid.
             given = given or [(request.statement, "")]
             texts = [text for text, _ in given]
             commands = [item.name for item in items if isinstance(item, BackslashCommand)]
             aside = self._aside(texts[0]) if len(texts) == 1 and not commands else None
-            # What is about statements has a measure of its own: with it the others are ended.
+            # Statements about statements have a separate limit, so that others can still be terminated.
             try:
                 session, own, records = await self._admitted(request, caller, given, 1 if aside is None else 2)
             except Failure as failure:
                 return self._refused(request, await self._sent(given, caller), caller, failure)
             if commands:
-                said = f"{commands[0][:100]!r} is a command of a shell, not SQL: the service runs statements only"
+                said = f"{commands[0][:100]!r} is a shell command, not SQL"
                 self.endings.finish(records[0], sqlstate.SYNTAX, said)
                 self._cancel(records[1:])
                 if own:
@@ -150,11 +150,11 @@ class Statements:
                 form.close()
 
     async def submit_batch(self, request: StatementRequest, caller: Caller, form: Form) -> Batch:
-        """Begin to run the statements of a batch. Raises as submit()."""
+        """Start the statements of a batch. Raises like submit()."""
         attached = bool(form.attachments)
         form.close()
         if attached:
-            raise BadRequest("a batch has no attachments: submit the statement that needs them alone")
+            raise BadRequest("a batch cannot have attachments; submit the statement that needs them separately")
         if self.draining:
             raise BadRequest("the service is stopping", 503)
         texts = request.statements or []
@@ -179,17 +179,17 @@ class Statements:
         return record if record is not None and caller.may_read(record.organization, record.owner) else None
 
     def find_batch(self, statement_id: str, caller: Caller) -> Batch | None:
-        """The batch that a statement is the first of, where the caller may see all of it."""
+        """The batch that begins with this statement, if the caller may see all of it."""
         batch = self.batches.find(statement_id)
         if batch is None:
             return None
-        # A client that waits for a long batch asks often.
+        # Clients poll a long batch often, so each pair is checked once.
         if not all(caller.may_read(*pair) for pair in {(item.organization, item.owner) for item in batch.records}):
             return None
         return batch
 
     async def drain(self, grace: float) -> None:
-        """Take no more statements, and give those that run `grace` seconds to end."""
+        """Accept no more statements, and give running ones `grace` seconds to finish."""
         self.draining = True
         until = time.monotonic() + grace
         for record in self.ledger.running():
@@ -197,7 +197,7 @@ class Statements:
                 await settle(record, until - time.monotonic())
 
     async def close(self) -> None:
-        """End what runs, close all sessions and engines."""
+        """Cancel running statements, and close all sessions and engines."""
         self.draining = True
         if self._ticking is not None:
             self._ticking.cancel()
@@ -205,7 +205,7 @@ class Statements:
         for record in self.ledger.running():
             record.ending = True
             if record.feed is not None:
-                await self.endings.end_feed(record, sqlstate.CANCELLED, "the service stopped")
+                await self.endings.end_feed(record, sqlstate.CANCELLED, "the service was stopped")
         while any(record.connection for record in self.ledger.running()) and time.monotonic() < until:
             self.endings.interrupt(*(record for record in self.ledger.running() if record.connection))
             await asyncio.sleep(0.01)
@@ -229,7 +229,7 @@ class Statements:
     def _refused(
         self, request: StatementRequest, sent: Sequence[Sent], caller: Caller, failure: Failure
     ) -> list[Record]:
-        """The records of statements for which there is no session, such as those of an organization that is broken."""
+        """The failed records of statements without a session, for example if their organization cannot be opened."""
         records = []
         for item in sent:
             context = _named(request, ContextEcho(caller.organization or None, caller.roles[0]))
@@ -243,10 +243,10 @@ class Statements:
         return records
 
     def _record(self, sent: Sent, caller: Caller, session: Session, request: StatementRequest) -> Record:
-        # Where the statement of a caller who may go to another organization runs is known when its turn has come.
+        # If the caller may change the organization, the statement's organization is known only when it starts.
         organization = session.organization.id if self.organizations.alone else caller.organization
 
-        # A spool that held its record would keep both, and a text of any size, until cycles are collected.
+        # A weak reference avoids a cycle that would keep a large text until garbage collection.
         made: weakref.ref[Record]
 
         def place() -> Path:
@@ -255,7 +255,7 @@ class Statements:
             return self.organizations.result_file(record.organization, record.statement_id)
 
         spool = Spool(place, self._options.partition_rows)
-        # The zone is told when the statement has run in it.
+        # The time zone is set when the statement has run.
         context = _named(request, replace(session.echo(), timezone=None))
         timezone = (request.parameters.timezone if request.parameters else None) or ""
         record = Record(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
@@ -284,9 +284,9 @@ class Statements:
     async def _admitted(
         self, request: StatementRequest, caller: Caller, given: Sequence[tuple[str, str]], times: int
     ) -> tuple[Session, bool, list[Record]]:
-        """The session of a request, whether it is for this request alone, and the records of its statements, begun.
+        """The session of a request, whether it is only for this request, and the records of its statements.
 
-        Raises BadRequest, and Failure where there is no session.
+        Raises BadRequest, and Failure if no session can be opened.
         """
         size = sum(len(text) for text, _ in given)
         self._check_load(caller, len(given), size, times)
@@ -304,34 +304,34 @@ class Statements:
         return session, own, records
 
     def check_room(self, caller: Caller, size: int) -> None:
-        """Raises BadRequest where a request with a body of so many bytes would be refused, whatever it asks for."""
+        """Raises BadRequest if any request with a body of `size` bytes would be refused."""
         self._check_load(caller, 1, 0, 2 if size <= ASIDE else 1)
 
     def _check_load(self, caller: Caller, number: int, size: int, times: int) -> None:
-        """Raises BadRequest where more of a token's or organization's statements have not ended than may be."""
+        """Raises BadRequest if a token or organization has too many unfinished statements."""
         bounds = self._options.bounds
         both = (caller.token_id, times, "token"), (caller.organization, times * TOGETHER, "organization")
         for key, factor, who in both:
             load = self.ledger.load(key)
             said = ""
             if load.number + number > bounds.waiting * factor:
-                said = f"{load.number} statements of this {who} have not ended {met('waiting')}"
+                said = f"this {who} has {load.number} unfinished statements {met('waiting')}"
             elif load.number and load.size + size > bounds.waiting_size * factor:
-                said = f"statements of this {who} with {load.size} characters have not ended {met('waiting_size')}"
+                said = f"this {who} has unfinished statements with {load.size} characters {met('waiting_size')}"
             if said:
-                raise BadRequest(f"{said}: send more when they have", 429)
+                raise BadRequest(f"{said}; try again when they have finished", 429)
 
     def _check_token(self, caller: Caller, own: Session | None) -> None:
-        """Raises BadRequest where a token was dropped since the request began, and closes its `own` session."""
+        """Raises BadRequest, and closes the `own` session, if the token was dropped since the request began."""
         if caller.token_id in self.organizations.catalog.dropped:
             if own is not None:
                 self._sessions.end(own)
-            raise BadRequest("unknown token", 401)
+            raise BadRequest("invalid token", 401)
 
     def _settle_in(self, record: Record, session: Session, asked: Own | None) -> None:
-        """A record belongs to the organization in which it runs, from now on.
+        """Assign a record to the organization in which it runs.
 
-        What tells of organizations, or of statements that belong to none, belongs to none.
+        Statements about organizations, or about statements without an organization, belong to none.
         """
         here = session.organization.id
         if record.organization != here and not is_aside(asked) and not is_about_organizations(asked):
@@ -340,7 +340,7 @@ class Statements:
 
     @staticmethod
     def _aside(sql: str) -> Any:
-        """What a statement about statements asks for, None for others."""
+        """Parse a statement about statements; None for others."""
         if takes_long(sql):
             return None
         with contextlib.suppress(Failure):
@@ -362,7 +362,7 @@ class Statements:
                         if adopted:
                             await self._guarded(record, session, self._one(session, request, record, form))
                         if sqlstate.failed(record.state):
-                            # Who follows the last statement alone is told why it came to nothing.
+                            # A client may poll only the last statement, so its message quotes the failure.
                             failed = f"{NOT_RUN}: {record.state}: {record.message}"[:REASON]
         finally:
             form.close()
@@ -404,12 +404,12 @@ class Statements:
                             await self._guarded(record, session, self._one(session, request, record, Form()))
                         at += 1
         except Failure as failure:
-            # The pool is full.
+            # The queue of the pool is full.
             self.endings.finish(records[at], failure.sql_state, failure.message, session)
         finally:
             self._stretches.take(batch, session)
             while at < len(records) and (records[at].started or not records[at].running):
-                self.endings.finish(records[at], sqlstate.CANCELLED, "the service stopped", session)
+                self.endings.finish(records[at], sqlstate.CANCELLED, "the service was stopped", session)
                 at += 1
             self.ledger.drop(records[at:])
             del records[at:]
@@ -432,17 +432,17 @@ class Statements:
         if own:
             record.context = session.echo()
         elif request.role and request.role != session.role:
-            # Beside what runs in the session, whose role stays until its turn has come.
+            # A copy, because a statement that is running in the session keeps its role.
             session = replace(session)
             session.use("role", request.role)
         await self.endings.about(session, record, asked)
 
     async def _guarded(self, record: Record, session: Session | None, work: Coroutine[Any, Any, None]) -> None:
-        """Whatever happens, the record ends, but for an endless SELECT that began."""
+        """Finish the record whatever happens, except for a SELECT on a stream that has started."""
         try:
             await work
         except asyncio.CancelledError:
-            self.endings.finish(record, sqlstate.CANCELLED, "the service stopped", session)
+            self.endings.finish(record, sqlstate.CANCELLED, "the service was stopped", session)
             raise
         except Exception as error:
             state, message = fault(error, record)
@@ -496,13 +496,15 @@ class Statements:
             await session.organization.streams.changed()
 
     async def _restart(self, session: Session, record: Record, asked: Restart) -> None:
-        """Run a statement again, as a new one of this caller: where it ran, in a session of its own, with the role that
-        this session has. Raises Failure."""
+        """Run a statement again as a new one of this caller, in a new session with the old context and current role.
+
+        Raises Failure.
+        """
         target = self.endings.readable(session, asked.statement_id, "RESTART QUERY")
         if target.running:
-            raise Failure("55006", f"query {asked.statement_id} is still running: TERMINATE QUERY it first")
+            raise Failure("55006", f"query {asked.statement_id} is still running; run TERMINATE QUERY first")
         if MAY_HOLD_SECRETS.match(target.sql) and "***" in target.sql:
-            said = f"query {asked.statement_id} held a secret, which is not kept: send the statement itself"
+            said = f"query {asked.statement_id} contained a secret, which is not stored; send the statement again"
             raise Failure(sqlstate.UNSUPPORTED, said)
         place = target.context
         request = StatementRequest(
@@ -519,20 +521,20 @@ class Statements:
             begun = (await self.submit(request, session.caller))[0]
         except BadRequest as refused:
             raise Failure(sqlstate.LIMIT, str(refused)) from None
-        said = f"query {target.statement_id} runs again as {begun.statement_id}"
+        said = f"restarted query {target.statement_id} as {begun.statement_id}"
         record.outcome = replace(table(record.spool, ("id",), [(begun.statement_id,)]), message=said)
         record.spool.finish()
         self.endings.finish(record, sqlstate.DONE, said, session)
 
     def _begun(self, session: Session, record: Record, begun: Begun) -> None:
-        """An endless SELECT goes on from here."""
+        """Register a SELECT on a stream that has started."""
         record.feed, start = begun
         record.context = session.echo()
         session.organization.streams.begin(record.statement_id, record.feed, start)
         record.ready.set()
 
     async def _adopted(self, session: Session, request: StatementRequest, record: Record) -> bool:
-        """Whether the session is where a request asks it to be; where not, the record has failed."""
+        """Apply a request's context to the session; if that fails, finish the record and return False."""
         await self._guarded(record, None, self._adopt(session, request))
         return record.running
 
@@ -544,7 +546,7 @@ class Statements:
     def _work(
         self, session: Session, asked: Own | None, request: StatementRequest, record: Record, form: Form
     ) -> Outcome | Begun:
-        """In a thread: run the statement. Raises Failure."""
+        """Run the statement, in a thread. Raises Failure."""
         filed: Sequence[tuple[int, int]] | None = None
         try:
             result = self._execution.run(session, asked, record, form, request.parameters)
@@ -579,23 +581,25 @@ class Statements:
             await self.endings.sweep_feeds()
 
     def _end_long(self) -> None:
-        """End what runs for longer than the service lets a statement run."""
+        """Cancel statements that run for longer than --max-seconds."""
         most = self._options.bounds.seconds
         if not most:
             return
         oldest = time.monotonic() - most
         for record in self.ledger.running():
             if record.connection is not None and record.began < oldest and not record.timed_out:
-                self._time_out(record, f"the statement ran for {most:g} seconds {met('seconds')}")
+                self._time_out(record, f"statement cancelled: it exceeded {most:g} seconds {met('seconds')}")
 
 
 def _named(request: StatementRequest, echo: ContextEcho) -> ContextEcho:
-    """The context that a request asks for. A statement that is refused before its session went there is answered with
-    it: clients go on with what is echoed, and never elsewhere than they asked for."""
+    """The context that a request names, for the answer to a statement that fails before its session adopts it.
+
+    Clients continue in the context that is echoed, which must not be another one than they named.
+    """
     moves = bool(request.database) and request.database != echo.database_name
     return replace(
         echo,
-        # A name is no ID, and what is left out stays as it is in a client's context.
+        # A name is not an ID; clients keep the value of a field that is left out.
         organization_id=_id(request.organization) if request.organization else echo.organization_id,
         role_name=request.role or echo.role_name,
         database_name=request.database or echo.database_name,
@@ -612,7 +616,7 @@ def _id(organization: str) -> str | None:
 
 
 def _apart(text: str) -> tuple[str, str]:
-    """A statement of a batch, and the `;` behind it."""
+    """A statement of a batch, and the semicolon after it."""
     bare = text.rstrip(BLANKS)
     if not bare.endswith(";"):
         return text, ""
@@ -621,7 +625,7 @@ def _apart(text: str) -> tuple[str, str]:
 
 
 def _takes_place(asked: Own | None) -> bool:
-    """Whether a statement needs a place in its compute pool: the engine works for it."""
+    """Whether a statement needs a slot in its compute pool, because the engine runs it."""
     if isinstance(asked, List):
         return bool(asked.where)
     return asked is None or isinstance(asked, Print | Application | CreateAs | DescribeStatement)

@@ -1,4 +1,4 @@
-"""Statements of a batch that the engine runs, one after another in one thread."""
+"""Runs consecutive statements of a batch in one thread, if they are for the engine."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ from sqlshell.service.statements.execution import Begun, Execution
 from sqlshell.service.statements.ledger import Record
 
 TOLD_SECONDS = 0.05
-"""How long the endings of a batch's statements are collected, to be written down together."""
+"""How long the outcomes of a batch's statements are collected before they are recorded together."""
 
 TOGETHER = 100
-"""Statements that are handed to the engine together, at most."""
+"""The maximum number of statements that are passed to the engine together."""
 
 Work = Callable[[Session, Own | None, StatementRequest, Record, Form], Outcome | Begun]
 
 
 class Stretches:
-    """Runs stretches of batches. `work` runs one statement, `begun` is told of an endless SELECT in the event loop, and
-    `start` starts a task there."""
+    """Runs consecutive statements of batches.
+
+    `work` runs one statement; `begun` is called in the event loop for a SELECT on a stream; `start` starts a task.
+    """
 
     def __init__(
         self,
@@ -59,14 +61,16 @@ class Stretches:
         at: int,
         pools: Sequence[Pool],
     ) -> int:
-        """In a thread: run statements of a batch from number `at` on, as long as they are the engine's and nobody else
-        waits for the place; the number of the next one."""
+        """Run statements of a batch from number `at` on, in a thread; returns the number of the next one.
+
+        It stops at a statement that is not for the engine, or when another statement waits for the slot.
+        """
         most = TOGETHER
         while at < len(batch.records) and is_engines(batch.records[at].sql) and not session.ended:
             before, at = at, self._together(loop, session, request, batch, at, most)
             if at == before:
                 break
-            # What does not come to run is handed over again.
+            # Statements that did not run are passed to the engine again.
             most = min(TOGETHER, 2 * (at - before))
             waited = any(pool.waiting for pool in pools)
             over = session.lacks(batch.state) or batch.ends_with(batch.records[at - 1], batch.state)
@@ -83,7 +87,7 @@ class Stretches:
         at: int,
         most: int,
     ) -> int:
-        """Run some statements in one go, `most` of them at most: the number of the next one."""
+        """Run at most `most` statements in one call of the engine; returns the number of the next one."""
         records = batch.records[at : at + self._plain(session, batch, at, most)]
         records = records[: self._endings.take(records, session.connection)]
         if len(records) < 2:
@@ -100,7 +104,7 @@ class Stretches:
                     inventory.note(session, records[number].sql)
                     result = artifacts.told(session, records[number], result)
                 except Exception as error:
-                    # It is this statement's, and not that of the one behind it.
+                    # The error belongs to this statement, not to the next one.
                     result = error
             self._endings.release(records[number], records[told] if told < len(records) else None)
             self._tell(loop, session, batch, records[number], result, seconds)
@@ -109,14 +113,14 @@ class Stretches:
         try:
             session.connection.several(runs, self._execution.options(session, request.parameters), ended)
         except Exception as error:
-            # It could not begin.
+            # The statements could not be started.
             ended(told, error, 0.0)
         finally:
             self._endings.hand_back(records[told:])
         return at + told
 
     def _plain(self, session: Session, batch: Batch, at: int, most: int) -> int:
-        """How many statements from number `at` on the engine can run without the service; at least one."""
+        """The number of statements from `at` on that the engine can run without the service; at least 1."""
         number = 0
         for record in batch.records[at : at + most]:
             if not (self._execution.is_plain(session, record.sql) and is_engines(record.sql)):
@@ -148,7 +152,7 @@ class Stretches:
         result: Outcome | Exception,
         seconds: float,
     ) -> None:
-        """Let the event loop know, soon, what a statement came to."""
+        """Report the outcome of a statement to the event loop, with a short delay."""
         outcome = None if isinstance(result, Exception) else result
         state, message = fault(result, record) if isinstance(result, Exception) else (result.sql_state, result.message)
         record.seconds = seconds
@@ -162,7 +166,7 @@ class Stretches:
             loop.call_soon_threadsafe(loop.call_later, TOLD_SECONDS, self.take, batch, session)
 
     def take(self, batch: Batch, session: Session) -> None:
-        """Write down what the thread of a batch has told."""
+        """Record the outcomes that the thread of a batch has reported."""
         batch.told = False
         endings, committed = [], False
         while batch.ended:
@@ -177,7 +181,7 @@ class Stretches:
 
 
 def is_engines(sql: str) -> bool:
-    """Whether a statement is the engine's to run, and not one about the service's own objects."""
+    """Whether a statement is for the engine, rather than about objects of the service."""
     try:
         return read(sql) is None
     except Failure:
@@ -185,7 +189,7 @@ def is_engines(sql: str) -> bool:
 
 
 def fault(error: Exception, record: Record) -> tuple[str, str]:
-    """sqlState and message of what ended a statement."""
+    """The sqlState and message for an error that ended a statement."""
     if isinstance(error, Failure):
         if record.timed_out and error.sql_state == sqlstate.CANCELLED:
             return sqlstate.TIMEOUT, record.timed_out
@@ -193,7 +197,7 @@ def fault(error: Exception, record: Record) -> tuple[str, str]:
     if isinstance(error, OSError):
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
         state = sqlstate.DISK_FULL if full else sqlstate.LIMIT
-        return state, f"the result cannot be kept: {error.strerror or error}"
+        return state, f"cannot store the result: {error.strerror or error}"
     if isinstance(error, sqlite3.OperationalError):
-        return sqlstate.DISK_FULL, f"the service cannot write down what changed: {error}"
+        return sqlstate.DISK_FULL, f"cannot write to the service's storage: {error}"
     return sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}"

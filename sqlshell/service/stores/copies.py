@@ -1,7 +1,7 @@
-"""Copies of stores: database files that a process of their own writes and the engine attaches read-only.
+"""Copies of stores: database files that a separate process writes and the engine attaches read-only.
 
-The service itself only looks at names, sizes and times of a store's files; what is in them is read by the converter, so
-that neither the service nor an organization's engine ever opens a file that somebody else wrote.
+The service itself looks only at names, sizes and times of a store's files. The converter reads their contents, so that
+neither the service nor an organization's engine opens files that somebody else wrote.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ from sqlshell.service.engines.sandbox import sandbox
 from sqlshell.sql.identifiers import literal
 
 SECONDS: Final = 600.0
-"""How long a converter has."""
+"""The maximum time for a converter."""
 
 AGAIN: Final = 3
-"""How often a converter is begun again without the file at which it ended."""
+"""How often a converter is started again without the file at which it crashed."""
 
 MEMORY: Final = 1 << 30
-"""Bytes of a converter's DuckDB, where the engine's may have as much."""
+"""The maximum memory of a converter's DuckDB, in bytes."""
 
 THREADS: Final = 4
 PLAIN: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 SMALL: Final = 200
 SMALL_SIZE: Final = 16 << 20
-"""Files of the PLAIN forms, and bytes of them, of a store that is copied whole when one of it is first asked for."""
+"""A store with up to this many files, and bytes, of the PLAIN types is copied entirely on first use."""
 
 LEAST: Final = 4 << 20
-"""Bytes that a copy may have whatever the quota is."""
+"""The size that a copy may always have, whatever the quota is, in bytes."""
 
 WAIT_SECONDS: Final = 0.1
 
 
 class Waiting(Protocol):
-    """Who waits for a copy. `helper` is called to end what is done for it, from another thread, any number of times."""
+    """A statement that waits for a copy. `helper` cancels the copy; any thread may call it, any number of times."""
 
     helper: Callable[[], None] | None
 
 
 class _Copy(Struct):
-    """The copy of one store: its file, what is in it, and what could not be copied and why."""
+    """The copy of one store: its file, the copied entities, and the reasons for those that could not be copied."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     path: Path | None = None
@@ -64,7 +64,7 @@ class _Copy(Struct):
 
 
 class Copies:
-    """Those of one organization. `folder` holds them; a copy is `most` bytes at most. For any thread."""
+    """The copies of one organization, in `folder`; a copy has at most `most` bytes. For any thread."""
 
     def __init__(self, engine: Engine, folder: Path, limits: Limits, most: int) -> None:
         self._engine = engine
@@ -77,10 +77,10 @@ class Copies:
     def bring(
         self, store: str, root: int, known: Mapping[str, Stamp], wanted: Collection[str], waiting: Waiting | None
     ) -> dict[str, str]:
-        """Have the `wanted` entities of a store in the database of its name, as they are now; why some cannot be, by
-        their names. `root` is the store's folder, `known` are the stamps of all its entities.
+        """Copy the current contents of the `wanted` entities into the store's database.
 
-        Raises Failure.
+        Returns the reasons for entities that cannot be copied, by name. `root` is a descriptor of the store's folder,
+        `known` are the stamps of all its entities. Raises Failure.
         """
         with self._lock:
             copy = self._copies.setdefault(store, _Copy())
@@ -112,15 +112,15 @@ class Copies:
                     shutil.rmtree(copy.path.parent, ignore_errors=True)
 
     def mount_again(self) -> None:
-        """The engine was restarted and has none of the copies.
+        """Attach all copies after a restart of the engine.
 
-        Takes no copy's lock: who has one may wait for the engine.
+        Takes no copy's lock, because its holder may be waiting for the engine.
         """
         with self._lock:
             found = list(self._copies.items())
         for store, copy in found:
             if copy.path is not None:
-                # Who needs it next makes it anew.
+                # The next statement that needs it creates it again.
                 with contextlib.suppress(Failure):
                     self._engine.mount(store, copy.path)
 
@@ -138,7 +138,7 @@ class Copies:
         asked: Collection[str],
         waiting: Waiting | None,
     ) -> None:
-        """Make another copy, with the entities that are `asked` for and those of the one before that did not change."""
+        """Create a new copy with the entities `asked` for and the unchanged entities of the old copy."""
         keep = [name for name, stamp in copy.held.items() if known.get(name) == stamp and name not in asked]
         failed = {name: state for name, state in copy.failed.items() if name in known and name not in asked}
         left = [*asked, *_others(known, {*keep, *failed, *asked})]
@@ -162,12 +162,12 @@ class Copies:
                 raise
             shutil.rmtree(into, ignore_errors=True)
             left = [name for name in left if name not in failed]
-        raise Failure(sqlstate.STORE_NOT_READY, f"store {store!r} cannot be read: {ended_at}")
+        raise Failure(sqlstate.STORE_NOT_READY, f"cannot read store {store!r}: {ended_at}")
 
     def _converted(
         self, root: int, into: Path, before: _Copy, keep: list[str], asked: list[str], waiting: Waiting | None
     ) -> tuple[dict[str, Stamp], dict[str, str], str | None]:
-        """Run a converter: what it copied, what it could not and why, and, where it ended too early, at what."""
+        """Run a converter: the copied entities, the reasons for the others, and the reason if it ended too early."""
         threads = min(self._limits.threads or os.cpu_count() or 1, THREADS)
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         memory = min(sandbox.size(self._limits.memory, machine) or MEMORY, MEMORY)
@@ -209,7 +209,7 @@ class Copies:
             process.kill()
             process.wait()
         if ended.is_set():
-            raise Failure(sqlstate.CANCELLED, "the statement was ended while files of a store were copied for it")
+            raise Failure(sqlstate.CANCELLED, "the statement was cancelled while files of a store were copied")
         held: dict[str, Stamp] = {}
         failed: dict[str, str] = {}
         at = ""
@@ -224,13 +224,13 @@ class Copies:
         if process.returncode == 0:
             return held, failed, None
         if at and at not in failed and at not in held:
-            late_said = f"it was not copied within {SECONDS:.0f} seconds"
-            failed[at] = late_said if late.is_set() else "the process that copies it ended: it may need too much memory"
-        return held, failed, failed.get(at) or "the process that copies its files ended"
+            timeout = f"copying took longer than {SECONDS:.0f} seconds"
+            failed[at] = timeout if late.is_set() else "the process that copies it crashed, perhaps for lack of memory"
+        return held, failed, failed.get(at) or "the process that copies its files crashed"
 
 
 def _others(known: Mapping[str, Stamp], done: Collection[str]) -> list[str]:
-    """What is copied although nobody asked: all of a small store, but for what may be large when it is unpacked."""
+    """Entities to copy in advance: all of a small store, except types that may be compressed."""
     plain = [name for name in known if name.lower().endswith(PLAIN)]
     if len(plain) > SMALL or sum(known[name][1] for name in plain) > SMALL_SIZE:
         return []
@@ -239,14 +239,14 @@ def _others(known: Mapping[str, Stamp], done: Collection[str]) -> list[str]:
 
 @contextlib.contextmanager
 def _turn(lock: threading.Lock, waiting: Waiting | None) -> Iterator[None]:
-    """Hold a lock; who waits for it can be ended."""
+    """Hold a lock; a statement that waits for it can be cancelled."""
     ended = threading.Event()
     if waiting is not None:
         waiting.helper = ended.set
     until = time.monotonic() + 2 * SECONDS
     while not lock.acquire(timeout=WAIT_SECONDS):
         if ended.is_set() or time.monotonic() > until:
-            raise Failure(sqlstate.CANCELLED, "the statement was ended while it waited for the copy of a store")
+            raise Failure(sqlstate.CANCELLED, "the statement was cancelled while it waited for the copy of a store")
     try:
         if waiting is not None:
             waiting.helper = None

@@ -1,4 +1,4 @@
-"""Stores: folders outside whose data files are entities, readable as relations of a database of the store's name."""
+"""Stores: folders whose data files are entities, readable as relations of a database with the store's name."""
 
 from __future__ import annotations
 
@@ -26,54 +26,54 @@ from sqlshell.service.organizations.organizations import NOT_GRANTED, Organizati
 from sqlshell.service.stores.copies import Waiting
 
 MOST = 10_000
-"""Entities of a store."""
+"""The maximum number of entities of a store."""
 
 MOST_FILES = 200_000
-"""Files of a store's folder that are looked at."""
+"""The maximum number of files of a store's folder that are examined."""
 
 DEEPEST = 32
-"""Folders inside one another that are looked at."""
+"""The maximum depth of nested folders that are examined."""
 
 
 WRITABLE = (".json", ".jsonl", ".ndjson")
-"""How the names of files end to which records can be added. A name without a dot is one too, where it was made here."""
+"""Extensions of files to which records can be added, besides files without an extension made by CREATE ENTITY."""
 
 _WHOLE = r"from|join|using|update|merge\s+into|truncate(?:\s+table)?"
-"""Verbs for targets(), behind which a relation is read to its end or changed otherwise than by INSERT."""
+"""Verbs for targets(), followed by a relation that is read to its end or changed by other means than INSERT."""
 
 _TRUTH = {"true": True, "false": False}
 
 
 class Place(Struct, frozen=True):
-    """A store's folder, and a descriptor of it. `made` are entities whose names tell no form: they were made by CREATE
-    ENTITY and hold a JSON record in each line."""
+    """A store's folder and a descriptor of it. `made` are the entities without a file extension: CREATE ENTITY created
+    them, and each line is a JSON record."""
 
     folder: Path
     root: int
     made: frozenset[str]
 
     def entities(self) -> dict[str, os.stat_result]:
-        """The data files by their names, which are paths inside the folder. Raises Failure."""
+        """The data files by name, which is the path inside the folder. Raises Failure."""
         try:
             return _entities(self.root, self.made)
         except OSError as error:
-            said = f"the folder {str(self.folder)!r} cannot be read: {error.strerror}"
+            said = f"cannot read folder {str(self.folder)!r}: {error.strerror}"
             raise Failure(sqlstate.STORE_NOT_READY, said) from None
 
 
 def read_options(
     options: Mapping[str, str], organizations: Organizations, before: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What a store keeps of its WITH options; `before` is what it has of them already.
+    """The stored detail of a store from its WITH options; `before` is the detail before an UPDATE.
 
-    Raises Failure for a place that no store may be.
+    Raises Failure, also for a folder that is not allowed.
     """
     kind = options.get("type", "files").lower()
     if kind != "files":
-        said = f"a store of type {kind.upper()!r} is not supported: stores here are of files ('type' = 'files')"
+        said = f"stores of type {kind.upper()!r} are not supported; expected 'type' = 'files'"
         raise Failure(sqlstate.UNSUPPORTED, said)
     if unknown := set(options) - {"type", "uri", "uris", "writable", "access_region"}:
-        said = f"{min(unknown)!r} is not an option of a store of files: type, uri, writable"
+        said = f"unknown option {min(unknown)!r} of a file store; expected type, uri or writable"
         raise Failure(sqlstate.INVALID_PARAMETER, said)
     detail: dict[str, Any] = dict(before or {}) | {"type": kind}
     if not before or "uri" in options or "uris" in options:
@@ -81,7 +81,7 @@ def read_options(
     if "writable" in options:
         writable = _TRUTH.get(options["writable"].lower())
         if writable is None:
-            raise Failure("22023", f"'writable': {options['writable'][:40]!r} is neither TRUE nor FALSE")
+            raise Failure("22023", f"'writable': expected TRUE or FALSE, not {options['writable'][:40]!r}")
         detail["writable"] = writable
     if detail.get("writable"):
         check_writable_place(detail["uri"], organizations)
@@ -89,43 +89,41 @@ def read_options(
 
 
 def check_writable_place(uri: str, organizations: Organizations) -> None:
-    """Raises Failure for a folder in which the service does not grant that files are changed."""
+    """Raises Failure if writable stores are not allowed in a folder."""
     if not organizations.grants_writing(Path(uri)):
-        said = (
-            f"the service does not grant that files in {uri!r} are changed: sqlshell serve --store-root names folders"
-        )
-        raise Failure(sqlstate.PRIVILEGE, f"'writable': {said} in which stores may be writable")
+        said = f"'writable': changing files in {uri!r} is not allowed (sqlshell serve --store-root)"
+        raise Failure(sqlstate.PRIVILEGE, said)
 
 
 def _folder(uri: str, organizations: Organizations) -> str:
     parts = urlsplit(uri)
     text = unquote(parts.path) if parts.scheme == "file" and parts.netloc in {"", "localhost"} else uri
     if not uri:
-        raise Failure("22023", "a store needs its folder: 'uri' = '/path'")
+        raise Failure("22023", "a store requires a folder: 'uri' = '/path'")
     if not text.startswith("/") or "\0" in text:
-        raise Failure("22023", f"'uri': {uri!r} is not the absolute path of a folder")
+        raise Failure("22023", f"'uri': {uri!r} is not an absolute path")
     folder = Path(os.path.realpath(text))
     if not folder.is_dir():
-        raise Failure("22023", f"'uri': there is no folder {uri!r}")
+        raise Failure("22023", f"'uri': folder {uri!r} does not exist")
     if not organizations.grants(folder):
-        why = "see --store-root" if organizations.has_roots else "it is in the service's own folder, or around it"
-        raise Failure(sqlstate.PRIVILEGE, f"'uri': the service does not grant {uri!r} ({why})")
+        why = "sqlshell serve --store-root" if organizations.has_roots else "it overlaps with the service's own folder"
+        raise Failure(sqlstate.PRIVILEGE, f"'uri': folder {uri!r} is not allowed ({why})")
     return str(folder)
 
 
 @contextlib.contextmanager
 def opened(organization: Organization, store: str) -> Iterator[Place]:
-    """A store's folder while it is open. Raises Failure."""
+    """Open a store's folder. Raises Failure."""
     if reason := organization.broken.get(("store", store)):
-        raise Failure(sqlstate.STORE_NOT_READY, f"store {store!r} cannot be read: {reason}")
+        raise Failure(sqlstate.STORE_NOT_READY, f"cannot read store {store!r}: {reason}")
     detail = organization.catalog.get(organization.id, "store", store).detail
     folder = Path(detail["uri"])
     try:
         root = open_folder(folder)
     except OSError as error:
-        why = {errno.ENOENT: "is not there", errno.ELOOP: "is a link now", errno.ENOTDIR: "is not a folder"}
-        said = why.get(error.errno or 0, f"cannot be opened: {error.strerror}")
-        raise Failure(sqlstate.STORE_NOT_READY, f"the folder of store {store!r} {said}") from None
+        why = {errno.ENOENT: "it does not exist", errno.ELOOP: "it is now a link", errno.ENOTDIR: "it is not a folder"}
+        said = why.get(error.errno or 0, error.strerror)
+        raise Failure(sqlstate.STORE_NOT_READY, f"cannot open the folder of store {store!r}: {said}") from None
     try:
         yield Place(folder, root, frozenset(detail.get("entities", ())))
     finally:
@@ -133,7 +131,7 @@ def opened(organization: Organization, store: str) -> Iterator[Place]:
 
 
 def open_folder(folder: Path) -> int:
-    """A descriptor of an absolute path without links. Raises OSError."""
+    """Open a folder by an absolute path without following links. Raises OSError."""
     look = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     *parents, last = folder.parts[1:] or (".",)
     place = os.open("/", look)
@@ -148,7 +146,7 @@ def open_folder(folder: Path) -> int:
 
 
 def entities(organization: Organization, store: str) -> dict[str, os.stat_result]:
-    """The data files of a store by their names, which are paths inside it. Raises Failure."""
+    """The data files of a store by name, which is the path inside it. Raises Failure."""
     with opened(organization, store) as place:
         return place.entities()
 
@@ -170,10 +168,10 @@ def _entities(root: int, made: Collection[str]) -> dict[str, os.stat_result]:
             if not file.lower().endswith(ENDINGS):
                 continue
             with contextlib.suppress(OSError, UnicodeEncodeError):
-                # What is no text cannot be written in a statement.
+                # A statement cannot contain a name that is not valid Unicode.
                 f"{place}/{file}".encode()
                 state = os.stat(file, dir_fd=inside, follow_symlinks=False)
-                # A link may lead out of what was granted.
+                # A link may point outside of the allowed folders.
                 if stat.S_ISREG(state.st_mode):
                     found[f"{place}/{file}".removeprefix("./")] = state
         if len(found) >= MOST or seen >= MOST_FILES:
@@ -182,7 +180,7 @@ def _entities(root: int, made: Collection[str]) -> dict[str, os.stat_result]:
 
 
 def mount(organization: Organization, store: str, names: Sequence[str], waiting: Waiting | None = None) -> None:
-    """Make entities readable as relations. Raises Failure for ones that do not exist or cannot be read."""
+    """Make entities readable as relations. Raises Failure if one does not exist or cannot be read."""
     with opened(organization, store) as place:
         known = place.entities()
         for name in names:
@@ -193,14 +191,15 @@ def mount(organization: Organization, store: str, names: Sequence[str], waiting:
 
 
 def unreadable(store: str, entity: str, reason: str) -> Failure:
-    return Failure(sqlstate.STORE_NOT_READY, f"entity '{store}.{entity}' cannot be read: {reason}")
+    return Failure(sqlstate.STORE_NOT_READY, f"cannot read entity '{store}.{entity}': {reason}")
 
 
 def mount_named(organization: Organization, sql: str, waiting: Waiting, database: str) -> dict[tuple[str, str], str]:
-    """Make readable what a statement may read: every entity whose name it has, of every store whose name it has, or
-    that is the session's `database`. Those that cannot be, by store and entity, and why.
+    """Make the entities readable that a statement may read.
 
-    Raises Failure where that was ended.
+    These are the entities whose names occur in the statement, of the stores whose names occur in it or that are the
+    session's `database`. Returns the reasons for those that cannot be read, by store and entity. Raises Failure if the
+    statement was cancelled.
     """
     text = sql.lower()
     broken: dict[tuple[str, str], str] = {}
@@ -219,7 +218,7 @@ def mount_named(organization: Organization, sql: str, waiting: Waiting, database
 
 
 def named_stores(organization: Organization, sql: str) -> list[str]:
-    """The stores whose names a text has."""
+    """The stores whose names occur in a statement."""
     low = sql.lower()
     found = (name for name in list(organization.store_names) if name.lower().replace('"', '""') in low)
     return [name for name in found if re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", low.replace('""', '"'))]
@@ -233,11 +232,9 @@ def _bring(
     names: Collection[str],
     waiting: Waiting | None,
 ) -> dict[str, str]:
-    """Make entities relations of the store's database; why some cannot be."""
+    """Make entities relations of the store's database; returns the reasons for those that failed."""
     folded = Counter(name.lower() for name in known)
-    alike = {
-        name: "another file's name differs from its own in case alone" for name in names if folded[name.lower()] > 1
-    }
+    alike = {name: "another file has the same name in different case" for name in names if folded[name.lower()] > 1}
     names = [name for name in names if name not in alike]
     if organization.copies is not None:
         stamps = {name: stamp(found) for name, found in known.items() if folded[name.lower()] == 1}
@@ -253,7 +250,7 @@ def _bring(
 
 
 def add(organization: Organization, store: str, detail: Mapping[str, Any], waiting: Waiting) -> None:
-    """Make a store: it is mounted first, so that a failure leaves nothing behind. Raises Failure."""
+    """Create a store. It is mounted first, so that a failure leaves nothing behind. Raises Failure."""
     _mount_empty(organization, store, detail, waiting)
     try:
         organization.catalog.add(organization.id, "store", store, detail)
@@ -266,13 +263,13 @@ def add(organization: Organization, store: str, detail: Mapping[str, Any], waiti
 def change(
     organization: Organization, store: str, options: Mapping[str, str], organizations: Organizations, waiting: Waiting
 ) -> None:
-    """Change a store's options, and mount it anew where its folder is another one. Raises Failure."""
+    """Change a store's options, and mount it again if its folder changes. Raises Failure."""
     with organization.changing:
         before = organization.catalog.get(organization.id, "store", store).detail
         after = read_options(options, organizations, before)
         reason = organization.broken.get(("store", store))
         if reason not in {None, NOT_GRANTED}:
-            raise Failure(sqlstate.STORE_NOT_READY, f"store {store!r} cannot be changed: {reason}")
+            raise Failure(sqlstate.STORE_NOT_READY, f"cannot change store {store!r}: {reason}")
         if reason or after["uri"] != before["uri"]:
             after.pop("entities", None)
             if not reason:
@@ -283,14 +280,14 @@ def change(
 
 
 def test(organization: Organization, store: str, organizations: Organizations) -> str:
-    """What can be done with a store, in words. Raises Failure where it cannot be read, or not be written as it says."""
+    """Check a store and return a message. Raises Failure if it cannot be read, or is writable but cannot be written."""
     with opened(organization, store) as place:
         number = len(place.entities())
         can = "read"
         if organization.catalog.get(organization.id, "store", store).detail.get("writable"):
             check_writable_place(str(place.folder), organizations)
             if not os.access(".", os.W_OK | os.X_OK, dir_fd=place.root):
-                said = f"store {store!r} is writable, but the service may not write into its folder"
+                said = f"store {store!r} is writable, but the service has no permission to write to its folder"
                 raise Failure(sqlstate.STORE_NOT_READY, said)
             can = "read and written"
     return f"store {store!r} can be {can}: it has {number} {'entity' if number == 1 else 'entities'}"
@@ -301,7 +298,7 @@ def _mount_empty(organization: Organization, store: str, detail: Mapping[str, An
     try:
         root = open_folder(folder)
     except OSError as error:
-        raise Failure("22023", f"'uri': {detail['uri']!r} cannot be opened: {error.strerror}") from None
+        raise Failure("22023", f"'uri': cannot open {detail['uri']!r}: {error.strerror}") from None
     try:
         _bring(organization, store, Place(folder, root, frozenset()), {}, [], waiting)
     finally:
@@ -309,7 +306,7 @@ def _mount_empty(organization: Organization, store: str, detail: Mapping[str, An
 
 
 def drop(organization: Organization, store: str) -> None:
-    """Forget a store and remove its copy. Raises Failure."""
+    """Drop a store and remove its copy. Raises Failure."""
     with organization.changing:
         if organization.broken.pop(("store", store), None) is None:
             _unmount(organization, store)
@@ -328,7 +325,7 @@ def _unmount(organization: Organization, store: str) -> None:
 
 
 def state(organization: Organization, store: str) -> str:
-    """Whether a store can be read, in words."""
+    """The state of a store: `ready` or `broken: REASON`."""
     try:
         with opened(organization, store):
             return "ready"
@@ -337,36 +334,35 @@ def state(organization: Organization, store: str) -> str:
 
 
 def check_read_only(organization: Organization, connection: Connection, sql: str) -> None:
-    """Raises Failure for a statement that would change a store, as far as its words tell."""
+    """Raises Failure if a statement would change a store, judging by its text."""
     for names in targets(sql, WRITES):
         store = connection.resolve(names)[0].lower()
         if store in {name.lower() for name in organization.store_names}:
             raise Failure(
                 sqlstate.UNSUPPORTED,
-                f"store {store!r} is read only for SQL: its entities are files outside, and INSERT INTO ENTITY adds "
-                "records to those of a writable store",
+                f"cannot change store {store!r} by SQL; use INSERT INTO ENTITY to add records to a writable store",
             )
 
 
 def check_streams(organization: Organization, connection: Connection, sql: str) -> None:
-    """Raises Failure for a statement that names a store and would read a stream to its end, or change one otherwise
-    than by INSERT, as far as its words tell: DuckDB shows no plan of what reads files itself."""
+    """Raises Failure if a statement that names a store would read a stream to its end, or change it other than by
+    INSERT, judging by its text: DuckDB shows no plan for statements that read files."""
     for names in targets(sql, _WHOLE):
         relation = connection.resolve(names)
         if relation in organization.streams.known:
-            said = "beside an entity of a store, INSERT INTO is all that can be done with it"
+            said = "a statement with an entity of a store can only INSERT INTO it"
             raise Failure(sqlstate.UNSUPPORTED, f"{'.'.join(relation)} is a stream: {said}")
 
 
 def check_entities(
     organization: Organization, connection: Connection, sql: str, broken: Mapping[tuple[str, str], str]
 ) -> None:
-    """Raises Failure for an entity that a statement reads from a store and that is not there, or is `broken`."""
+    """Raises Failure if a statement reads an entity that does not exist or is `broken`."""
     for names in targets(sql, READS):
         store, _, entity = connection.resolve(names)
         wanted = next((name for name in organization.store_names if name.lower() == store.lower()), "")
         if not wanted and len(names) > 1:
-            # The store's database is not there where its folder is not.
+            # Without its folder, the store has no database.
             wanted = next((name for name in organization.store_names if name.lower() == names[0].lower()), "")
             entity = names[-1]
         if wanted:
@@ -376,24 +372,24 @@ def check_entities(
                 raise unreadable(wanted, entity, broken[wanted, entity])
             known, dotted = entities(organization, wanted), ".".join(names[1:])
             if entity not in known and dotted in known:
-                raise Failure(sqlstate.NO_RELATION, f"the name of an entity is quoted: {written((wanted, dotted))}")
-            if entity not in known:
-                said = (
-                    f"entity '{wanted}.{entity}' does not exist: LIST ENTITIES IN STORE {written((wanted,))} shows all"
+                raise Failure(
+                    sqlstate.NO_RELATION, f"the name of the entity must be quoted: {written((wanted, dotted))}"
                 )
+            if entity not in known:
+                said = f"entity '{wanted}.{entity}' does not exist; run LIST ENTITIES IN STORE {written((wanted,))}"
                 raise Failure(sqlstate.NO_RELATION, said)
 
 
 def split_name(names: Sequence[str], store: str, stores: Collection[str]) -> tuple[str, str]:
-    """Store and entity of a dotted name: `store.entity`, or `entity` in the present store, "" for none.
+    """The store and entity of a dotted name: `store.entity`, or `entity` in the current store ("" for none).
 
-    A file's name is often written unquoted, so that its dot looks like one between names. Raises Failure for what is
-    in none of `stores`.
+    A file name may be unquoted, so that its dot looks like a separator. Raises Failure if the name is in none of
+    `stores`.
     """
     if store and len(names) <= 2:
         return store, ".".join(names)
     if len(names) < 2 or names[0] not in stores:
-        said = f"there is no stream or entity {'.'.join(names)!r}"
-        hint = "" if len(names) > 1 else ": an entity of a store is named STORE.ENTITY, or ENTITY IN STORE name"
+        said = f"stream or entity {'.'.join(names)!r} does not exist"
+        hint = "" if len(names) > 1 else "; name an entity of a store as STORE.ENTITY or ENTITY IN STORE name"
         raise Failure(sqlstate.NO_RELATION, said + hint)
     return names[0], ".".join(names[1:])

@@ -1,4 +1,4 @@
-"""Memory and files that are held for clients: bodies that arrive, and rows that have not been taken yet."""
+"""Budgets of memory and disk space: for bodies that are being received, and rows that are not sent yet."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from collections.abc import AsyncIterator, Callable
 from sqlshell.service.organizations.unused_memory import give_back
 
 SHARE = 4
-"""Into how many parts a budget is cut: none of those who share it takes more than one."""
+"""Each holder may use at most 1/SHARE of a budget."""
 
 LOOK_SECONDS = 1.0
-"""How often those who wait are asked whether they are still there."""
+"""How often it is checked whether a waiting client has disconnected."""
 
 REST_SECONDS = 2.0
-"""How long after the last use of a budget freed memory is given back to the system."""
+"""How long after the last use of a budget freed memory is returned to the operating system."""
 
 
 class Budget:
-    """Bytes for all, of which each holder (an organization) has at most a share.
+    """A budget of bytes, of which each holder (an organization) may use at most a share.
 
-    Lives in one event loop, but for take(), which is for any thread. What is larger than a share counts as one, so
-    that it is served too.
+    Used from one event loop, except take(), which is for any thread. A request larger than a share counts as one share,
+    so that it can be served.
     """
 
     def __init__(self, most: int) -> None:
@@ -37,7 +37,7 @@ class Budget:
         self._resting: asyncio.TimerHandle | None = None
 
     def take(self, holder: str, size: int) -> bool:
-        """Whether there is room for so many more bytes; if so, they are taken until give()."""
+        """Reserve bytes until give(); returns whether there is room."""
         with self._lock:
             held = self._held.get(holder, 0)
             if held + size > self._share or self._all + size > self._most:
@@ -52,7 +52,7 @@ class Budget:
             if held > 0:
                 self._held[holder] = held
             self._all -= size
-        # Of each holder the first one is next, however large it is.
+        # For each holder in order, so that a large request is not overtaken by smaller ones.
         behind: set[str] = set()
         for waiting, (who, wanted) in list(self._waiting.items()):
             if waiting.done() or who in behind:
@@ -67,7 +67,7 @@ class Budget:
 
     @contextlib.asynccontextmanager
     async def hold(self, holder: str, size: int) -> AsyncIterator[None]:
-        """Wait for room, and hold it."""
+        """Wait for room, and reserve it."""
         size = await self.wait(holder, size)
         try:
             yield
@@ -75,7 +75,7 @@ class Budget:
             self.give(holder, size)
 
     async def wait(self, holder: str, size: int, left: Callable[[], bool] = bool) -> int:
-        """Wait for room; the bytes that are taken until give(). Raises BrokenPipeError where who waits has left."""
+        """Wait for room; returns the bytes reserved until give(). Raises BrokenPipeError if the client has `left`."""
         size = min(size, self._share)
         if any(who == holder for who, _ in self._waiting.values()) or not self.take(holder, size):
             await self._wait(holder, size, left)
@@ -88,7 +88,7 @@ class Budget:
             while not waiting.done():
                 await asyncio.wait({waiting}, timeout=LOOK_SECONDS)
                 if left() and not waiting.done():
-                    raise BrokenPipeError("the reader has left")
+                    raise BrokenPipeError("the client has disconnected")
         except asyncio.CancelledError:
             if waiting.done() and not waiting.cancelled():
                 self.give(holder, size)
@@ -108,7 +108,7 @@ class Budget:
 
 
 class Lease:
-    """What one body has taken of a budget as it grew."""
+    """The growing share of a budget that one body uses."""
 
     def __init__(self, budget: Budget, holder: str) -> None:
         self._budget = budget
@@ -116,7 +116,7 @@ class Lease:
         self._size = 0
 
     def grow(self, size: int) -> bool:
-        """Whether there is room for so many more bytes."""
+        """Reserve more bytes; returns whether there is room."""
         if not self._budget.take(self._holder, size):
             return False
         self._size += size

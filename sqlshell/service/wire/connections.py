@@ -1,4 +1,4 @@
-"""All connections of a service: how many there are, whose they are, and which one makes room for another."""
+"""Limits the connections of a service, and chooses which one to close for a new one."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from sqlshell.service.bounds import Bounds, met
 from sqlshell.service.wire.budget import SHARE
 
 KEY = "sqlshell.connection"
-"""Where a request's scope has its connection."""
+"""Key of the connection in a request's scope."""
 
 STALLED_SECONDS = 1.0
-"""How long a peer lets its bytes wait before its connection may end for others of the same token."""
+"""How long a peer may leave data unread before its connection may be closed for others of the same token."""
 
 FILES = 100
-"""Descriptors that are kept for all but connections, and the part of all that is."""
+"""File descriptors that are reserved for other uses than connections: a number, and below a fraction of all."""
 PART = 0.2
 
 
 class Connection(Struct, eq=False):
-    """One connection. `address` is the peer's ("" at a unix socket), `token` the one it used last, "" for a stranger's.
+    """One connection. `address` is the peer's ("" for a unix socket), `token` the last valid token, or "".
 
-    `busy` is true while a request of a known token is under way. abort() ends the connection at once.
+    `busy` is true while a request with a valid token is being handled. abort() closes the connection at once.
     """
 
     address: str
@@ -37,14 +37,14 @@ class Connection(Struct, eq=False):
     busy: bool = False
     gone: bool = False
     noted: str = ""
-    """The token for which its backlog counts."""
+    """The token to which its backlog is counted."""
 
 
 class Connections:
-    """Keeps the number of connections within the bounds.
+    """Limits the number of connections.
 
-    A new one takes the place of the oldest from the same address that has not yet shown a token; where there is none,
-    of one that rests, of the token that has the most. Only where all are at work the new one is refused.
+    A new connection replaces the oldest from the same address that has not sent a valid token; if there is none, an
+    idle one of the token with the most connections. It is refused only if all are busy.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -57,21 +57,21 @@ class Connections:
         self._tokens: dict[str, int] = {}
 
     def enter(self, connection: Connection) -> tuple[int, str] | None:
-        """Take a connection in; else the status and the words with which it is refused."""
+        """Register a connection; returns None, or the status and message of the refusal."""
         address = connection.address
         bound = self._bounds.address_connections
         if address and self._addresses.get(address, 0) >= bound and not self._make_room(address):
-            return 429, f"there are {bound} connections from this address {met('address_connections')}"
+            return 429, f"too many connections from this address: {bound} {met('address_connections')}"
         bound = self._bounds.connections
         if self._all >= bound and not self._make_room(self._most_strangers()):
-            return 503, f"there are {bound} connections {met('connections')}"
+            return 503, f"too many connections: {bound} {met('connections')}"
         self._all += 1
         self._addresses[address] = self._addresses.get(address, 0) + 1
         self._strangers.setdefault(address, OrderedDict())[connection] = None
         return None
 
     def leave(self, connection: Connection) -> None:
-        """Does nothing for a connection that was not taken in, or has left."""
+        """Unregister a connection. Has no effect if it is not registered."""
         self.backlog.note(connection, 0)
         if connection.gone:
             return
@@ -85,12 +85,12 @@ class Connections:
         self._count(self._addresses, connection.address, -1)
 
     def known(self, connection: Connection, token: str) -> str:
-        """A request has shown a token: "", or why it is refused."""
+        """Note that a request has a valid token; returns "", or the message of a refusal."""
         if connection.gone or connection.token == token:
             return ""
         bound = self._bounds.token_connections
         if self._tokens.get(token, 0) >= bound:
-            return f"this token has {bound} connections {met('token_connections')}"
+            return f"too many connections of this token: {bound} {met('token_connections')}"
         if connection.token:
             self._count(self._tokens, connection.token, -1)
         else:
@@ -102,7 +102,7 @@ class Connections:
         return ""
 
     def work(self, connection: Connection, *, busy: bool) -> None:
-        """A request begins, or none is under way any more."""
+        """Note whether a request is being handled."""
         if connection.gone or connection.busy == busy:
             return
         connection.busy = busy
@@ -151,10 +151,10 @@ class Connections:
 
 
 class Backlog:
-    """What has been handed to connections, and is more than a transport takes at once.
+    """The unsent data of connections, beyond what a transport buffers.
 
-    For each token that is no more than a share of `most` bytes. Past it the connection ends whose peer has let them
-    wait longest, STALLED_SECONDS at least.
+    Each token may have a share of `most` bytes. If it exceeds that, the connection whose peer has not read for the
+    longest time, at least STALLED_SECONDS, is closed.
     """
 
     def __init__(self, most: int) -> None:
@@ -162,7 +162,7 @@ class Backlog:
         self._kept: dict[str, OrderedDict[Connection, tuple[int, float]]] = {}
 
     def note(self, connection: Connection, size: int) -> None:
-        """So many bytes wait for a connection's peer now."""
+        """Set the number of unsent bytes of a connection."""
         if connection.noted != connection.token or not size:
             kept = self._kept.get(connection.noted)
             if kept is not None and connection in kept:
@@ -183,14 +183,14 @@ class Backlog:
 
 
 class Known:
-    """A connection as a request's scope has it: for whoever looks at tokens."""
+    """The connection in a request's scope, for the code that checks tokens."""
 
     def __init__(self, connections: Connections, connection: Connection) -> None:
         self._connections = connections
         self._connection = connection
 
     def shows(self, token: str) -> str:
-        """A request's token is a good one: "", or why the request is refused all the same."""
+        """Note that a request has a valid token; returns "", or the message of a refusal."""
         return self._connections.known(self._connection, token)
 
     @property
@@ -199,19 +199,19 @@ class Known:
 
 
 def refusal(scope: Scope, token: str) -> str:
-    """Tell the connection of a request which token that showed: "", or why the request is refused."""
+    """Note the valid token of a request for its connection; returns "", or the message of a refusal."""
     known = scope.get(KEY)
     return known.shows(token) if isinstance(known, Known) else ""
 
 
 def left(scope: Scope) -> bool:
-    """Whether the connection of a request is known to be gone."""
+    """Whether the client of a request has disconnected."""
     known = scope.get(KEY)
     return isinstance(known, Known) and known.gone
 
 
 def peer(address: object) -> str:
-    """What a connection counts for: the address of its peer, the network of 64 bits of one in IPv6, "" for none."""
+    """The address by which a connection is counted: the peer's IPv4 address, its /64 network in IPv6, or ""."""
     if not isinstance(address, tuple) or not address:
         return ""
     try:
@@ -226,9 +226,9 @@ def peer(address: object) -> str:
 
 
 def descriptors() -> int:
-    """Let this process open as many files as the system allows; how many that are."""
+    """Raise the limit of open files as far as the system allows; returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Where the hard limit is none, macOS takes no more than this.
+    # macOS accepts at most 10240 if the hard limit is unlimited.
     for wanted in (hard, min(10240, hard) if hard != resource.RLIM_INFINITY else 10240):
         if wanted == soft:
             break
@@ -242,5 +242,5 @@ def descriptors() -> int:
 
 
 def fitting(connections: int, files: int) -> int:
-    """How many connections so many descriptors are enough for."""
+    """The number of connections that fit into a limit of open files."""
     return max(1, min(connections, files - max(FILES, int(files * PART))))

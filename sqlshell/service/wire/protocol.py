@@ -1,4 +1,4 @@
-"""HTTP as uvicorn speaks it, within bounds that uvicorn does not have: sizes, deadlines, connections."""
+"""Uvicorn's HTTP protocol with limits on sizes, times and connections."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from sqlshell.service.wire.connections import KEY, Connection, Connections, Know
 from sqlshell.service.wire.transport import DRAIN_BODY, DRAIN_HEAD, Lingering
 
 HEADERS = 100
-"""Headers of a request."""
+"""The maximum number of headers of a request."""
 
 AHEAD = 16
-"""Requests that a client may send over one connection before it has the answer to the first of them."""
+"""The maximum number of pipelined requests on one connection."""
 
 FRAMING = 64 << 10
-"""Bytes of a chunked body that may be no content, beside as many as it has content."""
+"""A chunked body may have this many bytes of framing, in addition to the size of its content."""
 
 PIECES, PIECE = 4096, 16
-"""Chunks of a body that may be of any size; past them they have so many bytes on average."""
+"""The first PIECES chunks of a body may have any size; if there are more, the average must be PIECE bytes."""
 
-SPARSE = "the chunks of the body have too little content"
+SPARSE = "the chunks of the body are too small"
 
 BODY_SECONDS = 3600.0
-"""For a whole body, however slowly it comes."""
+"""The maximum time for a whole body."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. Requests that are refused are answered in their turn, and the connection ends with that."""
+    """One connection. A refused request is answered in its turn, and then the connection is closed."""
 
     def __init__(self, *given: Any, bounds: Bounds, connections: Connections, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -48,7 +48,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_head = False
         self._in_body = False
         self._size = 0
-        """Bytes that came of the request's head, or of its body."""
+        """Bytes received of the request's head, or of its body."""
         self._content = 0
         self._pieces = 0
         self._chunked = False
@@ -95,7 +95,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._deaf = True
             return
         except httptools.HttpParserError:
-            self._refuse(*(self._refusal or (400, "the request is not HTTP/1.1, or not well formed")))
+            self._refuse(*(self._refusal or (400, "the request is not valid HTTP/1.1")))
             return
         if self._in_head and self._size > self._bounds.header_size:
             self._refuse(431, self._too_long())
@@ -116,7 +116,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_body:
-            # A trailer: no header of a request whose headers have been judged.
+            # A trailer is ignored, because the headers have already been checked.
             return
         super().on_header(name, value)
         if len(self.headers) > HEADERS:
@@ -142,7 +142,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.cycle is before:
             return
         if self.expect_100_continue or self.parser.should_upgrade():
-            # What comes next over this connection may be the body, or a request.
+            # The next data on this connection may be the body or a request.
             self.cycle.keep_alive = False
         if len(self.pipeline) > AHEAD:
             self.pipeline[0] = self.cycle, cast(Any, _too_many)
@@ -179,18 +179,18 @@ class BoundedProtocol(HttpToolsProtocol):
         return f"the request's headers are longer than {self._bounds.header_size} bytes {met('header_size')}"
 
     def _fail(self, status: int, said: str) -> None:
-        """Stop the parser, from one of its callbacks."""
+        """Stop the parser from one of its callbacks."""
         self._refusal = status, said
         raise ValueError(said)
 
     def _refuse(self, status: int, said: str) -> None:
-        """Read nothing more, and say why when all requests before this one have been answered."""
+        """Stop reading, and send the refusal after the answers to all earlier requests."""
         self._deaf = True
         self._stop()
         words = _raw(status, said) if said else b""
         cycle = self.cycle
         if self._in_body and cycle is not None and cycle.response_complete:
-            # It has its answer.
+            # The request has already been answered.
             self.transport.abort()
             return
         if self._in_body and words and cycle is not None:
@@ -241,33 +241,33 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._in_body and self.flow.read_paused:
-            # It is us who do not read.
+            # The service itself has paused reading.
             self._wait(self._bounds.body_seconds)
             return
         name = "body_seconds" if self._in_body else "header_seconds"
-        self._refuse(408, f"the request came too slowly {met(name)}")
+        self._refuse(408, f"timeout while receiving the request {met(name)}")
 
 
 async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:
-    said = f"more than {AHEAD} requests were sent ahead over one connection"
+    said = f"more than {AHEAD} pipelined requests on one connection"
     await message(said, 429, {"Connection": "close"})(scope, receive, send)
 
 
 def _wrong(url: bytes, headers: list[tuple[bytes, bytes]], version: str) -> tuple[int, str] | None:
-    """What is wrong with the first line and the headers of a request, though its form is right."""
+    """The status and message for a well-formed request with an invalid request line or headers, or None."""
     codings = [value for name, value in headers if name == b"transfer-encoding"]
     if codings and (codings != [b"chunked"] or version != "1.1"):
-        return 501, "Transfer-Encoding is chunked, once, in HTTP/1.1 alone"
+        return 501, "Transfer-Encoding: only chunked is supported, once, in HTTP/1.1"
     if not url.startswith((b"/", b"*")):
         hosts = [value for name, value in headers if name == b"host"]
         with contextlib.suppress(ValueError):
             if hosts != [urlsplit(url).netloc]:
-                return 400, "the URL names another host than the header Host"
+                return 400, "the URL and the header Host name different hosts"
     return None
 
 
 def _raw(status: int, said: str) -> bytes:
-    """An answer to a request that no application sees."""
+    """A raw HTTP answer to a request that does not reach the application."""
     body = msgspec.json.encode({"message": said})
     head = b"Content-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
     return STATUS_LINE[status] + head + body

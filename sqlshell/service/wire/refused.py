@@ -1,4 +1,4 @@
-"""Requests that are refused before their body was read."""
+"""Reads the bodies of refused requests before the error is sent."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BODY = 16 << 20
-"""Bytes of a body that are read before its request is refused."""
+"""The maximum number of bytes of a body that are read before its request is refused."""
 
 SECONDS, IDLE_SECONDS = 10.0, 1.0
-"""For how long they are, and for how long without any of them coming."""
+"""The maximum time for reading a body, and the maximum pause."""
 
 TOGETHER = 256
-"""Requests of which the bodies are read so at once; others are refused as soon as they can be."""
+"""The maximum number of such bodies that are read at once; other requests are refused immediately."""
 
 
 class ReadFirst:
-    """Holds an error back until the body of its request has been read, within bounds, for many clients send all of a
-    body before they look for an answer, and take a connection that ends meanwhile for a broken one.
+    """Delays an error until the body of its request has been read, within limits.
 
-    `body_seconds` is how long a body may stand still at all.
+    Many clients read no answer before they have sent the whole body, and report a broken connection otherwise.
+    `body_seconds` is the maximum pause of any body.
     """
 
     def __init__(self, app: ASGIApp, body_seconds: float) -> None:
@@ -49,7 +49,7 @@ class ReadFirst:
         await self._app(scope, receiving, sending)
 
     async def _read(self, receive: Receive) -> None:
-        """Read a body to its end, or to the bounds."""
+        """Read a body to its end, or to the limits."""
         if self._reading >= TOGETHER:
             return
         self._reading += 1
@@ -69,7 +69,7 @@ class ReadFirst:
 
 
 def _worth_reading(headers: Headers) -> bool:
-    """Whether a request has a body that may be read to its end; one that waits for 100 Continue has not sent any."""
+    """Whether a request has a body that should be read; a client that waits for 100 Continue has not sent any."""
     if "expect" in headers:
         return False
     length = headers.get("content-length", "0")

@@ -1,4 +1,4 @@
-"""The transport between a protocol and its connection: readers that take nothing, and closing while somebody sends."""
+"""A transport that closes connections of clients that do not read, and that closes gracefully while they send."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 LOOKS = 4
-"""How often within the time for a write it is looked whether something was taken."""
+"""How often the progress of a write is checked within its time limit."""
 
 MANY = 128 << 10
-"""Bytes that wait for a peer from which they count."""
+"""Unsent data of a connection is counted from this many bytes on."""
 
 DRAIN_BODY = 64 << 20
 DRAIN_HEAD = 8 << 20
 DRAIN_SECONDS = 15.0
 DRAIN_IDLE_SECONDS = 2.0
-"""What is still read of a request that was answered before the end of its body, so that its sender reads the answer; of
-one that was refused for its headers, or with its connection, it is less."""
+"""How much of a body is still read after an early answer, so that the client can read the answer; less if the request
+was refused because of its headers."""
 
 
 class Lingering(asyncio.Transport):
-    """A transport that ends the connection of a peer which takes nothing for `seconds`, and that is closed in two steps
-    while the peer sends: first the answers end, then what comes is thrown away, for a while.
+    """A transport that closes the connection of a peer that does not read for `seconds`.
 
-    `sending` says how much is worth reading of what the peer is in the middle of, `ended` is called when the connection
-    is lost, and `waits` with the bytes that wait for the peer, where those are many.
+    If the peer is still sending, it is closed in two steps: first the write side, then, after the received data has
+    been discarded for a while, the connection. `sending` returns how many bytes of the current request to discard;
+    `ended` is called when the connection is lost; `waits` is called with the number of unsent bytes if there are many.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class Lingering(asyncio.Transport):
         self._drain_until = 0.0
         self.lingering = False
         self.known: object = None
-        """What requests over it are told of their connection."""
+        """The value for KEY in the scopes of its requests."""
 
     def lost(self) -> None:
-        """The connection is gone."""
+        """Note that the connection was lost."""
         for clock in (self._look, self._drain):
             if clock is not None:
                 clock.cancel()
@@ -83,7 +83,7 @@ class Lingering(asyncio.Transport):
         self.write(b"".join(parts))
 
     def taken(self) -> None:
-        """The peer has taken what waited for it."""
+        """Note that all data has been sent."""
         if self._waiting:
             self._waiting = False
             self._waits(0)
@@ -107,7 +107,7 @@ class Lingering(asyncio.Transport):
         self._drain = self._loop.call_later(DRAIN_IDLE_SECONDS, self._transport.close)
 
     def drained(self, number: int) -> None:
-        """So many bytes came behind the answer."""
+        """Count bytes that were received after the answer."""
         self._drained += number
         now = self._loop.time()
         if self._drain is not None:
@@ -168,7 +168,7 @@ class Lingering(asyncio.Transport):
         self._look = self._loop.call_later(self._seconds / LOOKS, self._looked)
 
     def _progress(self) -> int:
-        """The bytes that the peer's side has taken so far."""
+        """The number of bytes that the peer has acknowledged so far."""
         return self._written - self._transport.get_write_buffer_size() - self._in_kernel()
 
     def _in_kernel(self) -> int:
@@ -176,7 +176,7 @@ class Lingering(asyncio.Transport):
             return 0
         socket = self._transport.get_extra_info("socket")
         try:
-            # Without this a slow but honest reader shows only when a third of the system's buffer is free.
+            # Otherwise a slow reader would make visible progress only when a third of the kernel's buffer is free.
             return int(struct.unpack("i", fcntl.ioctl(socket.fileno(), termios.TIOCOUTQ, b"\0" * 4))[0])
         except (OSError, AttributeError):
             return 0

@@ -1,4 +1,4 @@
-"""Requests begin in turns, so that those of one organization, however many, hold up nobody else's."""
+"""Starts requests in turn, so that many requests of one organization do not delay those of others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 from collections import OrderedDict, deque
 
 EACH = 4
-"""Requests of one organization that begin in one pass of the event loop."""
+"""The number of requests of one organization that start in one iteration of the event loop."""
 
 
 class Turns:
-    """Lets requests begin: of each organization so many in a pass of the event loop, its tokens by turns."""
+    """Starts requests: EACH of each organization in one iteration of the event loop, in turn by token."""
 
     def __init__(self) -> None:
         self._begun: dict[str, int] = {}
@@ -35,7 +35,7 @@ class Turns:
             asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
-        """The next pass."""
+        """Start the requests of the next iteration."""
         self._planned = False
         self._begun.clear()
         for organization, tokens in list(self._waiting.items()):

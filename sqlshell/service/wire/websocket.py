@@ -1,4 +1,4 @@
-"""Websockets as uvicorn speaks them, within bounds: what a reader may send, and one that reads nothing."""
+"""Uvicorn's websocket protocol with limits on what a client may send, and a timeout for clients that do not read."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from sqlshell.service.wire.connections import KEY
 from sqlshell.service.wire.transport import Lingering
 
 MESSAGE = 16 << 10
-"""Bytes of a reader's message: there is one that says who it is, and pongs."""
+"""The maximum size of a client's message in bytes; clients send only an auth frame and pongs."""
 
 BURST, RATE = 32 << 10, 1 << 10
-"""Bytes that a reader may send at once, and those a second over a longer time."""
+"""Bytes that a client may send at once, and bytes per second over a longer time."""
 
 PIECE = 2 << 10
-"""Bytes that are looked at together: a frame may have six."""
+"""Bytes that are parsed at once; a frame may be as small as six bytes."""
 
 FRAMES = 64
-"""Frames of one message."""
+"""The maximum number of frames of one message."""
 
 TOO_MUCH, TOO_BIG = 1008, 1009
 
 
 class BoundedSocket(WebSocketsSansIOProtocol):
-    """One websocket, upgraded from a connection that counts."""
+    """One websocket, upgraded from a counted connection."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -38,7 +38,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         if not self.handshake_initiated:
             super().data_received(data)
             if self.conn.handshake_exc is not None and not self.transport.is_closing():
-                # The form of its headers is good HTTP, but no websocket's.
+                # The headers are valid HTTP, but not a valid websocket handshake.
                 self.handshake_complete = True
                 self.transport.abort()
             return
@@ -46,7 +46,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         self._sent = max(0.0, self._sent - (now - self._at) * RATE) + len(data)
         self._at = now
         if self._sent > BURST:
-            self._fail(TOO_MUCH, "a reader sends no more than its first frame")
+            self._fail(TOO_MUCH, "too much data after the first frame")
             return
         for start in range(0, len(data), PIECE):
             if self.transport.is_closing() or self.disconnected:
@@ -56,7 +56,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         if not self.handshake_complete:
-            # The application begins after this.
+            # The application is started after this call.
             cast(dict[str, Any], self.scope)[KEY] = cast(Lingering, self.transport).known
 
     def handle_cont(self, event: Frame) -> None:
@@ -75,7 +75,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
 
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()
-        # It would wait for what this reader does not take.
+        # Otherwise closing would wait for the data that this client does not read.
         self.transport.abort()
 
     def _fail(self, code: int, said: str) -> None:

@@ -1,4 +1,4 @@
-"""The process that copies files of a store into a database file, and ends.
+"""The process that copies files of a store into a database file, and exits.
 
 It reads data files that anybody may have written, so that it has little to lose: the store's folder to read, a folder
 of its own to write, bounds of memory, file size and time. Files are opened beneath the store's folder without following
@@ -62,11 +62,11 @@ def main() -> int:
         except Failure as failure:
             _say(Said(name, reason=failure.message))
         except OSError as error:
-            _say(Said(name, reason=error.strerror or "it cannot be opened"))
+            _say(Said(name, reason=error.strerror or "the file cannot be opened"))
         except duckdb.Error as error:
             _say(Said(name, reason=_reason(str(error), name)))
             if isinstance(error, duckdb.FatalException | duckdb.InternalException):
-                # Nothing works in this instance any more: the others are copied by another process.
+                # The instance is unusable after such an error; another process copies the other entities.
                 return 1
     connection.close()
     shutil.rmtree(temporary, ignore_errors=True)
@@ -82,7 +82,7 @@ def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stam
         except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
             if not messages.is_conversion(str(error)):
                 raise
-            # A later row is of another type than the first ones.
+            # A later row has another type than the first rows.
             os.lseek(file, 0, os.SEEK_SET)
             connection.execute(into + reader(name, path, lines=True, whole=True))
         return stamp(found)
@@ -90,9 +90,9 @@ def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stam
 
 def _reason(message: str, name: str) -> str:
     if messages.too_large(message):
-        return "its copy would be larger than the service allows (--quota)"
+        return "its copy would be too large (sqlshell serve --quota)"
     if messages.disk_full(message):
-        return "there is no space left for its copy"
+        return "no space left on device for its copy"
     for folder in ("/dev/fd/", "/proc/self/fd/"):
         while folder in message:
             before, _, after = message.partition(folder)

@@ -1,5 +1,4 @@
-"""When a session of DuckDB may be interrupted: while it works on a user's statement, but never while it begins or ends
-a transaction."""
+"""Interrupts a session of DuckDB while it runs a user's statement, but never while it begins or ends a transaction."""
 
 from __future__ import annotations
 
@@ -18,26 +17,25 @@ _BETWEEN: Final = -1
 class Cancellation:
     """Interrupts the statements of one connection.
 
-    DuckDB reports a BEGIN, COMMIT or ROLLBACK as interrupted whether or not it took effect, so that nobody could tell
-    whether a transaction is open. No interrupt reaches such a statement: it is remembered, and check() raises
-    it at the next place where the user's statement can be given up.
+    DuckDB reports a BEGIN, COMMIT or ROLLBACK as interrupted whether or not it took effect, so that it would be unknown
+    whether a transaction is open. Such statements are not interrupted: the request is stored, and check() raises it at
+    the next point where the user's statement can be cancelled.
 
-    request() is for any thread, everything else for the one that runs statements.
+    request() is for any thread, all other methods for the thread that runs statements.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._lock = threading.Lock()
         self._statements = self._protections = 0
-        """How deep statement() and protected() are nested."""
+        """The nesting depths of statement() and protected()."""
         self._requested = False
         self._number = 0
-        """Which of several statements runs, 0 for one that runs alone."""
+        """The number of the running statement in several(), 0 for a single one."""
         self._unwanted: set[int] = set()
 
     def request(self, number: int | None = None) -> None:
-        """Interrupt the statement that runs; nothing happens if none does, or another than `number`. One of a higher
-        number will not begin."""
+        """Interrupt the running statement, if its number is `number`. A statement with a higher number will not start."""
         with self._lock:
             if number is None or number == self._number:
                 if self._statements:
@@ -49,8 +47,10 @@ class Cancellation:
 
     @contextlib.contextmanager
     def statement(self, number: int | None = None) -> Iterator[bool]:
-        """A user's statement is worked on within, the parts of it too; `number` is that among several. False where that
-        was interrupted before it began."""
+        """Mark that a user's statement is being run; may be nested. `number` is its number in several().
+
+        Yields False if it was interrupted before it started.
+        """
         with self._lock:
             self._statements += 1
             if number is not None:
@@ -67,13 +67,13 @@ class Cancellation:
                     self._number = _BETWEEN
 
     def end_several(self) -> None:
-        """What runs next runs alone."""
+        """Note that the next statement is a single one."""
         with self._lock:
             self._number, self._unwanted = 0, set()
 
     @contextlib.contextmanager
     def protected(self) -> Iterator[None]:
-        """No interrupt reaches what is executed within."""
+        """Delay interrupts during a block."""
         with self._lock:
             self._protections += 1
         try:
@@ -83,23 +83,23 @@ class Cancellation:
                 self._protections -= 1
 
     def check(self) -> None:
-        """Raises InterruptException where the statement was interrupted."""
+        """Raises InterruptException if the statement was interrupted."""
         with self._lock:
             if self._requested:
                 raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
 
     def execute(self, statement: Any) -> None:
-        """Execute a short statement, SQL or parsed, that no interrupt reaches. Raises duckdb.Error."""
-        # DuckDB forgets an interrupt from before when it begins a statement.
+        """Execute a short statement, SQL or parsed, that cannot be interrupted. Raises duckdb.Error."""
+        # DuckDB discards an earlier interrupt when it starts a statement.
         with self.protected():
             self._connection.execute(statement)
 
     def roll_back(self) -> None:
-        """End the open transaction, where there is one."""
+        """Roll back the open transaction, if there is one."""
         with contextlib.suppress(duckdb.Error):
             self.execute("ROLLBACK")
 
     def fail_transaction(self) -> None:
-        """Bring the open transaction to where only COMMIT and ROLLBACK are taken."""
+        """Put the open transaction into the failed state, in which only COMMIT and ROLLBACK are accepted."""
         with contextlib.suppress(duckdb.Error):
             self.execute("SELECT system.main.error('the statement failed')")

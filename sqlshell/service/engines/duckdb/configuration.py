@@ -1,4 +1,4 @@
-"""Settings of a session: which of them the service keeps for itself, and what it does beside the others."""
+"""Settings of a session: which are not allowed, and which need special handling."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PRINTS: Final = {
 
 _INSTEAD: Final = {
     "the profile": "use EXPLAIN ANALYZE, or set profiling_output to a .txt file first",
-    "the log": "use the storage 'memory' or 'file'",
+    "the log": "use storage 'memory' or 'file'",
 }
 
 
@@ -68,14 +68,14 @@ class Setting:
 def check_setting(connection: duckdb.DuckDBPyConnection, setting: Setting) -> None:
     """Raises Failure for a setting that would have no effect here, or an effect on the program's own output."""
     if setting.is_global and setting.name == "timezone":
-        said = "SET GLOBAL TimeZone has no effect here, for each session has a zone of its own: use SET TimeZone"
+        said = "SET GLOBAL TimeZone is not supported: each session has its own time zone; use SET TimeZone"
         raise Failure(sqlstate.UNSUPPORTED, said)
     printed = _PRINTS.get(setting.name)
     if printed is None or setting.verb == "reset" or not _prints(connection, setting):
         return
-    said = f"{setting.name} would print {printed} into the program's own output"
+    said = f"{setting.name} would write {printed} to the program's own output"
     hint = _INSTEAD.get(printed)
-    raise Failure(sqlstate.UNSUPPORTED, f"{said}: {hint}" if hint else said)
+    raise Failure(sqlstate.UNSUPPORTED, f"{said}; {hint}" if hint else said)
 
 
 def _prints(connection: duckdb.DuckDBPyConnection, setting: Setting) -> bool:

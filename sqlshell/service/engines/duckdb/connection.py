@@ -107,7 +107,9 @@ class DuckdbConnection:
         try:
             sql.encode()
         except UnicodeEncodeError:
-            raise Failure(sqlstate.SYNTAX, "the statement holds half of a surrogate pair, which is no text") from None
+            raise Failure(
+                sqlstate.SYNTAX, "the statement contains half of a surrogate pair, which is not valid Unicode"
+            ) from None
         if trusted:
             self._prepare(sql, options)
             return selected(self._connection, sql, options, sink, self._reaches_files)
@@ -180,7 +182,7 @@ class DuckdbConnection:
 
     def run_all(self, statements: Sequence[str], options: Options, sink: Sink) -> None:
         if self.in_transaction:
-            raise Failure("25001", "a transaction is open already: COMMIT or ROLLBACK comes first")
+            raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
         for sql in statements:
             translation = self._translation(sql, options)
             try:
@@ -189,8 +191,8 @@ class DuckdbConnection:
             except duckdb.Error as error:
                 raise failure(error) from error
             if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
-                said = f"{first_word(sql).upper()} … works on something else than the present database"
-                raise Failure(sqlstate.UNSUPPORTED, f"{said}, and cannot be part of an atomic application")
+                said = f"{first_word(sql).upper()} … affects more than the current database"
+                raise Failure(sqlstate.UNSUPPORTED, f"{said}, which is not allowed in an application")
         with self._known.changing(), self._cancellation.statement():
             self._run_together(statements, options, sink)
 
@@ -402,7 +404,7 @@ class DuckdbConnection:
         """A statement's type and what it is parsed. Raises Failure for what is not one statement."""
         found = self._connection.extract_statements(sql)
         if len(found) != 1:
-            raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(found)}")
+            raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(found)}")
         kind = kind_of(found[0], sql)
         ends = kind == "TRANSACTION" and first_word(str(found[0].query)) in ENDS
         return Verdict(kind, sql, found[0], transaction="COMMIT" if ends else "")
@@ -464,7 +466,7 @@ class DuckdbConnection:
                 before, self.transaction = self.transaction, "" if self._ends else "open"
                 self._read_only = not self._ends and parsed is READ_ONLY
                 if before == "failed" and first_word(sql) in {"commit", "end"}:
-                    said = "the transaction had failed: it was rolled back, nothing of it was kept"
+                    said = "the transaction had failed and was rolled back; none of its changes were committed"
                     return replace(outcome, message=said, sql_state=sqlstate.WARNING)
             return outcome
         finally:
@@ -494,7 +496,7 @@ class DuckdbConnection:
             self._go_to_zone(self._first)
         elif timezone != before and not is_zone(timezone):
             self._go_to_zone(before)
-            said = f"there are no rules for time zone {timezone!r}: use a name such as Europe/Berlin or Etc/GMT-5"
+            said = f"unknown time zone {timezone!r}; use a name such as Europe/Berlin or Etc/GMT-5"
             raise Failure("22023", said)
 
     def _look_at_place(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Data files: the SQL that reads one, and what is wrong with one in a line or two: where, the cause, and what to do.
+"""Data files: the SQL that reads a file, and short error messages with place, cause and remedy.
 
 DuckDB says it in 25 lines of which most are the options of its reader, and counts the lines of JSON from two.
 """
@@ -36,8 +36,8 @@ COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 ENDINGS = (*READERS, *(kind + packed for kind in READERS if kind != ".parquet" for packed in COMPRESSED))
 """How the name of a data file ends, in any case."""
 
-ENCODING = "it is not UTF-8"
-CONVERT = "convert it: iconv -f latin1 -t utf-8"
+ENCODING = "the file is not valid UTF-8"
+CONVERT = "convert it with iconv -f latin1 -t utf-8"
 LONGEST_LINE = 120
 
 
@@ -55,12 +55,17 @@ def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -
     if recorded:
         kind = ".ndjson"
     elif not low.endswith(ENDINGS):
-        raise Failure(sqlstate.UNSUPPORTED, f"{name} is not one of csv, tsv, json, jsonl, ndjson, parquet")
+        raise Failure(
+            sqlstate.UNSUPPORTED, f"unknown file extension of {name}; expected csv, tsv, json, jsonl, ndjson or parquet"
+        )
     text = str(path)
     if _PATTERN.search(text):
         if "\\" in text:
             # There is no way to write it: a pattern cannot hold a backslash.
-            raise Failure(sqlstate.UNSUPPORTED, f"{name} has a backslash and one of *?[ in its path: rename it")
+            raise Failure(
+                sqlstate.UNSUPPORTED,
+                f"cannot read {name}: its path contains a backslash and one of *?[; rename the file",
+            )
         text = _PATTERN.sub(r"[\g<0>]", text)
     options = "hive_partitioning = false"
     if kind != ".parquet":
@@ -86,15 +91,15 @@ def explained(message: str, *, store: bool = False) -> str:
             return f"{where}: {ENCODING}; {CONVERT}"
         if "unicode" in cause:
             return (
-                f"{where}: {ENCODING}; name its encoding, such as"
+                f"{where}: {ENCODING}; specify the encoding, for example"
                 f" from read_csv({literal(file)}, encoding = 'latin-1'), or {CONVERT}"
             )
         if counts := _COLUMNS.match(cause):
-            cause = f"{counts[2]} columns, and the lines before have {counts[1]}"
+            cause = f"expected {counts[1]} columns, found {counts[2]}"
         text = f"\n  {found['text'][:LONGEST_LINE]}" if found["text"] else ""
         advice = ""
         if "converting column" in cause and not store:
-            advice = f"\n  from read_csv({literal(file)}, sample_size = -1) looks at all rows before it chooses types"
+            advice = f"\n  use from read_csv({literal(file)}, sample_size = -1) to detect types from all rows"
         return f"{where}: {cause}{text}{advice}"
     if found := _JSON.match(message):
         lines = found["unit"] == "line" or found["file"].lower().endswith((".jsonl", ".ndjson"))
@@ -107,5 +112,5 @@ def explained(message: str, *, store: bool = False) -> str:
     if store and (found := _OTHER.match(message)):
         damaged = found["kind"] == "Invalid Input" or " is not a " in found["cause"]
         cause = found["cause"].strip().rstrip(".")
-        return f"{cause}: the file is damaged, or its name has the wrong ending" if damaged else cause
+        return f"{cause}; the file is damaged or has the wrong extension" if damaged else cause
     return message

@@ -1,4 +1,4 @@
-"""DuckDB's errors as sqlStates of the interface; the message stays DuckDB's own."""
+"""Maps DuckDB's errors to sqlStates of the interface; the messages are DuckDB's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SET = re.compile(r'\s*Use "?SET [^\n]*')
 
 def followable(message: str) -> str:
     """DuckDB's message without advice that nobody can follow where extensions and settings are not allowed."""
-    return _SET.sub("", _EXTENSION.sub(" This service loads no extensions.", message[:_LENGTH]))
+    return _SET.sub("", _EXTENSION.sub(" This service does not load extensions.", message[:_LENGTH]))
 
 
 def failure(error: Exception, lines_before: int = 0) -> Failure:
@@ -57,7 +57,7 @@ def failure(error: Exception, lines_before: int = 0) -> Failure:
     if lines_before:
         message = _LINE.sub(lambda found: f"LINE {max(1, int(found[1]) - lines_before)}:", message)
     if isinstance(error, duckdb.IOException | duckdb.TransactionException) and (full := messages.disk_full(message)):
-        return Failure(sqlstate.DISK_FULL, f"the disk of the database is full: {full}")
+        return Failure(sqlstate.DISK_FULL, f"disk full: {full}")
     return Failure(_state(error, message), message, messages.missing_schema(message))
 
 

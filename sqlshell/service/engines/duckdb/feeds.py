@@ -1,4 +1,4 @@
-"""Endless SELECTs: one over a stream becomes SQL that the engine evaluates over new rows alone.
+"""Turns a SELECT on a stream into SQL that the engine evaluates for new rows only.
 
 The statement is taken apart by DuckDB's own parser. Filters and projections pass; what needs state over an endless
 input is refused.
@@ -29,7 +29,7 @@ MOST = 16 << 20
 AGAIN_SECONDS = 0.05
 """How often what takes too long is interrupted."""
 
-NOT_HERE = f"over a stream, which never ends, only filters and projections are possible: {CONTINUOUS}"
+NOT_HERE = f"a SELECT on a stream supports only filters and projections: {CONTINUOUS}"
 
 
 def make_feed(
@@ -49,7 +49,7 @@ def make_feed(
         return None
     stream = read[0]
     if len(read) > 1:
-        raise Failure(sqlstate.UNSUPPORTED, f"a join of streams: {NOT_HERE}")
+        raise Failure(sqlstate.UNSUPPORTED, f"a join of streams is not supported: {NOT_HERE}")
     node = tree["statements"][0]["node"]
     _check(connection, node)
     table = node["from_table"]
@@ -100,12 +100,12 @@ def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end
             rows += texts
             size += sum(map(len, texts))
             if size > MOST:
-                said = f"{end - start} rows of the stream have more than {MOST >> 20} Mi characters"
+                said = f"{end - start} rows of the stream exceed {MOST >> 20} Mi characters"
                 raise Failure(sqlstate.TOO_LARGE, said)
         return rows
     except duckdb.Error as error:
         if late.is_set():
-            said = f"{end - start} rows of the stream were evaluated for {seconds:g} seconds {met('seconds')}"
+            said = f"the evaluation of {end - start} rows of the stream exceeded {seconds:g} seconds {met('seconds')}"
             raise Failure(sqlstate.TIMEOUT, said) from error
         # The statement that runs is none that anybody typed.
         failed = failure(error)
@@ -173,7 +173,7 @@ def _check(connection: duckdb.DuckDBPyConnection, node: Any) -> None:
             # concat, repeat and their like are scalars too, under the same name.
             reason = f"the aggregate {rows[0][0]}" if rows and not _is_scalar(connection, rows[0][0]) else ""
     if reason:
-        raise Failure(sqlstate.UNSUPPORTED, f"{reason}: {NOT_HERE}")
+        raise Failure(sqlstate.UNSUPPORTED, f"{reason} is not supported: {NOT_HERE}")
 
 
 def _is_scalar(connection: duckdb.DuckDBPyConnection, name: str) -> bool:

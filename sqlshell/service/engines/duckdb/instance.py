@@ -1,4 +1,4 @@
-"""DuckDB as an engine: one instance for one organization, or for the user of the embedded service."""
+"""The DuckDB engine: one instance for one organization, or for the user of the embedded service."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class DuckdbEngine:
                 self._root.close()
                 message = explained(str(error))
                 if message == str(error):
-                    message = f"{path} cannot be read: {message.partition(chr(10))[0]}"
+                    message = f"cannot read {path}: {message.partition(chr(10))[0]}"
                 raise UsageError(message) from None
 
     def lock(self, folder: Path, databases: Mapping[str, Path], limits: Limits) -> None:
@@ -248,15 +248,16 @@ def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> d
         root = duckdb.connect(str(database) if database else ":memory:", read_only=read_only and database is not None)
     except duckdb.Error as error:
         if read_only and database is not None and not database.exists():
-            raise UsageError(f"{database} does not exist, and nothing is created read only") from None
+            raise UsageError(f"{database} does not exist; a read-only database cannot be created") from None
         text = str(error).partition("\n")[0]
         if isinstance(error, duckdb.ConnectionException) and messages.is_open_otherwise(text):
             raise ServiceError(
-                f"{database} is open in this shell, and cannot be read only and writable at once", "start another shell"
+                f"{database} is already open in this shell in another mode (read-only or writable)",
+                "start another shell",
             ) from None
         if isinstance(error, duckdb.IOException) and messages.is_locked(text):
             raise ServiceError(f"{database} is in use by another process", "close it there first") from None
-        raise UsageError(f"{database} cannot be opened as a DuckDB database: {text}") from None
+        raise UsageError(f"cannot open {database} as a DuckDB database: {text}") from None
     root.execute("SET python_enable_replacements = false")
     if database is None or read_only:
         # Its own default is a folder where the person happens to be, or beside the file.

@@ -365,7 +365,7 @@ def _kinds(engines: Any, method: str) -> tuple[Any, ...]:
 
 def _called(target: Any, methods: Collection[str], call: Call) -> Any:
     if call.method not in methods:
-        raise Failure(sqlstate.UNSUPPORTED, f"{call.method} is not something that an engine does")
+        raise Failure(sqlstate.UNSUPPORTED, f"unknown method {call.method} of an engine")
     values = iter(call.given)
     # Nobody sees the rows of those that are not run by Run.
     given = [

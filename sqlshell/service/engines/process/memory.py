@@ -1,4 +1,4 @@
-"""An engine's process that runs short of memory: what a statement is told, and when the process has none left."""
+"""Detects that an engine's process is running out of memory, and turns such errors into failures."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.engine import Failure
 
 LEAST: Final = 512 << 20
-"""Bytes that a process in which nothing runs has left: beside what DuckDB may hold, three times that is its own."""
+"""An idle process should have at least this many bytes left of its limit, which includes 1.5 GiB beside DuckDB's."""
 
-USED_UP: Final = "the engine's process had used up its memory (sqlshell serve --memory)"
+USED_UP: Final = "the engine's process ran out of memory (sqlshell serve --memory)"
 
 
 def used_up() -> bool:
-    """Whether the process has nearly all address ranges that it may have, whatever it keeps in them."""
+    """Whether the process has nearly reached its limit of data memory (RLIMIT_DATA)."""
     most = resource.getrlimit(resource.RLIMIT_DATA)[0]
     if most == resource.RLIM_INFINITY:
         return False
@@ -34,7 +34,7 @@ def used_up() -> bool:
 
 
 def short_of_memory(error: BaseException) -> Failure | None:
-    """The failure to tell where an error is that there was not enough memory; None for another error."""
+    """The failure for an error that means too little memory; None for another error."""
     found: BaseException | None = error
     for _ in range(8):
         if messages.spill_is_full(str(found)):
@@ -42,8 +42,8 @@ def short_of_memory(error: BaseException) -> Failure | None:
         if isinstance(found, MemoryError | duckdb.OutOfMemoryException) or _says_so(found):
             said = str(found).partition("\n")[0].strip()
             if isinstance(found, MemoryError) or messages.lacks_threads(said) or not said:
-                said = "there is no memory left for it"
-            return Failure(sqlstate.LIMIT, f"{said}: the engine's memory is bounded (sqlshell serve --memory)")
+                said = "out of memory"
+            return Failure(sqlstate.LIMIT, f"{said}: the engine's memory is limited (sqlshell serve --memory)")
         found = found.__cause__ if found is not None else None
     return None
 

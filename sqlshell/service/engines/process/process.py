@@ -1,4 +1,4 @@
-"""A process that holds one engine, as the service sees it: how it is started, asked, watched and ended."""
+"""Starts, monitors and stops the process of one engine."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ from sqlshell.service.engines.process.frames import (
 )
 
 ASKED_SECONDS: Final = 5.0
-"""How often a process that works is asked whether it still answers."""
+"""How often a busy process is asked whether it is alive."""
 
 SILENT_SECONDS: Final = 30.0
-"""How long it may leave that unanswered."""
+"""How long it may take to answer."""
 
 STOPPED_SECONDS: Final = 30.0
-"""How long it may take to write its databases out at the end."""
+"""How long it may take to write its databases when it stops."""
 
 SOON_SECONDS: Final = 5.0
-"""How long after its channels a process may end."""
+"""How long a process may take to exit after its channels have been closed."""
 
 AGAIN_SECONDS: Final = 0.02
-"""How soon a process that did not read is tried again."""
+"""How soon sending is tried again if a process does not read."""
 
 IDLE: Final = 8
-"""Channels that are kept for later."""
+"""The maximum number of idle channels."""
 
 
 class Opening(Struct, frozen=True):
-    """What an engine opens: its folder, databases (name -> file; sessions begin in the first one) and limits."""
+    """What an engine opens: its folder, databases (name -> file; the first is the initial one) and limits."""
 
     folder: Path
     databases: Mapping[str, Path]
@@ -68,7 +68,7 @@ class Opening(Struct, frozen=True):
 
 
 class Ended(Exception):
-    """The process has ended; `begun` says whether it had read what it was asked."""
+    """The process has exited; `begun` says whether it had read the call."""
 
     def __init__(self, *, begun: bool) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class Ended(Exception):
 
 
 class Process:
-    """One process. opened() says how it began, and every call takes a channel of its own for as long as it takes."""
+    """The process of one engine. opened() waits until it is ready; each call uses a channel of its own."""
 
     def __init__(self, opening: Opening, number: int) -> None:
         self.number = number
@@ -87,7 +87,7 @@ class Process:
         self._why = ""
         self._broken = ""
         self._spent = ""
-        """Why it is to be replaced as soon as nothing runs in it."""
+        """Why it should be replaced as soon as it is idle, or ""."""
         self._ready = threading.Event()
         self._gone = threading.Event()
         self._sending = threading.Lock()
@@ -97,11 +97,11 @@ class Process:
         self._counting = threading.Lock()
         self._orders: socket.socket
         self._child: subprocess.Popen[bytes] | None = None
-        # The process ends with the thread that began it, which is why that thread lasts as long.
+        # The process is killed when the thread that started it ends, so this thread lives as long as the process.
         threading.Thread(target=self._keep, name=f"engine-{number}", daemon=True).start()
 
     def opened(self) -> None:
-        """Wait until the databases are open. Raises Failure where they cannot be."""
+        """Wait until the databases are open. Raises Failure if they cannot be opened."""
         self._ready.wait()
         if not self.first_database:
             self._gone.wait()
@@ -117,26 +117,26 @@ class Process:
 
     @property
     def why(self) -> str:
-        """Why it ended, once that is known."""
-        return self._why or self._broken or "the engine's process ended"
+        """Why it exited, once that is known."""
+        return self._why or self._broken or "the engine's process exited"
 
     def order(self, order: Order) -> bool:
-        """Never waits: what a process that does not listen cannot be told now is told later, where that has to be.
+        """Send an order without waiting; returns whether it was sent.
 
-        Returns whether it was told.
+        If the process does not read, Close and Stop are sent later; other orders are dropped.
         """
         if self._gone.is_set() or self._child is None:
             return False
         with self._sending:
             if not self._flush() and not isinstance(order, Close | Stop):
-                # Who interrupts or asks does it again.
+                # Interrupts and questions are repeated by their senders.
                 return False
             self._unsent.append(frame(order))
             return self._flush()
 
     @contextlib.contextmanager
     def channel(self) -> Iterator[tuple[socket.socket, Frames]]:
-        """A channel that is one's own. Whoever leaves it by an error has not read all of an answer. Raises Ended."""
+        """An exclusive channel; it is closed after an error, because its answer may be unread. Raises Ended."""
         with self._counting:
             if not self.alive:
                 raise Ended(begun=False)
@@ -162,7 +162,7 @@ class Process:
                 self._retire()
 
     def _retire(self) -> None:
-        """End a process that is spent, unless something runs in it. Never waits."""
+        """Stop a process that should be replaced, unless it is busy. Never waits."""
         with self._counting:
             if self._calls or not self.alive:
                 return
@@ -170,14 +170,14 @@ class Process:
         self.stop()
 
     def why_it_ended(self) -> str:
-        """Why, when what was asked of it found that it has ended: soon that is known."""
+        """Wait, after a call found that the process has exited, until the reason is known."""
         if not self._gone.wait(SOON_SECONDS) and self.alive:
-            self.kill("the engine's process did not answer")
+            self.kill("the engine's process did not respond")
         self._gone.wait(STOPPED_SECONDS)
         return self.why
 
     def kill(self, why: str) -> None:
-        """End it at once. Never waits."""
+        """Kill the process. Never waits."""
         self._why = self._why or why
         child = self._child
         if child is not None:
@@ -185,15 +185,15 @@ class Process:
                 child.send_signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ask it to end in good order. Never waits."""
-        self._why = self._why or "the service stopped"
+        """Ask the process to shut down. Never waits."""
+        self._why = self._why or "the service was stopped"
         if not self.order(Stop()):
             self.kill(self._why)
 
     def wait(self, seconds: float = STOPPED_SECONDS) -> None:
-        """Until it has ended; after so long it is killed."""
+        """Wait until it has exited; kill it after `seconds`."""
         if not self._gone.wait(seconds):
-            self.kill("the engine's process did not end")
+            self.kill("the engine's process did not exit")
             self._gone.wait(seconds)
 
     def _channel(self) -> tuple[socket.socket, Frames]:
@@ -208,7 +208,7 @@ class Process:
         return ours, Frames(ours)
 
     def _hand_over(self, descriptor: int) -> bool:
-        """Send a channel's other end, unless the process has not read what was sent before. Raises OSError."""
+        """Send a channel's other end; returns False if the process is not reading. Raises OSError."""
         with self._sending:
             if not self._flush():
                 return False
@@ -225,7 +225,7 @@ class Process:
             except BlockingIOError:
                 return False
             except OSError:
-                # It has ended.
+                # The process has exited.
                 self._unsent.clear()
                 continue
             if sent < len(self._unsent[0]):
@@ -239,8 +239,12 @@ class Process:
             self._begin()
             self._listen()
         except (OSError, ValueError, msgspec.MsgspecError) as error:
-            said = "cannot be started" if self._child is None else "could not be understood"
-            self.kill(f"the engine's process {said}: {error}")
+            what = (
+                "cannot start the engine's process"
+                if self._child is None
+                else "invalid message from the engine's process"
+            )
+            self.kill(f"{what}: {error}")
         finally:
             code = self._child.wait() if self._child is not None else 0
             self._why = self._why or self._broken or _ended(code)
@@ -267,9 +271,9 @@ class Process:
             self._orders.sendall(frame(asked))
 
     def _listen(self) -> None:
-        """Read what the process says until it ends."""
+        """Read the reports of the process until it exits."""
         frames = Frames(self._orders)
-        # The socket itself has no timeout: others write to it, and those never wait.
+        # The socket itself has no timeout, because other threads write to it without waiting.
         readable = select.poll()
         readable.register(self._orders, select.POLLIN)
         heard = asked = time.monotonic()
@@ -277,7 +281,7 @@ class Process:
             if not readable.poll((AGAIN_SECONDS if self._unsent else ASKED_SECONDS) * 1000):
                 now = time.monotonic()
                 if heard < asked < now - SILENT_SECONDS:
-                    self.kill(f"the engine's process did not answer for {SILENT_SECONDS:.0f} seconds")
+                    self.kill(f"the engine's process did not respond for {SILENT_SECONDS:.0f} seconds")
                 elif heard >= asked and (self._calls or not self._ready.is_set()):
                     asked = now
                     self.order(Ask())
@@ -306,8 +310,11 @@ class Process:
 
 
 def begin_early() -> None:
-    """Begin a process for the engine that is opened next, while other things are made ready. From the main thread: the
-    process ends with the thread that began it. Why it cannot be begun is told when it is needed."""
+    """Start a process in advance for the engine that is opened next.
+
+    Call it from the main thread, because the process is killed when its starting thread ends. Errors are reported when
+    the process is needed.
+    """
     with contextlib.suppress(OSError):
         _early().put(_begin())
 
@@ -318,7 +325,7 @@ def _early() -> queue.SimpleQueue[tuple[subprocess.Popen[bytes], socket.socket]]
 
 
 def end_early() -> None:
-    """End what begin_early() began and nobody needed."""
+    """Kill an unused process of begin_early()."""
     while (begun := _begun_early()) is not None:
         child, orders = begun
         orders.close()
@@ -333,7 +340,7 @@ def _begun_early() -> tuple[subprocess.Popen[bytes], socket.socket] | None:
 
 
 def _begin() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """A process that waits to be told what it opens, and our end of its first socket. Raises OSError."""
+    """Start a process; returns it and our end of its first socket. Raises OSError."""
     ours, theirs = socket.socketpair()
     with theirs:
         try:
@@ -350,5 +357,5 @@ def _begin() -> tuple[subprocess.Popen[bytes], socket.socket]:
 def _ended(code: int) -> str:
     if code < 0:
         with contextlib.suppress(ValueError):
-            return f"the engine's process was ended by {signal.Signals(-code).name}"
-    return f"the engine's process ended with code {code}"
+            return f"the engine's process was killed by {signal.Signals(-code).name}"
+    return f"the engine's process exited with code {code}"

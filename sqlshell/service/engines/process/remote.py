@@ -1,4 +1,4 @@
-"""An engine in a process of its own, one for each organization: the Engine protocol over sockets.
+"""The Engine protocol over sockets: the engine of an organization runs in its own process.
 
 A process that dies, hangs or fails for good is replaced when it is next needed: what ran in it fails with XX000, its
 sessions are told once that they were restarted, and whoever reads asks again. Nothing here that the event loop calls
@@ -38,28 +38,29 @@ from sqlshell.service.engines.process.process import Ended, Opening, Process
 from sqlshell.service.results.results import Discard, Spool
 
 SCHEMA: Final = "main"
-"""Where sessions begin in a database."""
+"""The initial schema in a database."""
 
 LONGEST: Final = 30.0
-"""Seconds between two attempts to open databases that could not be opened, at most."""
+"""The maximum number of seconds between two attempts to open the databases."""
 
 PAUSE_SECONDS: Final = 0.005
-"""How long answers to statements that run together are collected, at most."""
+"""How long answers to statements that run together are collected."""
 
 ASKED_SECONDS: Final = 0.2
-"""How often the progress of a statement is asked for, at most."""
+"""The minimum interval between requests for the progress of a statement."""
 
-RESTARTED: Final = "the session was restarted, because {why}"
-GONE: Final = "temporary tables, settings and variables are gone"
-UNRUN: Final = "nothing was run: send the statement again"
-LOST: Final = "the open transaction was lost, because {why}: ROLLBACK ends it"
+RESTARTED: Final = "the session was restarted because {why}"
+GONE: Final = "temporary tables, settings and variables were lost"
+UNRUN: Final = "the statement was not run; send it again"
+LOST: Final = "the open transaction was lost because {why}; run ROLLBACK to end it"
 
 
 class RemoteEngine:
-    """An engine in a process. `opening` tells what it opens, each time one is started; `renewed` is called when another
-    one has taken its place, before anybody else uses that.
+    """An engine in a process.
 
-    Every call but rest() and close() waits for the process, and raises Failure (XX000) where it cannot be had.
+    `opening` returns what to open, each time a process is started; `renewed` is called after a process was replaced,
+    before the new one is used. Every call except rest() and close() waits for the process, and raises Failure (XX000)
+    if it cannot be started.
     """
 
     def __init__(self, opening: Callable[[], Opening], renewed: Callable[[], None]) -> None:
@@ -82,11 +83,11 @@ class RemoteEngine:
 
     @property
     def protections(self) -> str:
-        """What the process gave up, in words."""
+        """A description of how the process is restricted."""
         return self._process.protections if self._process is not None else ""
 
     def process(self) -> Process:
-        """The process, or a new one in its place. Raises Failure."""
+        """The process, restarted if necessary. Raises Failure."""
         with self._starting:
             found = self._process
             if found is not None and found.alive:
@@ -97,7 +98,9 @@ class RemoteEngine:
                 found.wait()
             left = self._not_before - time.monotonic()
             if left > 0 and found is not None:
-                raise Failure(sqlstate.INTERNAL, f"{found.why}; the next attempt to open it is in {left:.0f} seconds")
+                raise Failure(
+                    sqlstate.INTERNAL, f"{found.why}; the next attempt to restart it is in {left:.0f} seconds"
+                )
             if self._renewing:
                 raise Failure(sqlstate.INTERNAL, found.why if found is not None else "")
             begun = self._process = Process(self._opening(), next(self._processes))
@@ -107,7 +110,7 @@ class RemoteEngine:
                 if found is not None:
                     self._renewed()
             except Failure:
-                begun.kill("the engine's databases could not be opened")
+                begun.kill("the engine could not open its databases")
                 self._failures += 1
                 self._not_before = time.monotonic() + min(LONGEST, 2.0 ** (self._failures - 1))
                 raise
@@ -175,7 +178,7 @@ class RemoteEngine:
         return found
 
     def stop(self) -> None:
-        """Ask the process to end. Never waits."""
+        """Ask the process to exit. Never waits."""
         self._closed = True
         if self._process is not None:
             self._process.stop()
@@ -186,7 +189,7 @@ class RemoteEngine:
             self._process.wait()
 
     def _ask(self, method: str, kind: Any, *given: Any) -> Any:
-        """Call what may be called twice."""
+        """Call an idempotent method."""
         return self._again(lambda process: _called(process, Call(0, 0, method, list(given)), kind))
 
     def _call(self, method: str, *given: Any) -> None:
@@ -194,7 +197,7 @@ class RemoteEngine:
         try:
             _called(process, Call(0, 0, method, list(given)), None)
         except Ended:
-            raise Failure(sqlstate.INTERNAL, f"{process.why_it_ended()}: what it did may have taken effect") from None
+            raise Failure(sqlstate.INTERNAL, f"{process.why_it_ended()}; the operation may have taken effect") from None
 
     def _again(self, work: Callable[[Process], Any]) -> Any:
         process = self.process()
@@ -210,7 +213,7 @@ class RemoteEngine:
 
 
 class RemoteConnection:
-    """A session of a RemoteEngine. It is made in the process when it is first used there."""
+    """A session of a RemoteEngine. It is created in the process on first use."""
 
     def __init__(self, engine: RemoteEngine, number: int) -> None:
         self.database, self.schema = engine.first_database, SCHEMA
@@ -219,14 +222,14 @@ class RemoteConnection:
         self._number = number
         self._process: Process | None = None
         self._next = 1
-        """The number of the next statement, and of the first one that runs or ran last."""
+        """The number of the next statement; below, that of the first statement of the latest call."""
         self._first = 0
         self._anew = ""
-        """What the next statement tells of the session."""
+        """A warning about the session for the next statement."""
         self._leaves = False
-        """Whether it has what is gone with its process."""
+        """Whether it has temporary state that would be lost with its process."""
         self._answered = False
-        """Whether it did anything in a process yet, or may have."""
+        """Whether it has, or may have, done anything in a process."""
         self._asked = 0.0
         self._abandoned = False
 
@@ -289,7 +292,7 @@ class RemoteConnection:
         if process is None or not process.busy:
             return False
         self._abandoned = True
-        process.kill("a statement did not end when it was interrupted, so that the engine's process was ended")
+        process.kill("a statement did not respond to an interrupt, so the engine's process was killed")
         return True
 
     def progress(self) -> float | None:
@@ -333,7 +336,7 @@ class RemoteConnection:
                         if len(runs) == 1:
                             break
                         if not frames.whole:
-                            # To be woken for each small statement costs both sides more than it does.
+                            # Waking up for each small statement would cost more than the statement itself.
                             pause = min(PAUSE_SECONDS, answer.seconds * (len(runs) - number) / 4)
                             time.sleep(pause if pause > answer.seconds else 0)
                 return
@@ -362,7 +365,7 @@ class RemoteConnection:
         return outcome
 
     def _told(self, error: Failure | OSError) -> Failure | OSError:
-        """A failure, with what is to be told of the session."""
+        """A failure, with the warning about the session."""
         told, self._anew = self._anew, ""
         if not told or isinstance(error, OSError):
             return error
@@ -373,8 +376,8 @@ class RemoteConnection:
     def _lost(self, process: Process, end: Ended) -> Failure:
         self._answered = self._answered or end.begun or self._abandoned
         why = process.why_it_ended()
-        effect = "it may have taken effect" if end.begun else "it did not run"
-        return Failure(sqlstate.INTERNAL, f"the statement was ended, because {why}: {effect}")
+        effect = "the statement may have taken effect" if end.begun else "the statement did not run"
+        return Failure(sqlstate.INTERNAL, f"the statement failed because {why}; {effect}")
 
     def _numbers(self, count: int) -> int:
         self._first = self._next
@@ -387,7 +390,7 @@ class RemoteConnection:
             self.database, self.schema, self.transaction, self.timezone, self._leaves = answer.state
 
     def _ask(self, method: str, kind: Any, *given: Any) -> Any:
-        """Call what may be called twice. Raises Failure."""
+        """Call an idempotent method. Raises Failure."""
         process = self._bound()
         try:
             return self._called(process, method, kind, *given)
@@ -403,8 +406,10 @@ class RemoteConnection:
         return _called(process, Call(self._number, self._numbers(1), method, list(given)), kind, self._take)
 
     def _bound(self) -> Process:
-        """The process, in which this session is where it was in the one before it. Raises Failure; once, with
-        SESSION_LOST, where what the session had is gone."""
+        """The process, with the session restored to its previous database and schema if the process was replaced.
+
+        Raises Failure; once with SESSION_LOST if temporary state of the session was lost.
+        """
         process = self._engine.process()
         before = self._process
         if process is before:
@@ -428,7 +433,7 @@ class RemoteConnection:
         self._leaves = False
         said = (LOST if transaction else RESTARTED).format(why=why)
         if leaves and not transaction:
-            # It may mean what is gone, and would find something else of that name.
+            # The statement may refer to lost objects, and could find others with the same names.
             raise Failure(sqlstate.SESSION_LOST, f"{said}: {GONE}; {UNRUN}")
         self._anew = f"{said}; {GONE}" if leaves else said
         return process
@@ -441,12 +446,12 @@ def _answer(message: bytes) -> Answer:
 
 
 def _check(answer: Answer, process: Process) -> None:
-    """Raises what an answer tells was raised."""
+    """Raise the error of an answer."""
     error = answer.error
     if error is None:
         return
     if error.fatal:
-        # Others hear of it too, and the message may quote what this statement worked on.
+        # Other sessions see this reason, so it does not quote the message, which may contain this statement's data.
         process.kill("the engine failed")
         raise Failure(error.sql_state, f"the engine failed and was restarted: {error.message}")
     if error.code:
@@ -456,7 +461,7 @@ def _check(answer: Answer, process: Process) -> None:
 
 @contextlib.contextmanager
 def _channel(process: Process) -> Any:
-    """A channel of a process, whose ways to end are Ended."""
+    """A channel of a process; errors of the socket become Ended."""
     try:
         with process.channel() as found:
             yield found
@@ -471,7 +476,7 @@ def _channel(process: Process) -> Any:
 
 
 def _called(process: Process, call: Call, kind: Any, take: Callable[[Answer], None] = lambda answer: None) -> Any:
-    """What a call gives, as a type has it. Raises Failure, OSError, Ended."""
+    """Make a call and convert its result to a type. Raises Failure, OSError, Ended."""
     with _channel(process) as (channel, frames):
         send(channel, call)
         answer = _answer(frames.next())

@@ -17,7 +17,7 @@ def folder_of(root: int, name: str) -> Iterator[tuple[int, str]]:
     """
     *folders, file = name.split("/")
     if "\0" in name or not {"", ".", ".."}.isdisjoint((*folders, file)):
-        raise OSError(errno.EINVAL, "it is not the name of a file in a store")
+        raise OSError(errno.EINVAL, "the name is not a valid path in a store")
     place = os.dup(root)
     try:
         for part in folders:
@@ -37,7 +37,7 @@ def opened(root: int, name: str, flags: int = os.O_RDONLY) -> Iterator[int]:
         found = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=place)
     try:
         if not stat.S_ISREG(os.fstat(found).st_mode):
-            raise OSError(errno.EINVAL, "it is not a file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         yield found
     finally:
         os.close(found)

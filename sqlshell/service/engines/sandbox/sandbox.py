@@ -1,4 +1,4 @@
-"""What a process of the service gives up before it touches anybody's data.
+"""Restricts a process of the service before it handles users' data.
 
 An engine's process reads and writes its organization's folders, reads what DuckDB and Python need of the system, and
 nothing else: no other file, no network, no other program or process. Its memory, its open files and their size are
@@ -54,22 +54,22 @@ class Bounds(Struct, frozen=True):
 
 
 class Protections(Struct, frozen=True):
-    """What the system gave, and what it did not, each in words."""
+    """The restrictions that took effect, and those that the system does not support."""
 
     given: tuple[str, ...]
     missing: tuple[str, ...]
 
     def __str__(self) -> str:
-        told = f"each engine has a process of its own: {', '.join(self.given) or 'nothing is taken from it'}"
-        return told + (f"; this system does not give: {', '.join(self.missing)}" if self.missing else "")
+        given = f"each engine runs in its own process: {', '.join(self.given) or 'without restrictions'}"
+        return given + (f"; not supported by this system: {', '.join(self.missing)}" if self.missing else "")
 
 
-FILES: Final = "no files but its own"
+FILES: Final = "no access to other files"
 NETWORK: Final = "no network"
 PROGRAMS: Final = "no other programs"
-SIGNALS: Final = "no signals to others"
-MEMORY: Final = "bounded memory"
-ENDS: Final = "ends with the service"
+SIGNALS: Final = "no signals to other processes"
+MEMORY: Final = "limited memory"
+ENDS: Final = "exits with the service"
 
 _held: list[int] = []
 
@@ -85,7 +85,7 @@ def restrict(read: Sequence[Path | int], write: Sequence[Path], bounds: Bounds, 
     Raises RuntimeError where there are other threads, ProcessLookupError where the parent has ended already.
     """
     if _threads() > 1:
-        raise RuntimeError("a process is restricted before it has a second thread")
+        raise RuntimeError("a process must be restricted before it starts a second thread")
     given: list[str] = []
     missing: list[str] = []
 

@@ -43,7 +43,7 @@ MATCHES: Final = 1000
 """Files that a pattern is looked at for."""
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-7]{1,3})|(.))|''", re.S)
 _NAMED_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-OPTIONS_UNUSED = "the options of COPY are not used: the rows are a result, and the client chooses its format"
+OPTIONS_UNUSED = "the options of COPY are ignored: the rows are returned as a result, and the client sets its format"
 
 
 class Copied(Struct, frozen=True):
@@ -132,16 +132,16 @@ def check_files(sql: str, profile: Callable[[], str]) -> None:
 def _check_printing(tokens: Sequence[_Token], profile: Callable[[], str]) -> None:
     texts = {token.text.strip("'").lower() for token in tokens if token.word == "'"}
     if "stdout" in texts:
-        said = "the log would be printed among the rows; storage = 'memory' keeps it for FROM duckdb_logs"
+        said = "the log would be mixed with the rows; use storage = 'memory' and FROM duckdb_logs"
         raise Failure(sqlstate.UNSUPPORTED, said)
     profiles = any(token.word in _PROFILING for token in tokens) and tokens[0].word != "reset"
     if profiles and "no_output" not in texts and not profile():
-        said = "profiles would be printed behind every statement; EXPLAIN ANALYZE shows one as rows"
-        raise Failure(sqlstate.UNSUPPORTED, f"{said}, SET profiling_output = 'FILE.txt' before this writes them there")
+        said = "profiles would be mixed with the rows; use EXPLAIN ANALYZE to show one as rows"
+        raise Failure(sqlstate.UNSUPPORTED, f"{said}, or first SET profiling_output = 'FILE.txt' to write them there")
 
 
 def _refusal(name: str) -> Failure:
-    said = f"{name} is a descriptor of the program that runs this service, which SQL neither reads nor writes"
+    said = f"SQL cannot read or write {name}, a file descriptor of the program that runs this service"
     return Failure(sqlstate.UNSUPPORTED, said)
 
 

@@ -1,4 +1,4 @@
-"""The bytes that results may take on disk while they are made: counted as they grow, not when they are done."""
+"""Limits the disk space of results while they are written."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Room:
                 self._begun = True
 
     def take(self, number: int) -> None:
-        """Raises Failure (53000) where there is not so much left."""
+        """Reserve bytes. Raises Failure (53000) if there is not enough space."""
         with self._lock:
             if self._taken + number > self.size:
-                said = f"the results that are being made would take more than {_written(self.size)}"
+                said = f"the results that are being written would exceed {_written(self.size)}"
                 raise Failure(sqlstate.LIMIT, f"{said} (sqlshell serve --quota)")
             self._taken += number
 

@@ -56,7 +56,7 @@ def selected(
         kept += len(texts)
         sink.keep(texts)
     if more:
-        return Outcome(columns, zoned, f"stopped at {limit:,} rows", sqlstate.ROW_LIMIT)
+        return Outcome(columns, zoned, f"stopped after {limit:,} rows", sqlstate.ROW_LIMIT)
     return Outcome(columns, zoned)
 
 
@@ -78,7 +78,7 @@ def selected_constants(
 def check_columns(number: int, options: Options) -> None:
     """Raises Failure (54011) for a result of too many columns."""
     if number > options.columns:
-        raise Failure("54011", f"the result has {number} columns; {options.columns} are allowed {met('columns')}")
+        raise Failure("54011", f"the result has {number} columns; the maximum is {options.columns} {met('columns')}")
 
 
 def _estimate(connection: duckdb.DuckDBPyConnection, sql: str) -> int:

@@ -90,7 +90,7 @@ _MANY: Final = 9
 LARGEST: Final = 64 << 20
 """Characters of a plan that are read."""
 
-_APPEND_ONLY: Final = "a stream is append-only: INSERT INTO is all that changes it"
+_APPEND_ONLY: Final = "a stream is append-only; use INSERT INTO"
 _ENDLESS: Final = f"a statement that reads a stream would never end: {CONTINUOUS}"
 
 
@@ -209,7 +209,7 @@ class Judge:
         self._lasting = self._known.strict and len(sql) <= _SHORT
         verdict = self._judged(sql, options, in_transaction)
         if verdict.again and self._known.strict:
-            said = f"DEFAULT {verdict.again} is not supported with IF NOT EXISTS: leave out IF NOT EXISTS"
+            said = f"DEFAULT {verdict.again} is not supported with IF NOT EXISTS; omit IF NOT EXISTS"
             raise Failure(sqlstate.UNSUPPORTED, said)
         if self._lasting and version is not None and verdict.kind in _LASTING and version == self._known.settled:
             _keep(self._verdicts, key, (version, verdict))
@@ -218,7 +218,7 @@ class Judge:
     def _judged(self, sql: str, options: Options, in_transaction: bool) -> Verdict:
         found = self._connection.extract_statements(sql)
         if len(found) != 1:
-            raise Failure(sqlstate.SYNTAX, f"this is not one statement but {len(found)}")
+            raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(found)}")
         statement = found[0]
         try:
             kind = str(statement.type.name)
@@ -312,7 +312,9 @@ class Judge:
         try:
             verdict = self._judged(once, options, in_transaction)
         except duckdb.NotImplementedException as error:
-            said = "ADD COLUMN with an expression as DEFAULT takes no NOT NULL: add the column, then SET NOT NULL"
+            said = (
+                "ADD COLUMN with an expression as DEFAULT does not support NOT NULL; add the column, then SET NOT NULL"
+            )
             raise Failure(sqlstate.UNSUPPORTED, said) from error
         if verdict.kind != "ALTER":
             raise refused("this form of ALTER")
@@ -322,7 +324,7 @@ class Judge:
         """A PIVOT whose columns come of its data, with types for them, as DuckDB itself does it."""
         taken = parts.pivot(sql, "__pivoted_")
         if taken is None:
-            said = "PIVOT needs its values here: PIVOT t ON column IN (value, …) USING …"
+            said = "PIVOT requires its values here: PIVOT t ON column IN (value, …) USING …"
             raise Failure(sqlstate.UNSUPPORTED, said)
         made: list[str] = []
         self._lasting = False
@@ -330,7 +332,7 @@ class Judge:
             for name, values in taken.values:
                 verdict = self._judged(values, options, in_transaction)
                 if verdict.kind != "SELECT" or verdict.least > Rights.READ:
-                    raise refused("a PIVOT of this form")
+                    raise refused("this form of PIVOT")
                 made.append(name)
                 self._connection.execute(f'CREATE OR REPLACE TEMP TYPE "{name}" AS ENUM (\n{verdict.sql}\n)')
             verdict = self._judged(taken.sql, options, in_transaction)
@@ -358,14 +360,14 @@ class Judge:
             tree = self._tree(text)
             seen = Found(strict=self._known.strict)
             if tree is None and text and kind in _SETS:
-                raise Failure(sqlstate.SYNTAX, "the value of SET is no expression")
+                raise Failure(sqlstate.SYNTAX, "the value of SET is not an expression")
             if tree is not None:
                 seen = self._walked(kind, tree, options)
                 seen.constant = kind == "SELECT" and is_constant(tree)
                 if seen.constant:
                     return seen
             elif self._known.strict and kind in _WRAPPED | {"SELECT"}:
-                raise refused("a statement that DuckDB does not show as a tree")
+                raise refused("a statement without a parse tree from DuckDB")
             tells = tree is not None and not seen.files
             found = Found(strict=self._known.strict)
             selected = 0
@@ -377,7 +379,7 @@ class Judge:
             plan = self._plan(kind, sql, tells, own=own)
         walk(plan, self._known, found)
         if self._known.strict and max(selected, found.described) > seen.describes:
-            raise refused("DESCRIBE in this place")
+            raise refused("DESCRIBE at this position")
         found.needs(seen.least, seen.because)
         _may(found, options)
         self._check_places(found, options)
@@ -423,7 +425,7 @@ class Judge:
         finally:
             if self._sequences() != before:
                 self._cancellation.fail_transaction()
-                said = "nextval and setval are not allowed in what is run before the statement begins"
+                said = "nextval and setval are not allowed in expressions that are evaluated before the statement runs"
                 raise Failure(sqlstate.PRIVILEGE, said)
 
     def _sequences(self) -> list[Any]:
@@ -461,8 +463,8 @@ class Judge:
             return plan
         if self._known.strict and not tells and plan["error_type"] not in _TOLD:
             # DuckDB's words may hold the content of a file.
-            said = "the statement has an error, or reads something that this service does not allow"
-            raise Failure(sqlstate.PRIVILEGE, f"{said}: the reason is not shown, as it could contain data of a file")
+            said = "the statement has an error, or reads something that is not allowed on this service"
+            raise Failure(sqlstate.PRIVILEGE, f"{said}; the reason is hidden because it could contain data of a file")
         if kind in _NATIVE:
             try:
                 self._connection.execute(f"EXPLAIN\n{sql}")
@@ -472,7 +474,7 @@ class Judge:
                     raise failure(error, lines_before=1) from error
             if own:
                 return {"plans": []}
-            said = "DuckDB does not show the plan of this statement, without which it is not allowed"
+            said = "this statement is not allowed because DuckDB does not show its plan"
             raise Failure(sqlstate.PRIVILEGE, f"{said}: {plan['error_message']}")
         raise failure(_error(str(plan["error_type"]), str(plan["error_message"])))
 
@@ -490,8 +492,10 @@ class Judge:
         for path in seen.files:
             self._lasting = False
             if not self._there(path):
-                said = f"{'.'.join(path)} is not a relation, and files are read through stores here"
-                raise Failure(sqlstate.PRIVILEGE, f"{said}: CREATE STORE, then store.entity")
+                said = (
+                    f"relation {'.'.join(path)} does not exist; to read a file, run CREATE STORE and use store.entity"
+                )
+                raise Failure(sqlstate.PRIVILEGE, said)
 
     def _there(self, path: Sequence[str]) -> bool:
         """Whether a relation exists. It is looked for by its name: to list all of them would fail in a transaction that
@@ -504,22 +508,22 @@ class Judge:
         return True
 
     def _check_places(self, found: Found, options: Options) -> None:
-        """Refuse to change what is read only, or a stream otherwise than by INSERT."""
+        """Refuse changes of read-only databases, and changes of streams other than INSERT."""
         stores = {name.lower() for name in options.stores}
         streams = {tuple(part.lower() for part in stream): stream for stream in options.streams}
         for operator, path in found.writes:
             database = path[0].lower() if path else ""
             if database in stores:
-                said = f"store {path[0]!r} is read only: its entities are files outside"
+                said = f"cannot change store {path[0]!r}: stores are read-only for SQL"
                 raise Failure(sqlstate.UNSUPPORTED, said)
             if database in self._known.read_only:
-                raise Failure(sqlstate.PRIVILEGE, f"{path[0]} is read only")
+                raise Failure(sqlstate.PRIVILEGE, f"database {path[0]!r} is read-only")
             name = tuple(part.lower() for part in path)
             if name not in streams or operator in {"COMMENT", "CREATE INDEX"}:
                 continue
             if operator == "DROP":
                 stream = ".".join(path)
-                raise Failure(sqlstate.UNSUPPORTED, f"{stream} is a stream: use DROP STREAM {stream}")
+                raise Failure(sqlstate.UNSUPPORTED, f"{stream} is a stream; use DROP STREAM {stream}")
             if operator != "INSERT":
                 raise Failure(sqlstate.UNSUPPORTED, _APPEND_ONLY)
         if any(tuple(part.lower() for part in path) in streams for path in found.reads):
@@ -545,7 +549,7 @@ def _read_whole(kind: str, sql: str) -> str:
 
 
 def _spoken(kind: str, sql: str) -> str:
-    """What a statement is called in a message."""
+    """The name of a kind of statement in messages."""
     if kind == "EXTENSION":
         return "this kind of statement"
     if kind == "COPY":
@@ -556,28 +560,28 @@ def _spoken(kind: str, sql: str) -> str:
 def _may(found: Found, options: Options) -> None:
     if found.least > options.rights:
         changed = {Rights.DATA: "changes data", Rights.OBJECTS: "changes objects"}[found.least]
-        raise Failure(sqlstate.PRIVILEGE, f"role {options.rights.role!r} may not do this: {found.because} {changed}")
+        raise Failure(
+            sqlstate.PRIVILEGE, f"permission denied for role {options.rights.role!r}: {found.because} {changed}"
+        )
 
 
 def _decoded(row: Any) -> Any:
     text = str(row[0])
     if len(text) > LARGEST:
         raise Failure(
-            sqlstate.LIMIT, f"the plan of this statement is larger than {LARGEST >> 20} MiB: use fewer values"
+            sqlstate.LIMIT, f"the plan of this statement is larger than {LARGEST >> 20} MiB; use fewer values"
         )
     if not text:
-        # DuckDB writes constants of these types as bytes, which are no JSON.
-        said = "DuckDB does not show the plan of this statement, without which it is not allowed"
-        raise Failure(
-            sqlstate.UNSUPPORTED, f"{said}: write a constant of type BIT or BIGNUM as (SELECT 'value')::BIT in it"
-        )
+        # DuckDB writes constants of these types as bytes, which are not valid JSON.
+        said = "this statement is not allowed because DuckDB does not show its plan"
+        raise Failure(sqlstate.UNSUPPORTED, f"{said}; write constants of type BIT or BIGNUM as (SELECT 'value')::BIT")
     try:
         try:
             return msgspec.json.decode(text)
         except msgspec.DecodeError:
             return msgspec.json.decode(_UNREAL.sub(lambda found: found[1] or "null", text))
     except RecursionError:
-        raise Failure(sqlstate.LIMIT, "this statement is nested too deeply") from None
+        raise Failure(sqlstate.LIMIT, "the statement is nested too deeply") from None
 
 
 def _error(kind: str, message: str) -> duckdb.Error:

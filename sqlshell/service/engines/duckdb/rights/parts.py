@@ -91,7 +91,7 @@ def explained(sql: str) -> tuple[str, str, bool]:
         end = next((number for number, token in enumerate(found) if token.word == ")"), 0)
         options = [token.word.strip("'\"") for token in found[1:end]]
         if unknown := [word for word in options if word not in _OPTIONS and word != ","]:
-            raise Failure(sqlstate.UNSUPPORTED, f"{unknown[0]!r} is not a known option of EXPLAIN")
+            raise Failure(sqlstate.UNSUPPORTED, f"unknown option {unknown[0]!r} of EXPLAIN")
         head.append(f"({' '.join(options)})")
         found = found[end + 1 :]
     said = " ".join(head)
@@ -173,7 +173,7 @@ def value(sql: str) -> str:
     behind = next((number for number, token in enumerate(found) if token.word in {"=", "to"} and not token.depth), None)
     if behind is None or len(found) == behind + 2:
         if any(token.word == "(" for token in found):
-            raise Failure(sqlstate.SYNTAX, "SET name = value, or SET VARIABLE name = value, is expected")
+            raise Failure(sqlstate.SYNTAX, "expected SET name = value or SET VARIABLE name = value")
         return ""
     return f"SELECT (\n{bare(sql)[found[behind].end :]}\n)"
 

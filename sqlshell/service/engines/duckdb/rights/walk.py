@@ -342,7 +342,7 @@ def _operator(kind: str, node: dict[str, Any], known: Known, found: Found) -> No
         if kind == "LOGICAL_ALTER" and known.strict and node["info"].get("alter_table_type") == "ALTER_COLUMN_TYPE":
             _check_using(node["info"].get("expression"), known)
             if name := _not_lasting(node["info"].get("expression")):
-                raise Failure(sqlstate.UNSUPPORTED, f"{name} is not supported in USING: use UPDATE")
+                raise Failure(sqlstate.UNSUPPORTED, f"{name} is not supported in USING; use UPDATE")
         if kind == "LOGICAL_ALTER" and node["info"].get("alter_table_type") == "ADD_COLUMN":
             found.again = _not_lasting(node["info"]["new_column"]["expression"], known.functions)
         if str(node["info"].get("type", "")).startswith("SET_"):
@@ -394,8 +394,8 @@ def _check_using(expression: Any, known: Known) -> None:
             continue
         name = ".".join(path)
         if name in SEQUENCES:
-            raise Failure(sqlstate.UNSUPPORTED, f"{name} is not supported in USING: use UPDATE")
-        said = f"{name} has to be written with its database and schema in USING, such as local.main.{path[-1]}"
+            raise Failure(sqlstate.UNSUPPORTED, f"{name} is not supported in USING; use UPDATE")
+        said = f"{name} must be qualified with database and schema in USING, such as local.main.{path[-1]}"
         raise Failure(sqlstate.UNSUPPORTED, said)
 
 
@@ -429,7 +429,7 @@ def _get(node: dict[str, Any], found: Found) -> None:
     if used & UNSEEN.get(name, frozenset()):
         shown = ", ".join(column for column in node["names"] if column not in UNSEEN[name])
         told = ", ".join(sorted(UNSEEN[name] & used))
-        found.refuse(f"to read {told} of {name}", f": name the columns that you need, of {shown}")
+        found.refuse(f"reading {told} of {name}", f"; select only columns of {shown}")
 
 
 def _setting(node: dict[str, Any], found: Found) -> None:

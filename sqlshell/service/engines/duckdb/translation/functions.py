@@ -101,17 +101,17 @@ MADE_OF_TEXT: Final[Mapping[str, Mapping[int, str]]] = {
 """What stands for a call whose first argument is a text, where that makes a difference."""
 
 REFUSED: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("proctime", "current_watermark"), f"it tells of a running stream: {CONTINUOUS}"),
-    **dict.fromkeys(("rowtime", "rowkey", "rowmetadata"), "rows have no metadata of a topic here"),
-    **dict.fromkeys(("sha2", "sha224", "sha384", "sha512"), "DuckDB has md5, sha1 and sha256"),
-    **dict.fromkeys(("collect", "array_union", "array_except"), "DuckDB treats duplicates in another way"),
+    **dict.fromkeys(("proctime", "current_watermark"), f"{CONTINUOUS}"),
+    **dict.fromkeys(("rowtime", "rowkey", "rowmetadata"), "rows have no metadata of a topic"),
+    **dict.fromkeys(("sha2", "sha224", "sha384", "sha512"), "use md5, sha1 or sha256"),
+    **dict.fromkeys(("collect", "array_union", "array_except"), "DuckDB handles duplicates differently"),
     **dict.fromkeys(("json_objectagg", "json_arrayagg"), "use json_group_object or json_group_array"),
-    "str_to_map": "DuckDB's maps hold no key twice",
-    "elt": "index a list: [a, b][n]",
+    "str_to_map": "DuckDB's maps cannot contain duplicate keys",
+    "elt": "use a list: [a, b][n]",
     "parse_url": "use regexp_extract",
-    "to_timestamp_tz": "DuckDB keeps no offset with a timestamp: use TO_TIMESTAMP_LTZ",
+    "to_timestamp_tz": "DuckDB does not store offsets of timestamps; use TO_TIMESTAMP_LTZ",
 }
-"""Functions of the dialect that DuckDB can do nothing for, and why, or what can be used."""
+"""Unsupported functions of the dialect, with the reason or a replacement."""
 
 NAMES: Final = MADE.keys() | REFUSED.keys()
 
@@ -141,7 +141,7 @@ def variants(text: Typed, arguments: Sequence[tuple[int, int]], name: str) -> li
     if made is None and of_text is None:
         *less, most = map(str, sorted(MADE[name].keys() | MADE_OF_TEXT.get(name, {}).keys()))
         numbers = f"{', '.join(less)} or {most}" if less else most
-        raise Failure("42883", f"{name.upper()} takes {numbers} argument{'' if numbers == '1' else 's'}, not {count}")
+        raise Failure("42883", f"{name.upper()} expects {numbers} argument{'' if numbers == '1' else 's'}, not {count}")
     return [made or of_text]
 
 
@@ -190,13 +190,13 @@ def write(text: Typed, at: int, expression: str, edits: Edits) -> None:
 
 def _string(text: Typed, start: int, behind: int, what: str) -> str:
     if behind != start + 1 or text.tokens[start].kind != "string":
-        said = f"{text.written(start, behind)} is not supported as {what}: it has to be a string in the statement"
+        said = f"{text.written(start, behind)} is not supported as {what}; use a string literal"
         raise Failure(sqlstate.UNSUPPORTED, said)
     return text.tokens[start].value
 
 
 def _pattern(text: Typed, start: int, behind: int) -> str:
-    return literal(strftime(_string(text, start, behind, "a pattern of dates")))
+    return literal(strftime(_string(text, start, behind, "a date format")))
 
 
 def path(text: Typed, start: int, behind: int) -> str:
@@ -217,7 +217,7 @@ def _unit(text: Typed, start: int, behind: int) -> str:
 def _scale(text: Typed, start: int, behind: int) -> str:
     precision = text.written(start, behind)
     if precision not in {"0", "3"}:
-        said = f"TO_TIMESTAMP_LTZ takes precision 0 (seconds) or 3 (milliseconds), not {precision[:60]}"
+        said = f"TO_TIMESTAMP_LTZ expects precision 0 (seconds) or 3 (milliseconds), not {precision[:60]}"
         raise Failure(sqlstate.UNSUPPORTED, said)
     return "1000000" if precision == "0" else "1000"
 

@@ -32,7 +32,7 @@ def strftime(pattern: str) -> str:
             part = found[3] if quoted is None else quoted.replace("''", "'") or "'"
             part = None if (part in {"'", "%"} and quoted is None) or "%" in (part or "") else part
         if part is None:
-            said = f"{found[0]} is not supported in a pattern of dates: DuckDB has nothing that means the same"
+            said = f"{found[0]} is not supported in a date format: DuckDB has no equivalent"
             raise Failure(sqlstate.UNSUPPORTED, said)
         made.append(part)
     return "".join(made)

@@ -26,7 +26,7 @@ def options(text: Typed, at: int, edits: Edits) -> dict[str, str]:
         found[text.tokens[start].value.lower()] = text.tokens[start + 2].value
     position = found.get(_POSITION, "latest")
     if position.lower() not in {"earliest", "latest"}:
-        raise Failure(sqlstate.UNSUPPORTED, f"'{_POSITION}' is 'earliest' or 'latest' here, not {position[:60]!r}")
+        raise Failure(sqlstate.UNSUPPORTED, f"'{_POSITION}': expected 'earliest' or 'latest', not {position[:60]!r}")
     # QUERY WITH (…) names the query that a streaming engine would run.
     edits.drop(at - (text.word(at - 1) == "QUERY"), text.closing[at + 1] + 1)
     return found
@@ -38,15 +38,15 @@ def from_earliest(found: dict[str, str]) -> bool:
 
 def window(name: str) -> Failure:
     """Why a window over a stream is not made."""
-    return Failure(sqlstate.UNSUPPORTED, f"{name} makes windows of a stream: {CONTINUOUS}")
+    return Failure(sqlstate.UNSUPPORTED, f"{name} over a stream is not supported: {CONTINUOUS}")
 
 
 def matches() -> Failure:
     """Why patterns of rows are not looked for."""
-    return Failure(sqlstate.UNSUPPORTED, f"MATCH_RECOGNIZE finds patterns in a stream as it goes on: {CONTINUOUS}")
+    return Failure(sqlstate.UNSUPPORTED, f"MATCH_RECOGNIZE is not supported: {CONTINUOUS}")
 
 
 def check_within(text: Typed, at: int) -> None:
     """Raises Failure (0A000) for a join of streams that is bounded in time: WITHIN 5 MINUTES ON."""
     if at + 2 < len(text) and text.tokens[at + 1].kind == "number" and text.word(at + 2):
-        raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN joins streams as they go on: {CONTINUOUS}")
+        raise Failure(sqlstate.UNSUPPORTED, f"JOIN … WITHIN is not supported: {CONTINUOUS}")

@@ -308,7 +308,7 @@ class _Reader:
 
     def _add(self, site: Site) -> None:
         if len(self.sites) == _MOST_SITES:
-            said = f"a statement has at most {_MOST_SITES} arrows and calls whose meaning depends on types"
+            said = f"the statement has more than {_MOST_SITES} arrows and calls that depend on types"
             raise Failure(sqlstate.LIMIT, said)
         self._frames[-1].sites.append(len(self.sites))
         self.sites.append(site)
@@ -353,7 +353,7 @@ class _Reader:
             case "VALUE" if frame.kind == "JSON_OBJECT" and text.sign(at - 1) not in {"(", ","}:
                 self.edits.replace(at, ",")
             case "JSON" if text.word(at - 1 - (text.word(at - 1) == "NOT")) == "IS":
-                raise Failure(sqlstate.UNSUPPORTED, "IS JSON is not supported: use json_valid(value)")
+                raise Failure(sqlstate.UNSUPPORTED, "IS JSON is not supported; use json_valid(value)")
             case "RETURNING" if frame.kind in {"JSON_VALUE", "JSON_QUERY"}:
                 self._returning(at, frame)
             case "TO" if frame.kind in {"FLOOR", "CEIL"}:
@@ -385,7 +385,7 @@ class _Reader:
         """MAP[key, value, …]; a subscript has no commas."""
         commas = self.text.commas[at]
         if len(commas) % 2 == 0:
-            raise Failure(sqlstate.SYNTAX, "MAP[key, value, …] has a key without a value")
+            raise Failure(sqlstate.SYNTAX, "MAP[key, value, …] contains a key without a value")
         self.edits.replace(at, "{")
         self.edits.replace(self.text.closing[at], "}")
         for comma in commas[::2]:
@@ -410,9 +410,7 @@ class _Reader:
         if end is None or len(commas) != 1:
             return
         if self._place != end:
-            said = (
-                f"{frame.kind} … {self.text.written(self._place, end)[:60]} is not supported: NULL is what DuckDB gives"
-            )
+            said = f"{frame.kind} … {self.text.written(self._place, end)[:60]} is not supported: DuckDB returns NULL"
             raise Failure(sqlstate.UNSUPPORTED, said)
         path = at - 1
         if self.text.tokens[path].kind == "string":
@@ -430,7 +428,7 @@ class _Reader:
         if self.text.closing.get(frame.opening) != at + 2:
             return
         if frame.kind == "CEIL":
-            raise Failure(sqlstate.UNSUPPORTED, "CEIL of a time is not supported: use FLOOR and add an interval")
+            raise Failure(sqlstate.UNSUPPORTED, "CEIL of a time is not supported; use FLOOR and add an interval")
         unit = functions.unit(self.text, at + 1, at + 2)
         self.edits.replace(frame.opening, f"({unit}, ")
         self.edits.replace(frame.opening - 1, "date_trunc")
@@ -454,9 +452,8 @@ class _Reader:
             return
         variants = functions.variants(text, arguments, name)
         if self._in_definition(at) and any(variant and "lambda" in variant for variant in variants):
-            said = f"{name.upper()} is not supported here"
-            why = "DuckDB takes its expression in no DEFAULT, CHECK or generated column"
-            raise Failure(sqlstate.UNSUPPORTED, f"{said}: {why}")
+            said = f"{name.upper()} is not supported in a DEFAULT, CHECK or generated column"
+            raise Failure(sqlstate.UNSUPPORTED, said)
         written = [Edits() for _ in variants]
         for edits, expression in zip(written, variants, strict=True):
             if expression is not None:

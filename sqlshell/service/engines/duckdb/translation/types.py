@@ -46,7 +46,7 @@ class _Reader:
             return -1
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise Failure(sqlstate.LIMIT, f"a type is nested more than {_DEEPEST} levels deep")
+            raise Failure(sqlstate.LIMIT, f"the type is nested more than {_DEEPEST} levels deep")
         behind = self._base(at)
         self._depth -= 1
         while behind > 0 and self._text.sign(behind) == "[":
@@ -155,7 +155,7 @@ class _Reader:
             digits = int(numbers[0][:4])
             behind = self._arguments(behind)
             if digits > MOST_DIGITS:
-                said = f"{word}({digits}) is not supported: DuckDB keeps at most {MOST_DIGITS} digits of a second"
+                said = f"{word}({digits}) is not supported: DuckDB stores at most {MOST_DIGITS} fractional digits"
                 raise Failure(sqlstate.UNSUPPORTED, said)
         end, zone = self._zone(behind)
         if word == "TIME":
