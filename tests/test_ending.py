@@ -267,5 +267,5 @@ def test_a_service_ends_without_a_stack(tmp_path: Path, number: int) -> None:
     told = (tmp_path / "said").read_text()
     # What the system gave differs from machine to machine.
     assert [line for line in told.splitlines() if not line.startswith("each engine runs in its own process")] == [
-        "nothing is kept after the end: --data DIR keeps databases, results and all else"
+        "everything is in memory and lost on exit; use --data DIR to keep databases and results"
     ]

@@ -20,7 +20,7 @@ from tests.conftest import Program
     [
         (["--public-url", "bogus"], ["--public-url 'bogus'", "https://"]),
         (["--public-url", "http://[::1"], ["--public-url"]),
-        (["--store-root", "nowhere"], ["--store-root nowhere", "no such folder"]),
+        (["--store-root", "nowhere"], ["--store-root nowhere is not an existing folder"]),
         (["--store-root", "file"], ["--store-root file"]),
         (["--memory", "bogus"], ["--memory 'bogus'", "2GB"]),
         (["--memory", "-5GB"], ["--memory '-5GB'"]),
@@ -36,7 +36,7 @@ from tests.conftest import Program
         (["--new-token", "--data", "lost"], ["lost is not the folder of a service"]),
         (["--data", "lost"], ["service.sqlite does not exist", "contains databases"]),
         (["--data", "emptied"], ["service.sqlite is empty", "contains databases"]),
-        (["--uds", "x" * 200], ["--uds x", "the path of a socket has at most 10"]),
+        (["--uds", "x" * 200], ["--uds x", "the path of a socket may have at most 10"]),
         (["--quota", "nan"], ["--quota", "nan is not a number"]),
         (["--quota", "1e400"], ["--quota", "inf is not a number"]),
         (["--retention", "inf"], ["--retention", "not a number"]),
@@ -45,7 +45,7 @@ from tests.conftest import Program
         (["--max-header-seconds", "nan"], ["--max-header-seconds", "not a number"]),
         (["--max-spill-size", "9" * 400], ["--max-spill-size", "not a number"]),
         (["--memory", "9" * 400 + "GB"], ["--memory"]),
-        (["--legacy-anonymous"], ["--legacy-anonymous needs --legacy"]),
+        (["--legacy-anonymous"], ["--legacy-anonymous requires --legacy"]),
     ],
 )
 def test_a_service_with_a_wrong_option_does_not_start(

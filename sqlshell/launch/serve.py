@@ -1,4 +1,4 @@
-"""`sqlshell serve`: its command line, and the service that it starts."""
+"""`sqlshell serve`: the command line, and the start of the service."""
 
 from __future__ import annotations
 
@@ -20,110 +20,165 @@ if TYPE_CHECKING:
 Served = tuple[str, Any, Any, str]
 
 LONGEST_SIZE: Final = 12
-"""Characters of --memory: no machine has what needs more."""
+"""The maximum length of a value of --memory."""
 
 _SIZE = re.compile(r"0*+[1-9][0-9]*(?:\.[0-9]+)?\s*(?:[kmgt]i?b?|%)|0*+\.[0-9]*[1-9][0-9]*\s*[kmgt]i?b?", re.I)
 
 MOST: Final = 10**9
-"""The largest value of an option that is a number, in its unit."""
+"""The largest value of a numeric option, in its unit."""
 
 BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
-    ("statements", click.IntRange(1), 0, "statements of a submission"),
-    ("name", click.IntRange(1), 0, "characters of a name, of a session's ID, and of each field of a request's context"),
-    ("option", click.IntRange(1), 0, "characters of a value of WITH (…)"),
-    ("sessions", click.IntRange(1), 0, "sessions of a token"),
-    ("all_sessions", click.IntRange(1), 0, "sessions of the service"),
-    ("waiting", click.IntRange(1), 0, "statements of a token that have not ended; five times that of an organization"),
-    ("waiting_size", click.IntRange(1), 1 << 20, "Mi characters of those; five times that of an organization"),
-    ("objects", click.IntRange(1), 0, "objects of each kind in an organization: databases, stores, streams, tokens, …"),
-    ("resources_size", click.IntRange(0), 1 << 30, "GiB of an organization's function and descriptor sources"),
-    ("running", click.IntRange(1, 1000), 0, "statements of an organization that run at once; each takes a thread"),
-    ("columns", click.IntRange(1), 0, "columns of a result"),
-    ("seconds", click.FloatRange(0.0), 0, "seconds that a statement may run; 0 = any time"),
-    ("spill_size", click.IntRange(0), 1 << 30, "GiB that an organization's statements may write while they run"),
-    ("url_size", click.IntRange(1), 1 << 10, "KiB of a request's URL"),
-    ("header_size", click.IntRange(1), 1 << 10, "KiB of a request's first line and headers"),
-    ("connections", click.IntRange(1), 0, "connections; no more than four fifths of the files that may be open"),
-    ("address_connections", click.IntRange(1), 0, "connections from one address, or from one /64 of IPv6"),
-    ("token_connections", click.IntRange(1), 0, "connections with the same token"),
-    ("header_seconds", click.FloatRange(0.1), 0, "seconds until a request's headers are complete"),
-    ("body_seconds", click.FloatRange(0.1), 0, "seconds that a request's body may stand still"),
-    ("write_seconds", click.FloatRange(0.1), 0, "seconds that a client may take nothing of its answer"),
-    ("bodies_size", click.IntRange(1), 1 << 20, "MiB of all requests that arrive; a fourth of it for an organization"),
-    ("uploads_size", click.IntRange(1), 1 << 30, "GiB of all attachments whose statements have not ended; likewise"),
-    ("unread_size", click.IntRange(1), 1 << 20, "MiB of all rows that wait for their readers; a fourth of it likewise"),
+    ("statements", click.IntRange(1), 0, "maximum statements of a submission"),
+    (
+        "name",
+        click.IntRange(1),
+        0,
+        "maximum characters of a name, a session's ID, and each field of a request's context",
+    ),
+    ("option", click.IntRange(1), 0, "maximum characters of a value of WITH (…)"),
+    ("sessions", click.IntRange(1), 0, "maximum sessions of a token"),
+    ("all_sessions", click.IntRange(1), 0, "maximum sessions of the service"),
+    (
+        "waiting",
+        click.IntRange(1),
+        0,
+        "maximum unfinished statements of a token; an organization may have five times as many",
+    ),
+    (
+        "waiting_size",
+        click.IntRange(1),
+        1 << 20,
+        "maximum Mi characters of these statements; five times as many for an organization",
+    ),
+    (
+        "objects",
+        click.IntRange(1),
+        0,
+        "maximum objects of each kind in an organization: databases, stores, streams, tokens, …",
+    ),
+    ("resources_size", click.IntRange(0), 1 << 30, "maximum GiB of function and descriptor sources of an organization"),
+    ("running", click.IntRange(1, 1000), 0, "maximum running statements of an organization; each uses a thread"),
+    ("columns", click.IntRange(1), 0, "maximum columns of a result"),
+    ("seconds", click.FloatRange(0.0), 0, "maximum seconds that a statement may run; 0 = no limit"),
+    (
+        "spill_size",
+        click.IntRange(0),
+        1 << 30,
+        "maximum GiB of temporary files of an organization's running statements",
+    ),
+    ("url_size", click.IntRange(1), 1 << 10, "maximum KiB of a request's URL"),
+    ("header_size", click.IntRange(1), 1 << 10, "maximum KiB of a request's first line and headers"),
+    ("connections", click.IntRange(1), 0, "maximum connections; at most four fifths of the limit of open files"),
+    ("address_connections", click.IntRange(1), 0, "maximum connections from one address, or from one IPv6 /64 network"),
+    ("token_connections", click.IntRange(1), 0, "maximum connections with the same token"),
+    ("header_seconds", click.FloatRange(0.1), 0, "maximum seconds until a request's headers are complete"),
+    ("body_seconds", click.FloatRange(0.1), 0, "maximum seconds without progress while a request's body is received"),
+    ("write_seconds", click.FloatRange(0.1), 0, "maximum seconds in which a client reads nothing of its answer"),
+    (
+        "bodies_size",
+        click.IntRange(1),
+        1 << 20,
+        "maximum MiB of all request bodies being received; a fourth of it per organization",
+    ),
+    (
+        "uploads_size",
+        click.IntRange(1),
+        1 << 30,
+        "maximum GiB of all attachments of unfinished statements; a fourth of it per organization",
+    ),
+    (
+        "unread_size",
+        click.IntRange(1),
+        1 << 20,
+        "maximum MiB of all rows that wait for their readers; a fourth of it per organization",
+    ),
 )
-"""The bounds that are options: name in Bounds, type, unit (0 for a count), help."""
+"""The limits that are options: name in Bounds, type, unit (0 for a count), help."""
 
 SERVE: tuple[Served, ...] = (
-    ("--host", "ADDRESS", "127.0.0.1", "address to listen at  [default: 127.0.0.1]"),
-    ("--port", click.IntRange(0, 65535), 8765, "0 = any free"),
+    ("--host", "ADDRESS", "127.0.0.1", "address to listen on  [default: 127.0.0.1]"),
+    ("--port", click.IntRange(0, 65535), 8765, "port to listen on; 0 = any free port"),
     (
         "--uds",
         "PATH",
         None,
-        "a unix socket instead of a port; folders of its path that are missing are made (mode 0700)",
+        "listen on a unix socket instead of a port; missing folders of its path are created (mode 0700)",
     ),
-    ("--allow-host", "NAME", (), "answer to this Host too; may be repeated"),
-    ("--data", "DIR", None, "keep databases, results, tokens and all else in DIR; without it nothing is kept"),
+    ("--allow-host", "NAME", (), "additional allowed value of the Host header; may be repeated"),
+    (
+        "--data",
+        "DIR",
+        None,
+        "folder for databases, results, tokens and everything else  [default: in memory; lost on exit]",
+    ),
     (
         "--token-file",
         "FILE",
         None,
-        "file that holds the operator's token; without it one is made, and kept in DIR/token with --data",
+        "file with the operator's token  [default: a new token, stored in DIR/token with --data]",
     ),
-    ("--new-token", bool, False, "make a token for the service in --data, print it once, and end"),
-    ("--organization", "NAME", None, "with --new-token: the organization it is bound to; without it the first one"),
+    ("--new-token", bool, False, "create a token for the service in --data, print it, and exit"),
+    ("--organization", "NAME", None, "with --new-token: the organization of the token  [default: the first one]"),
     (
         "--role",
         ("reader", "writer", "owner"),
         (),
-        "with --new-token: what it may do, reader by default; may be repeated",
+        "with --new-token: a role of the token; may be repeated  [default: reader]",
     ),
     (
         "--partition-rows",
         click.IntRange(1, 10_000_000),
         10_000,
-        "most rows of a result's partition, which ends at 8 MiB too",
+        "maximum rows of a partition of a result; a partition also ends at 8 MiB",
     ),
     ("--threads", click.IntRange(0, 1024), 0, "threads of each organization's engine; 0 = one per core"),
     (
         "--memory",
         "SIZE",
         None,
-        "memory of each organization's engine, such as 2GB; without it a fifth of the machine's, and at most half of "
-        "what other organizations left of 80 % of it",
+        "memory of each organization's engine, such as 2GB  [default: a fifth of the machine's memory, and at most "
+        "half of what other organizations have left of 80 % of it]",
     ),
-    ("--retention", click.FloatRange(0.0), 24.0, "hours that a finished statement and its result are kept"),
-    ("--quota", click.FloatRange(0.0), 10.0, "GiB that the results of an organization may take; the oldest go first"),
-    ("--max-statement", click.IntRange(1, 1024), 16, "Mi characters of a submission's SQL"),
-    ("--max-attachments", click.IntRange(0), 1024, "MiB of a request's attachments together"),
-    ("--attachments", click.IntRange(0), 20, "attachments of a request"),
+    ("--retention", click.FloatRange(0.0), 24.0, "hours for which a finished statement and its result are kept"),
+    (
+        "--quota",
+        click.FloatRange(0.0),
+        10.0,
+        "maximum GiB of the results of an organization; the oldest are removed first",
+    ),
+    ("--max-statement", click.IntRange(1, 1024), 16, "maximum Mi characters of a submission's SQL"),
+    ("--max-attachments", click.IntRange(0), 1024, "maximum MiB of all attachments of a request"),
+    ("--attachments", click.IntRange(0), 20, "maximum number of attachments of a request"),
     *(
         (flag(name), kind, getattr(Bounds(), name) // unit if unit else getattr(Bounds(), name), text)
         for name, kind, unit, text in BOUNDED
     ),
-    ("--data-plane", ("off", "large", "always"), "off", "results that are read by the data plane: large is from 1 MiB"),
+    (
+        "--data-plane",
+        ("off", "large", "always"),
+        "off",
+        "results that are sent by the data plane; large means at least 1 MiB",
+    ),
     (
         "--stream-scheme",
         ("ws", "http"),
         "ws",
-        "how the uris of endless results begin: ws (wss behind an https --public-url), or http (https) for clients "
-        "that take no other",
+        "scheme of the URIs of streams: ws (wss with an https --public-url), or http (https) for clients that require "
+        "it",
     ),
-    ("--public-url", "URL", None, "where clients have the service, if that is behind a proxy"),
-    ("--store-root", "DIR", (), "stores may only be in DIR; may be repeated. Without it anywhere but in --data"),
+    ("--public-url", "URL", None, "URL of the service for clients, if it is behind a proxy"),
+    ("--store-root", "DIR", (), "allow stores only in DIR; may be repeated  [default: anywhere except in --data]"),
     (
         "--registry-host",
         "HOST",
         (),
-        "ask schema registries at HOST, or HOST:PORT, too; may be repeated. Without it at loopback only",
+        "allow schema registries at HOST or HOST:PORT too; may be repeated  [default: only on loopback]",
     ),
-    ("--legacy", bool, False, "answer the legacy endpoints too, with the same tokens"),
-    ("--legacy-anonymous", bool, False, "with --legacy: the legacy endpoints ask for no token"),
-    ("--grace", click.FloatRange(0.0), 10.0, "seconds that running statements have to end at SIGTERM"),
+    ("--legacy", bool, False, "enable the legacy endpoints too, with the same tokens"),
+    ("--legacy-anonymous", bool, False, "with --legacy: allow the legacy endpoints without a token"),
+    ("--grace", click.FloatRange(0.0), 10.0, "seconds that running statements have to finish after SIGTERM"),
 )
-"""The options of `sqlshell serve`: flag, type (a text is the name of a value), default, help."""
+"""The options of `sqlshell serve`: flag, type (a string is the name of a value), default, help."""
 
 
 def serve_command() -> click.Command:
@@ -137,9 +192,9 @@ def serve_command() -> click.Command:
             "max_content_width": 100,
             "auto_envvar_prefix": "SQLSHELL_SERVE",
         },
-        help="Run the local service for others: the Statement Execution Service interface on DuckDB. When it is ready "
-        "it prints `listening on http://HOST:PORT`, or `listening on unix:///PATH`. Each option has an "
-        "environment variable too: that of --max-sessions is SQLSHELL_SERVE_MAX_SESSIONS.",
+        help="Run the local service for other programs: the Statement Execution Service interface on DuckDB. When it "
+        "is ready, it prints `listening on http://HOST:PORT` or `listening on unix:///PATH`. Each option can also be "
+        "set by an environment variable: --max-sessions by SQLSHELL_SERVE_MAX_SESSIONS.",
     )
 
 
@@ -161,15 +216,15 @@ def _served(option: Served) -> click.Option:
 
 
 def _sane(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    """A value that a computer can count with. Raises click.BadParameter."""
+    """Check a numeric value. Raises click.BadParameter."""
     if isinstance(value, int | float) and not value <= MOST:
-        # NaN is neither smaller nor larger than anything.
+        # NaN compares as neither smaller nor larger.
         raise click.BadParameter(f"{str(value)[:40]} is not a number from 0 to {MOST:,}", context, option)
     return value
 
 
 def serve(asked: Mapping[str, Any]) -> int:
-    """Run the service for others until it is told to stop, or make a token for it. The exit code.
+    """Run the service until it is stopped, or create a token for it; returns the exit code.
 
     `asked` are the options of `sqlshell serve` by name.
     """
@@ -182,7 +237,7 @@ def serve(asked: Mapping[str, Any]) -> int:
     data = Path(asked["data"]) if asked["data"] else None
     if asked["new_token"]:
         if data is None:
-            raise UsageError("--new-token needs --data DIR", "a token is kept in the folder of its service")
+            raise UsageError("--new-token requires --data DIR", "tokens are stored in the folder of the service")
         from sqlshell.service.server import new_token
 
         roles = asked["role"] or (least_role(),)
@@ -190,14 +245,14 @@ def serve(asked: Mapping[str, Any]) -> int:
         return 0
     for name in ("role", "organization"):
         if asked[name]:
-            raise UsageError(f"--{name} goes with --new-token")
+            raise UsageError(f"--{name} requires --new-token")
     if asked["legacy_anonymous"] and not asked["legacy"]:
-        raise UsageError("--legacy-anonymous needs --legacy")
+        raise UsageError("--legacy-anonymous requires --legacy")
     _check(asked)
     diagnostics = Diagnostics(sys.stderr)
     if data is not None:
         make_folder(data)
-    # It loads DuckDB while this process loads the server.
+    # The process loads DuckDB while this one loads the server.
     begin_early()
     try:
         return _run(asked, data, diagnostics)
@@ -232,10 +287,10 @@ def _run(asked: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics) 
         if own_file is None and made:
             diagnostics.say(f"token: {made}\n  SQLSHELL_TOKEN={made} sqlshell {url}")
         elif own_file is not None:
-            # Not the token itself: what is said here often goes to a log.
-            diagnostics.say(f"the token is kept in {own_file}: sqlshell {url} --token-file {own_file}")
+            # Not the token itself, because this output often goes to a log.
+            diagnostics.say(f"the token is in {own_file}: sqlshell {url} --token-file {own_file}")
         if data is None:
-            diagnostics.say("nothing is kept after the end: --data DIR keeps databases, results and all else")
+            diagnostics.say("everything is in memory and lost on exit; use --data DIR to keep databases and results")
         sys.stdout.write(f"listening on {url}\n")
         sys.stdout.flush()
 
@@ -263,30 +318,30 @@ def _run(asked: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics) 
 
 
 def _check(asked: Mapping[str, Any]) -> None:
-    """Raises UsageError for values that a service would take and then not work as asked."""
+    """Raises UsageError for values that the service would accept but that cannot work."""
     from sqlshell.errors import UsageError
 
     if asked["public_url"] and not _is_service(asked["public_url"]):
-        raise UsageError(f"--public-url {asked['public_url']!r} is not a URL", "such as https://sql.example.com")
+        raise UsageError(f"--public-url {asked['public_url']!r} is not a valid URL", "such as https://sql.example.com")
     for root in asked["store_root"]:
         if not Path(root).is_dir():
-            raise UsageError(f"--store-root {root}: there is no such folder")
+            raise UsageError(f"--store-root {root} is not an existing folder")
     for flag_name, names in (("--allow-host", asked["allow_host"]), ("--registry-host", asked["registry_host"])):
         for name in names:
             if not re.fullmatch(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?", name):
-                raise UsageError(f"{flag_name} {name!r} is not the name of a host", "such as sql.example.com")
+                raise UsageError(f"{flag_name} {name!r} is not a valid host name", "such as sql.example.com")
     memory = asked["memory"]
     if memory is not None and not (is_size(memory) and len(memory) <= LONGEST_SIZE):
-        raise UsageError(f"--memory {memory!r} is not a size", "such as 2GB, 512MiB or 50%")
+        raise UsageError(f"--memory {memory!r} is not a valid size", "such as 2GB, 512MiB or 50%")
 
 
 def _plain_host(name: str) -> str:
-    """A host as URLs are read: in small letters, an address of IPv6 without brackets where no port follows."""
+    """A host in lower case; an IPv6 address without a port has no brackets, as in a parsed URL."""
     return name.lower()[1:-1] if name.startswith("[") and name.endswith("]") else name.lower()
 
 
 def is_size(text: str) -> bool:
-    """Whether a text is a size of memory, larger than none, as DuckDB reads it."""
+    """Whether a text is a positive size of memory in DuckDB's syntax."""
     return _SIZE.fullmatch(text.strip()) is not None
 
 

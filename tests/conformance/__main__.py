@@ -20,7 +20,7 @@ TABLES = {
 
 
 def page(text: str) -> str:
-    """A text with the tables between its marks made anew."""
+    """Replace the tables between the marks of a text."""
     for name, rows in TABLES.items():
         made = f"<!-- table: {name} -->\n{table(rows)}<!-- /table -->"
         (before,) = re.findall(rf"<!-- table: {name} -->.*?<!-- /table -->", text, re.S)

@@ -8,7 +8,7 @@ import pytest
 from tests.conformance.outcomes import Expected, Row, fault, works
 from tests.conformance.test_dbt import FIRST, SOURCE, Command, check_commands, running
 
-SNAPSHOT = "it has no macro deltastream__current_timestamp, which snapshots need"
+SNAPSHOT = "the macro deltastream__current_timestamp, which snapshots need, is missing"
 
 
 DONE = works()
@@ -44,7 +44,7 @@ COMMANDS: dict[str, Command] = {
     "run-operation terminate_all_queries": operation("terminate_all_queries", "{state: running}"),
     "run-operation terminate_all_queries, ended ones too": operation("terminate_all_queries"),
     "run-operation deltastream_get_relations": operation("deltastream_get_relations"),
-    "source freshness": Command(["source", "freshness"], works(note="where no source asks for it")),
+    "source freshness": Command(["source", "freshness"], works(note="if no source requests it")),
     "docs generate --select": Command(["docs", "generate", "--select", "orders"], works()),
     "debug --connection": Command(["debug", "--connection"], works()),
     "clean": Command(["clean"], works()),

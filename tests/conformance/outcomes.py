@@ -1,4 +1,4 @@
-"""What a call or command of a client is expected to come to: what the tests check, and docs/clients.md says."""
+"""The expected outcomes of clients' calls and commands, for the tests and for docs/clients.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Expected(NamedTuple):
-    """`note` says why something is refused, or what is wrong in the client and where."""
+    """An expected outcome. `note` is the reason of a refusal, or the fault of the client and its place."""
 
     word: str
     state: str = "00000"
@@ -21,22 +21,22 @@ class Row(NamedTuple):
 
 
 def works(value: Any = None, note: str = "") -> Expected:
-    """It does what its maker says. `value` is compared by holds()."""
+    """The call works as the client documents it. `value` is compared by holds()."""
     return Expected("works", "00000", value, note)
 
 
 def refused(note: str, state: str = "0A000") -> Expected:
-    """The service says that it cannot do this, and why."""
+    """The service refuses the call; `note` is the reason."""
     return Expected(f"refused, {state}", state, None, note)
 
 
 def fault(note: str, state: str = "") -> Expected:
-    """The client is at fault: `note` begins with a place of its source."""
+    """The call fails because of a fault of the client; `note` begins with the place in its source."""
     return Expected("fault of the client", state, None, note)
 
 
 def holds(found: Any, wanted: Any) -> bool:
-    """Whether a value has what is wanted of it: of a mapping the wanted keys, of a list an item for each wanted one."""
+    """Whether a value matches: a mapping must have the wanted keys, a list an item for each wanted one."""
     if isinstance(wanted, Mapping):
         return isinstance(found, Mapping) and all(holds(found.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):
@@ -45,7 +45,7 @@ def holds(found: Any, wanted: Any) -> bool:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Rows as Markdown, a line for each command: several that agree are one."""
+    """Rows as a Markdown table with a line for each command; equal outcomes are merged."""
     lines: dict[str, list[str]] = {}
     for command, expected in rows:
         said = expected.word + (f": {expected.note}" if expected.note else "")

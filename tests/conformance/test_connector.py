@@ -33,9 +33,8 @@ from tests.service.client import Client
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 PLANE = (
-    "api/dpconn.py:27 leaves the port out of a data plane's address, :36 gives the generated API a Configuration in "
-    "the place of a client, :49 reads members of its answer that there are not; api/conn.py:325 mixes the models of "
-    "both planes"
+    "api/dpconn.py:27 omits the port of the data plane's address, :36 passes a Configuration instead of a client to "
+    "the generated API, :49 reads missing members of its answer; api/conn.py:325 confuses the models of the two planes"
 )
 ROWS = [
     Row("exec", works()),
@@ -45,13 +44,13 @@ ROWS = [
     Row("query, a stream", works(note="with --stream-scheme ws, which is the default")),
     Row(
         "query, a stream that ends with an error",
-        fault("api/streaming_rows.py:122 reads no member sqlCode, so that the reader waits for ever"),
+        fault("api/streaming_rows.py:122 does not read the member sqlCode, so the reader waits forever"),
     ),
     Row("query, results by the data plane (serve --data-plane)", fault(PLANE)),
     Row("exec_with_files, attachments", works()),
     Row("version", works()),
     Row("errors: sqlStates, a wrong token, no statement", works()),
-    Row("APIConnection.from_dsn", fault("api/conn.py:89 leaves out the port")),
+    Row("APIConnection.from_dsn", fault("api/conn.py:89 omits the port")),
 ]
 
 

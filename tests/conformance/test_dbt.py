@@ -24,18 +24,20 @@ VERSIONS = ("dbt-deltastream==1.10.2", "dbt-core==1.11.16", "deltastream-connect
 DRIVER = Path(__file__).with_name("drive_dbt.py")
 PROJECT = Path(__file__).with_name("project")
 
-FOR_EVER = "a query that runs on as rows come in is for another engine"
-DATABASE = "relation.py:15 has no type for the database that materializations/database.sql:18 has made"
-FUNCTION = "materializations/function.sql:19 makes the function under another name than 'main', which dbt misses"
-FUNCTIONS = "impl.py:525 and 532 read rows of agate in ways that they do not have, so that no function is ever found"
-SOURCE = "materializations/function_source.sql:14 drops the source, which its functions need, to make it again"
+FOR_EVER = "DuckDB does not support continuous queries"
+DATABASE = "relation.py:15 lacks the relation type that materializations/database.sql:18 uses for the new database"
+FUNCTION = "materializations/function.sql:19 does not name the function's statement 'main', which dbt requires"
+FUNCTIONS = "impl.py:525 and 532 read agate rows in an unsupported way, so no function is ever found"
+SOURCE = "materializations/function_source.sql:14 drops and recreates the source although functions depend on it"
 COUNT = (
-    "where fail_calc gives no integer, such as cast(count(*) as double): connections.py:109 lets agate guess types, "
-    "which takes counts of 0 and 1 for booleans"
+    "if fail_calc does not return an integer, such as cast(count(*) as double): connections.py:109 lets agate guess "
+    "types, which treats counts of 0 and 1 as booleans"
 )
-CELL = "materializations/seeds/helpers.sql:38 says null, which Jinja does not know"
+CELL = "materializations/seeds/helpers.sql:38 uses null, which Jinja does not know"
 
-INCREMENTAL = "materializations/incremental.sql:2 has none, and says so by a name that dbt does not have"
+INCREMENTAL = (
+    "materializations/incremental.sql:2 is not implemented, and reports this with a name that dbt does not have"
+)
 
 FIRST = ["outside", "orders_file", "workers"]
 REST = ["clicks", "customers", "orders", "totals", "spare", "jar", "shapes", "registry", "checked"]

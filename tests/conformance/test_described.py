@@ -28,7 +28,7 @@ Outcomes = dict[str, dict[str, Any]]
 
 ROWS = [
     Row("generated TypeScript client (Node): submit, poll, read, attach", works()),
-    Row("generated TypeScript client (Node): a large form with a wrong token", works(note="it is told 401")),
+    Row("generated TypeScript client (Node): a large form with a wrong token", works(note="it gets 401")),
     Row("Go driver: results by the data plane", works(note="with serve --data-plane")),
     Row("Go driver: a stream", works(note="with serve --stream-scheme http")),
 ]

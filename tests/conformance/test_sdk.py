@@ -26,10 +26,10 @@ COLUMNS = [
     {"name": "what", "type": "VARCHAR"},
     {"name": "at", "type": "TIMESTAMP_LTZ(3)"},
 ]
-FOR_EVER = "a query that runs on as rows come in is for another engine"
-NOT_HERE = "stores are folders of files"
-NO_FILE = "resources/function_sources.py:29 and descriptor_sources.py:29 name a file and attach none"
-COMMENT = "its _get_update_sql, such as resources/databases.py:40, gives a comment in the place of a statement"
+FOR_EVER = "DuckDB does not support continuous queries"
+NOT_HERE = "only stores of type files are supported"
+NO_FILE = "resources/function_sources.py:29 and descriptor_sources.py:29 name a file but do not attach it"
+COMMENT = "its _get_update_sql, such as resources/databases.py:40, sends a comment instead of a statement"
 
 CALLS: list[Call] = [
     ("test_connection", {}, works(True)),
@@ -91,7 +91,7 @@ CALLS: list[Call] = [
     (
         "entities.update",
         {"name": "o.jsonl", "schema_definition": "id BIGINT"},
-        refused("a file has the columns that it has"),
+        refused("the columns of an entity are those of its file"),
     ),
     ("entities.delete", {"name": "o.jsonl"}, works()),
     ("compute_pools.create", {"name": "small", "auto_suspend_minutes": 5}, works({"name": "small"})),
@@ -128,14 +128,14 @@ CALLS: list[Call] = [
         {"name": "c", "sql_definition": "SELECT * FROM clicks", "store": "files", "topic": "c"},
         refused(FOR_EVER),
     ),
-    ("streams.start", {"name": "clicks"}, refused("a stream has nothing that starts or stops")),
-    ("streams.stop", {"name": "clicks"}, refused("a stream has nothing that starts or stops")),
+    ("streams.start", {"name": "clicks"}, refused("a stream cannot be started or stopped")),
+    ("streams.stop", {"name": "clicks"}, refused("a stream cannot be started or stopped")),
     (
         "streams.get_status",
         {"name": "clicks"},
-        fault("resources/streams.py:151 describes a query by a stream's name", "3D019"),
+        fault("resources/streams.py:151 runs DESCRIBE QUERY with a stream's name", "3D019"),
     ),
-    ("streams.update", {"name": "clicks"}, fault("resources/streams.py:92 refuses each update itself")),
+    ("streams.update", {"name": "clicks"}, fault("resources/streams.py:92 rejects every update itself")),
     ("execute_sql", {"sql": "insert into clicks values (1, 'a', now())"}, works()),
     ("streams.delete", {"name": "clicks"}, works()),
     (
@@ -169,7 +169,7 @@ CALLS: list[Call] = [
     (
         "functions.create",
         {"name": "f", "definition": "x + 1"},
-        fault("resources/functions.py:25 names no arguments", "0A000"),
+        fault("resources/functions.py:25 does not name the arguments", "0A000"),
     ),
     ("functions.delete", {"name": "twice"}, works()),
     ("function_sources.delete", {"name": "lib"}, works()),

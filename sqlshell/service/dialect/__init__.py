@@ -1,4 +1,4 @@
-"""Parses the interface's own statements. All other SQL is for the engine."""
+"""The interface's own statements, parsed. Everything else is the engine's SQL."""
 
 from sqlshell.service.dialect.changing import (
     Alter,

@@ -35,7 +35,7 @@ class Cancellation:
         self._unwanted: set[int] = set()
 
     def request(self, number: int | None = None) -> None:
-        """Interrupt the running statement, if its number is `number`. A statement with a higher number will not start."""
+        """Interrupt the running statement if it has this number. A statement with a higher number will not start."""
         with self._lock:
             if number is None or number == self._number:
                 if self._statements:
