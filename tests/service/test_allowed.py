@@ -495,7 +495,7 @@ def test_show_schemas_shows_what_duckdb_shows(engine: DuckdbEngine) -> None:
     assert run(connection, "select path from duckdb_databases()", Rights.READ).startswith("42501")
     said = run(connection, "select * from duckdb_databases()", Rights.READ)
     refused, _, shown = said.partition("; select only columns of ")
-    assert refused == "42501 to read options, path of duckdb_databases is not allowed on this service"
+    assert refused == "42501 reading options, path of duckdb_databases is not allowed on this service"
     assert run(connection, f"select {shown} from duckdb_databases()", Rights.READ) == "00000"
 
 

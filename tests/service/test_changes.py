@@ -683,7 +683,7 @@ def test_a_lost_key_is_told_and_never_replaced(storage: Storage, tmp_path: Path)
         file.symlink_to(tmp_path / "elsewhere")
 
     cases: list[tuple[str, Callable[[], None]]] = [
-        ("not there", file.unlink),
+        ("does not exist", file.unlink),
         ("another key", lambda: text(base64.b64encode(bytes(32)))),
         ("does not contain a key", lambda: text(b"nonsense")),
         ("does not contain a key", lambda: text(whole[:20])),

@@ -294,7 +294,7 @@ def test_requests_that_are_sent_ahead_are_bounded(small: Served) -> None:
     answer = exchange(small, asked * 5000)
     assert 0 < answer.count(b"HTTP/1.1 200") < 200
     assert answer.count(b"HTTP/1.1 429") == 1
-    assert b"sent ahead" in answer[answer.index(b"HTTP/1.1 429") :]
+    assert b"pipelined requests" in answer[answer.index(b"HTTP/1.1 429") :]
 
 
 def test_what_is_wrong_is_said_in_its_turn(small: Served) -> None:
@@ -538,7 +538,7 @@ def test_connections_make_room_by_whose_they_are() -> None:
     assert enter("k", "two", "v", busy=True) is None
     late = Connection("two", lambda: None)
     assert connections.enter(late) is None
-    assert "3 connections" in connections.known(late, "v")
+    assert "of this token: 3" in connections.known(late, "v")
     connections.leave(late)
     connections.leave(late)
     assert enter("l", "three", "t", busy=True) is None
