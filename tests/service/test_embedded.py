@@ -54,7 +54,7 @@ def test_the_row_limit_counts_here(embedded: Embedded) -> None:
     request = {"statement": "select range from range(20)", "parameters": {"rowLimit": 5}}
     _, body = ask(embedded, "POST", "/v2/statements", json.dumps(request).encode())
     answer = json.loads(body)
-    assert (answer["sqlState"], answer["message"]) == (sqlstate.ROW_LIMIT, "stopped at 5 rows")
+    assert (answer["sqlState"], answer["message"]) == (sqlstate.ROW_LIMIT, "stopped after 5 rows")
     assert len(answer["data"]) == 5
 
 
