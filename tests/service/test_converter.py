@@ -12,7 +12,7 @@ import duckdb
 import msgspec
 import pytest
 
-from sqlshell.service.engines.converter.conversion import COPY, Order, Said
+from sqlshell.service.engines.converter.conversion import COPY, CopyReport, Order
 from sqlshell.service.engines.sandbox import landlock
 
 linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Landlock")
@@ -63,7 +63,9 @@ ALLOWED = (
 )
 
 
-def converted(folder: Path, works: list[str], *, seconds: int = 60, program: str = PROGRAM) -> tuple[int, list[Said]]:
+def converted(
+    folder: Path, works: list[str], *, seconds: int = 60, program: str = PROGRAM
+) -> tuple[int, list[CopyReport]]:
     """What a converter says of the entities `works` of the store in `folder`, and how it ended."""
     into, store, before = folder / "into", folder / "store", folder / "before.data"
     for place in (into, store):
@@ -81,7 +83,7 @@ def converted(folder: Path, works: list[str], *, seconds: int = 60, program: str
     finally:
         os.close(root)
     assert done.stdout, done.stderr.decode()
-    return done.returncode, [msgspec.json.decode(line, type=Said) for line in done.stdout.splitlines()]
+    return done.returncode, [msgspec.json.decode(line, type=CopyReport) for line in done.stdout.splitlines()]
 
 
 @linux

@@ -10,7 +10,7 @@ import pytest
 from sqlshell.service import dialect
 from sqlshell.service.dialect import relations
 from sqlshell.service.dialect.columns import without_key
-from sqlshell.service.engines.duckdb import looks
+from sqlshell.service.engines.duckdb import statement_traits
 from sqlshell.service.engines.duckdb.configuration import Setting
 from sqlshell.service.engines.duckdb.results.copying import copied_out
 from sqlshell.service.engines.engine import Failure
@@ -61,7 +61,7 @@ def test_a_text_is_read_in_linear_time(text: str) -> None:
     for verbs in (dialect.WRITES, dialect.READS):
         dialect.targets(text, verbs)
     dialect.bare(text)
-    looks.first_word(text)
+    statement_traits.first_word(text)
     assert copied_out(text, paths=True) is None
     Setting(text)
     assert split(text) is not None

@@ -18,7 +18,7 @@ from sqlshell.service.results.time_zones import in_zone
 from tests.service.values import every_value
 
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kolkata")
-Shown = tuple[list[ColumnInfo], list[list[list[str | None]]]]
+ShownColumn = tuple[list[ColumnInfo], list[list[list[str | None]]]]
 
 
 class Kept:
@@ -63,7 +63,7 @@ class Session:
     def rows(self, sql: str, options: Options | None = None) -> list[list[str | None]]:
         return list(json.loads(b"[" + self.run(sql, options)[1] + b"]"))
 
-    def shown(self, sql: str, options: Options | None = None) -> Shown:
+    def shown(self, sql: str, options: Options | None = None) -> ShownColumn:
         """The columns, and the rows in each zone."""
         outcome, body = self.run(sql, options)
         return outcome.columns or [], [json.loads(b"[" + in_zone(body, outcome.zoned, zone) + b"]") for zone in ZONES]
@@ -84,7 +84,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, Shown]]:
+def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, ShownColumn]]:
     """A session with all values as columns of the one row of `t`, and what a SELECT shows of it."""
     made = Session(tmp_path_factory.mktemp("values"))
     values = every_value()
@@ -108,7 +108,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Session, S
         "CALL m()",
     ],
 )
-def test_every_statement_shows_a_value_alike(table: tuple[Session, Shown], sql: str) -> None:
+def test_every_statement_shows_a_value_alike(table: tuple[Session, ShownColumn], sql: str) -> None:
     session, (columns, rows) = table
     *before, last = sql.split("; ")
     for text in before:
@@ -119,7 +119,7 @@ def test_every_statement_shows_a_value_alike(table: tuple[Session, Shown], sql: 
     assert shown == rows
 
 
-def test_a_pivot_shows_a_value_alike(table: tuple[Session, Shown]) -> None:
+def test_a_pivot_shows_a_value_alike(table: tuple[Session, ShownColumn]) -> None:
     session, (_, rows) = table
     # DuckDB's aggregates make 0.0 of a nested -0.0, so that such values are left out.
     chosen = [number for number, value in enumerate(every_value()) if "-0.0" not in value][::3]
@@ -131,7 +131,7 @@ def test_a_pivot_shows_a_value_alike(table: tuple[Session, Shown]) -> None:
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM t", "EXECUTE p"])
 def test_a_large_result_shows_a_value_alike(
-    table: tuple[Session, Shown], monkeypatch: pytest.MonkeyPatch, sql: str
+    table: tuple[Session, ShownColumn], monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:
     session, (_, rows) = table
     for module in (selected, returned):
@@ -141,7 +141,7 @@ def test_a_large_result_shows_a_value_alike(
     assert session.shown(sql)[1] == rows
 
 
-def test_a_limited_result_shows_a_value_alike(table: tuple[Session, Shown]) -> None:
+def test_a_limited_result_shows_a_value_alike(table: tuple[Session, ShownColumn]) -> None:
     session, shown = table
     assert session.shown("SELECT * FROM t", Options(row_limit=1)) == shown
 

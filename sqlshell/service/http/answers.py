@@ -15,8 +15,8 @@ from sqlshell.service.http.dataplane import DataPlane
 from sqlshell.service.objects.catalog import Caller
 from sqlshell.service.results.partitions import Pages, Rows
 from sqlshell.service.statements.batches import Batch
-from sqlshell.service.statements.handover import Handover, Secret
 from sqlshell.service.statements.ledger import Record
+from sqlshell.service.statements.undelivered_secrets import Secret, UndeliveredSecrets
 from sqlshell.service.wire.connections import left
 
 BATCH_BYTES = 1 << 20
@@ -31,10 +31,10 @@ EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions"}
 class Answers:
     """Makes responses from records."""
 
-    def __init__(self, pages: Pages, plane: DataPlane, handover: Handover) -> None:
+    def __init__(self, pages: Pages, plane: DataPlane, undelivered_secrets: UndeliveredSecrets) -> None:
         self._pages = pages
         self._plane = plane
-        self._handover = handover
+        self._undelivered = undelivered_secrets
 
     async def one(
         self, record: Record, partition: int, timezone: str, request: Request, caller: Caller, *, by_plane: bool = False
@@ -168,7 +168,7 @@ class Answers:
         """The secret of a statement, once, for the token that sent it; not for HEAD, which would discard it."""
         if caller.token_id != record.owner or request.method == "HEAD":
             return None
-        return self._handover.take(caller.token_id, record.statement_id)
+        return self._undelivered.take(caller.token_id, record.statement_id)
 
 
 class PartitionResponse(Response):

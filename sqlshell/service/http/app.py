@@ -57,7 +57,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     plane = DataPlane(catalog, options.data_plane, options.public_url, options.stream_scheme)
     unread = Budget(options.bounds.unread_size)
     pages = Pages(statements.organizations, unread)
-    answers = Answers(pages, plane, statements.endings.handover)
+    answers = Answers(pages, plane, statements.endings.undelivered_secrets)
     bodies = Bodies(statements, options)
     api = Endpoints(statements, bodies, answers, plane, options, unread)
     routes = [

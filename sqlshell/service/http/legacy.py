@@ -106,7 +106,7 @@ class Legacy:
             target = (found[2] or "").lower() if found and action in WITH_TARGET else ""
             head: dict[str, str] = {"id": record.statement_id, "action": action, "target": target}
             outcome = record.outcome
-            secret = self._statements.endings.handover.take(caller.token_id, record.statement_id)
+            secret = self._statements.endings.undelivered_secrets.take(caller.token_id, record.statement_id)
             if secret is not None:
                 head["secret"] = secret.value
             yield (b"," if number else b"[") + json.dumps(head).encode()[:-1] + b', "data": ['

@@ -43,7 +43,7 @@ _CHANGES = re.compile(
 )
 
 
-class Here(Struct, frozen=True):
+class Scope(Struct, frozen=True):
     """The place from which objects are listed: an organization, and optionally a session."""
 
     organization: Organization
@@ -84,7 +84,7 @@ def note(session: Session, sql: str) -> None:
             organization.catalog.note(organization.id, NOTED, key, MOST_NOTED, again=not found["unless"])
 
 
-def databases(here: Here) -> list[Facts]:
+def databases(here: Scope) -> list[Facts]:
     organization = here.organization
     known = {item.name: item for item in organization.catalog.objects(organization.id, "database")}
     engine = organization.engine
@@ -103,7 +103,7 @@ def databases(here: Here) -> list[Facts]:
     ]
 
 
-def schemas(here: Here, database: str = "") -> list[Facts]:
+def schemas(here: Scope, database: str = "") -> list[Facts]:
     """The schemas of a database, or of all databases."""
     organization = here.organization
     engine = organization.engine
@@ -124,7 +124,7 @@ def schemas(here: Here, database: str = "") -> list[Facts]:
 
 
 def relations(
-    here: Here, database: str = "", schema: str = "", kinds: Sequence[str] = (), name: str = ""
+    here: Scope, database: str = "", schema: str = "", kinds: Sequence[str] = (), name: str = ""
 ) -> list[Facts]:
     """The relations of a database and schema, or of all; optionally only of these `kinds` or with this `name`."""
     organization = here.organization
@@ -157,7 +157,7 @@ def relations(
     return found
 
 
-def all_stores(here: Here) -> list[Facts]:
+def all_stores(here: Scope) -> list[Facts]:
     organization = here.organization
     found: list[Facts] = []
     for item in organization.catalog.objects(organization.id, "store"):
@@ -168,7 +168,7 @@ def all_stores(here: Here) -> list[Facts]:
     return found
 
 
-def entities(here: Here, store: str = "", folder: Sequence[str] | None = None) -> list[Facts]:
+def entities(here: Scope, store: str = "", folder: Sequence[str] | None = None) -> list[Facts]:
     """The entities of a store, or of all stores: all files by path, or the files and folders inside a folder."""
     found: dict[tuple[str, str], Facts] = {}
     inside = "".join(f"{part}/" for part in folder or ())
@@ -191,7 +191,7 @@ def entities(here: Here, store: str = "", folder: Sequence[str] | None = None) -
     return list(found.values())
 
 
-def pools(here: Here) -> list[Facts]:
+def pools(here: Scope) -> list[Facts]:
     organization = here.organization
     known = {item.name: item for item in organization.catalog.objects(organization.id, "compute_pool")}
     found: list[Facts] = []
@@ -213,10 +213,10 @@ def pools(here: Here) -> list[Facts]:
     return found
 
 
-def sources(kind: str) -> Callable[[Here], list[Facts]]:
+def sources(kind: str) -> Callable[[Scope], list[Facts]]:
     """Lists the function sources or descriptor sources."""
 
-    def listed(here: Here) -> list[Facts]:
+    def listed(here: Scope) -> list[Facts]:
         organization = here.organization
         return [
             _object(organization, item)
@@ -233,7 +233,7 @@ def sources(kind: str) -> Callable[[Here], list[Facts]]:
     return listed
 
 
-def functions(here: Here) -> list[Facts]:
+def functions(here: Scope) -> list[Facts]:
     """User-defined functions: macros of the engine, and recorded functions in other languages."""
     organization = here.organization
     engine, hidden = organization.engine, set(organization.store_names)
@@ -267,10 +267,10 @@ def functions(here: Here) -> list[Facts]:
     return made + recorded
 
 
-def recorded(kind: str) -> Callable[[Here], list[Facts]]:
+def recorded(kind: str) -> Callable[[Scope], list[Facts]]:
     """Lists objects that are entirely in the catalog: schema registries, secrets."""
 
-    def listed(here: Here) -> list[Facts]:
+    def listed(here: Scope) -> list[Facts]:
         organization = here.organization
         found: list[Facts] = []
         for item in organization.catalog.objects(organization.id, kind):
@@ -282,13 +282,13 @@ def recorded(kind: str) -> Callable[[Here], list[Facts]]:
     return listed
 
 
-def roles(here: Here) -> list[Facts]:
+def roles(here: Scope) -> list[Facts]:
     rights = {Rights.OBJECTS: "everything", Rights.DATA: "data, no objects", Rights.READ: "reads"}
     granted = here.session.caller.roles if here.session else ()
     return [{"name": name, "rights": rights[right], "granted": name in granted} for name, right in ROLES.items()]
 
 
-def tokens(here: Here) -> list[Facts]:
+def tokens(here: Scope) -> list[Facts]:
     organization = here.organization
     return [{"name": name, "roles": held} for name, held in organization.catalog.tokens(organization.id)]
 

@@ -15,12 +15,22 @@ from sqlshell.service.engines.duckdb.translation.errors import placed
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Rights, Sink
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.catalog import missing
-from sqlshell.service.objects.inventory import Here
+from sqlshell.service.objects.inventory import Scope
 from sqlshell.service.objects.names import check_open
 from sqlshell.service.objects.objects import absent, check_visible, unsupported
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session
-from sqlshell.service.results.made_rows import NUMBER, TRUTH, Facts, Shown, columns, keep, listed, properties, table
+from sqlshell.service.results.made_rows import (
+    NUMBER,
+    TRUTH,
+    Facts,
+    ShownColumn,
+    columns,
+    keep,
+    listed,
+    properties,
+    table,
+)
 from sqlshell.service.statements import queries
 from sqlshell.service.statements.ledger import Record
 from sqlshell.service.stores import stores
@@ -30,12 +40,12 @@ from sqlshell.sql.analysis.tokens import tokens
 class Kind(Struct, frozen=True):
     """A kind of object: the columns of LIST, the function that finds all, more columns for DESCRIBE and WHERE."""
 
-    shown: tuple[Shown, ...]
-    find: Callable[[Here], list[Facts]]
-    more: tuple[Shown, ...] = ()
+    shown: tuple[ShownColumn, ...]
+    find: Callable[[Scope], list[Facts]]
+    more: tuple[ShownColumn, ...] = ()
 
 
-Rows = tuple[tuple[Shown, ...], tuple[Shown, ...], list[Facts]]
+Rows = tuple[tuple[ShownColumn, ...], tuple[ShownColumn, ...], list[Facts]]
 """Shown columns, further columns for conditions, and the facts that they show."""
 
 _TIMES = ("CreatedAt=created", "UpdatedAt=updated")
@@ -149,8 +159,8 @@ def list_all(
 def chosen(
     where: str,
     typed: str,
-    shown: Sequence[Shown],
-    more: Sequence[Shown],
+    shown: Sequence[ShownColumn],
+    more: Sequence[ShownColumn],
     facts: Sequence[Facts],
     session: Session,
     options: Options,
@@ -160,7 +170,7 @@ def chosen(
     _check_condition(where)
     known = {column.name.lower() for column in (*shown, *more)}
     also = [
-        Shown(_ALSO[column.key], column.key, column.type)
+        ShownColumn(_ALSO[column.key], column.key, column.type)
         for column in (*shown, *more)
         if column.key in _ALSO and _ALSO[column.key] not in known
     ]
@@ -186,7 +196,7 @@ def _check_condition(where: str) -> None:
 
 
 def _listed(asked: List, session: Session) -> Rows:
-    here, place, names = Here(session.organization, session), asked.place, asked.names
+    here, place, names = Scope(session.organization, session), asked.place, asked.names
     if asked.what == "entities":
         store = asked.store or (names[-1] if place == "store" else session.store)
         folder = list(names) if place == "entity" else []
@@ -227,7 +237,7 @@ def _organizations(session: Session, sink: Sink, organizations: Organizations) -
 def describe(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:
     """The properties of an object, or the columns of a relation or entity."""
     organization, name, sink = session.organization, asked.names[-1], record.spool
-    here = Here(organization, session)
+    here = Scope(organization, session)
     match asked.kind:
         case "relation" | "stream" | "changelog" | "table" | "view" | "materialized_view":
             return _describe_relation(asked, session, sink)
@@ -267,12 +277,12 @@ def _describe_relation(asked: Describe, session: Session, sink: Sink) -> Outcome
         raise absent(organization, "stream" if is_stream else "relation", relation)
     if asked.columns or asked.kind in {"table", "view"}:
         return _columns(session.connection.columns(relation), sink)
-    facts = inventory.relations(Here(organization, session), relation[0], relation[1], name=relation[2])
+    facts = inventory.relations(Scope(organization, session), relation[0], relation[1], name=relation[2])
     return _described("relation", relation[2], KINDS["relations"], facts, sink)
 
 
 def _describe_entity(asked: Describe, session: Session, options: Options, record: Record) -> Outcome:
-    organization, names, here = session.organization, asked.names, Here(session.organization)
+    organization, names, here = session.organization, asked.names, Scope(session.organization)
     if not asked.store and len(names) <= 3 and session.connection.resolve(names) in organization.streams.known:
         return _describe_relation(asked, session, record.spool)
     store = asked.store or session.store
@@ -305,10 +315,10 @@ def _columns(found: Sequence[ColumnInfo], sink: Sink) -> Outcome:
 def check_database(database: str, session: Session) -> None:
     """Raises Failure if a database does not exist or is not visible to statements."""
     check_visible(database, session.organization)
-    if not any(item["name"] == database for item in inventory.databases(Here(session.organization))):
+    if not any(item["name"] == database for item in inventory.databases(Scope(session.organization))):
         raise missing("database", database)
 
 
-def _check_schema(database: str, schema: str, here: Here) -> None:
+def _check_schema(database: str, schema: str, here: Scope) -> None:
     if not any(str(item["name"]).lower() == schema.lower() for item in inventory.schemas(here, database)):
         raise missing("schema", schema)

@@ -18,7 +18,7 @@ from sqlshell.service.organizations.organizations import Organization
 UNREADABLE = "58030"
 
 
-class Taken(Failure):
+class NameTaken(Failure):
     """The name belongs to an object of another kind, so that IF NOT EXISTS has no effect."""
 
 
@@ -28,7 +28,7 @@ def naming(organization: Organization, kind: str, name: str) -> Iterator[None]:
     with organization.changing:
         low = name.lower()
         if low in RESERVED:
-            raise Taken(DUPLICATES[kind], f"the name {name!r} is reserved; choose another name for the {kind}")
+            raise NameTaken(DUPLICATES[kind], f"the name {name!r} is reserved; choose another name for the {kind}")
         catalog, engine = organization.catalog, organization.engine
         known = [
             (item, found.name) for item in ("database", "store") for found in catalog.objects(organization.id, item)
@@ -38,7 +38,7 @@ def naming(organization: Organization, kind: str, name: str) -> Iterator[None]:
             if found.lower() == low:
                 if item == kind:
                     raise duplicate(kind, found)
-                raise Taken(
+                raise NameTaken(
                     DUPLICATES[kind], f"{item} {found!r} already exists; databases and stores share their names"
                 )
         yield

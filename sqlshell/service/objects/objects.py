@@ -13,9 +13,9 @@ from sqlshell.service.dialect.names import WRITES, targets
 from sqlshell.service.engines.duckdb.contents import HIDDEN
 from sqlshell.service.engines.engine import Engine, Failure, Options, Outcome, Relation, Rights
 from sqlshell.service.http.body import Attachment
-from sqlshell.service.objects import flows, functions, resources
+from sqlshell.service.objects import functions, resources, stream_definitions
 from sqlshell.service.objects.catalog import ROLES, duplicate, least_role, missing
-from sqlshell.service.objects.names import Taken, check_open, naming
+from sqlshell.service.objects.names import NameTaken, check_open, naming
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT, Size, read_size
 from sqlshell.service.organizations.sessions import Session, Sessions
@@ -68,7 +68,7 @@ class Objects:
                     with naming(organization, "database", name):
                         _create_database(organization, name)
                 case "stream" | "changelog":
-                    flows.create(asked, session)
+                    stream_definitions.create(asked, session)
                 case "store":
                     detail = stores.read_options(asked.options, self._organizations)
                     with naming(organization, "store", name):
@@ -107,7 +107,7 @@ class Objects:
                     raise unsupported("CREATE", asked.kind)
         except Failure as failure:
             there = failure.sql_state.startswith("42P") or failure.sql_state == sqlstate.DUPLICATE
-            if not (asked.if_not_exists and there) or isinstance(failure, Taken):
+            if not (asked.if_not_exists and there) or isinstance(failure, NameTaken):
                 raise
         return done
 
@@ -393,7 +393,7 @@ def relation_kind(names: Names, session: Session) -> tuple[Relation, str]:
 def _drop_relation(asked: Drop, session: Session) -> None:
     relation, kind = relation_kind(asked.names, session)
     what = "view" if asked.kind == "materialized_view" else asked.kind
-    if what not in {"relation", flows.kind_of(session.organization, relation) or kind}:
+    if what not in {"relation", stream_definitions.kind_of(session.organization, relation) or kind}:
         raise missing(asked.kind, asked.names[-1])
     what = "VIEW" if kind == "view" else "TABLE"
     session.connection.run(f"DROP {what} {qualified(*relation)}", Options(), Discard())

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlshell.service.engines.duckdb.contents import SYSTEM
 from sqlshell.service.engines.engine import Listed
 from sqlshell.service.objects import inventory
-from sqlshell.service.objects.inventory import Here
+from sqlshell.service.objects.inventory import Scope
 from sqlshell.service.organizations.sessions import Session
-from sqlshell.service.results.made_rows import NUMBER, Facts, Shown, columns, listed
+from sqlshell.service.results.made_rows import NUMBER, Facts, ShownColumn, columns, listed
 from sqlshell.service.statements import queries
 from sqlshell.service.statements.ledger import Record
 
 NAME = SYSTEM
 
 _OWNED = ("owner", "created_at=created", "updated_at=updated")
-_RELATIONS: Mapping[str, tuple[tuple[Shown, ...], Callable[[Here], list[Facts]]]] = {
+_RELATIONS: Mapping[str, tuple[tuple[ShownColumn, ...], Callable[[Scope], list[Facts]]]] = {
     "databases": (columns("name", "state", *_OWNED), inventory.databases),
     "schemas": (columns("database_name=database", "name", *_OWNED), inventory.schemas),
     "relations": (
@@ -77,7 +77,7 @@ def publish(session: Session, sql: str, latest: Callable[[], Sequence[Record]]) 
     its own token and to owners, as in LIST QUERIES.
     """
     organization = session.organization
-    here = Here(organization)
+    here = Scope(organization)
     tables: dict[str, Listed] = {}
     low = sql.lower()
     named = {name for name in (*_RELATIONS, "queries") if name in low}

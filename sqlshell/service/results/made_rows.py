@@ -18,7 +18,7 @@ Facts = Mapping[str, object]
 """The facts about an object, by key. Instants are seconds since 1970."""
 
 
-class Shown(Struct, frozen=True):
+class ShownColumn(Struct, frozen=True):
     """A column: its name, its interface type, and the key of the fact that it shows."""
 
     name: str
@@ -26,13 +26,13 @@ class Shown(Struct, frozen=True):
     type: str = TEXT
 
 
-def columns(*names: str, **types: str) -> tuple[Shown, ...]:
+def columns(*names: str, **types: str) -> tuple[ShownColumn, ...]:
     """Columns from `Name=key`, or from a name whose lower-case form is the key; `types` are the types by key."""
     made = []
     for item in names:
         name, _, key = item.partition("=")
         key = key or name.lower()
-        made.append(Shown(name, key, types.get(key, TYPES.get(key, TEXT))))
+        made.append(ShownColumn(name, key, types.get(key, TYPES.get(key, TEXT))))
     return tuple(made)
 
 
@@ -57,7 +57,7 @@ def instant(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(whole)) + f".{fraction:06d}".rstrip("0").rstrip(".") + "Z"
 
 
-def keep(shown: Sequence[Shown], facts: Sequence[Facts], sink: Sink) -> Outcome:
+def keep(shown: Sequence[ShownColumn], facts: Sequence[Facts], sink: Sink) -> Outcome:
     """A result with these columns and a row for each object."""
     if facts:
         sink.keep([json.dumps(_texts(shown, item), ensure_ascii=False) for item in facts])
@@ -65,12 +65,12 @@ def keep(shown: Sequence[Shown], facts: Sequence[Facts], sink: Sink) -> Outcome:
     return Outcome([ColumnInfo(item.name, item.type, False) for item in shown], zoned)
 
 
-def listed(shown: Sequence[Shown], facts: Sequence[Facts]) -> Listed:
+def listed(shown: Sequence[ShownColumn], facts: Sequence[Facts]) -> Listed:
     """A relation for the engine with these columns and a row for each object."""
     return Listed([(item.name, item.type) for item in shown], [_texts(shown, item) for item in facts])
 
 
-def properties(shown: Sequence[Shown], item: Facts, sink: Sink) -> Outcome:
+def properties(shown: Sequence[ShownColumn], item: Facts, sink: Sink) -> Outcome:
     """A result that describes one object: a row for each property.
 
     An instant is followed by a blank and its offset, which is how clients parse it in a string.
@@ -82,7 +82,7 @@ def properties(shown: Sequence[Shown], item: Facts, sink: Sink) -> Outcome:
     return table(sink, ("property", "value"), told)
 
 
-def _texts(shown: Sequence[Shown], item: Facts) -> list[str]:
+def _texts(shown: Sequence[ShownColumn], item: Facts) -> list[str]:
     return [text(item.get(column.key)) for column in shown]
 
 

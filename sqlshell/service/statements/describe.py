@@ -12,10 +12,10 @@ from sqlshell.service.dialect import Create, CreateAs, CreateFunction, InsertEnt
 from sqlshell.service.dialect.names import Names
 from sqlshell.service.dialect.relations import Written, writing
 from sqlshell.service.dialect.tokens import WORD, Tokens
-from sqlshell.service.engines.duckdb.looks import FILLERS
+from sqlshell.service.engines.duckdb.statement_traits import FILLERS
 from sqlshell.service.engines.duckdb.translation.errors import placed
 from sqlshell.service.engines.engine import Failure, Options, Outcome, Plan, Relation, Rights, Sink
-from sqlshell.service.objects import flows
+from sqlshell.service.objects import stream_definitions
 from sqlshell.service.objects.catalog import duplicate
 from sqlshell.service.objects.objects import only_operator, require
 from sqlshell.service.organizations.organizations import Organizations
@@ -44,17 +44,17 @@ def _described(
     match asked := read(sql):
         case Create(kind="stream" | "changelog"):
             require(session, Rights.OBJECTS, f"CREATE {asked.kind.upper()}")
-            columns, key = flows.columns_of(asked)
+            columns, key = stream_definitions.columns_of(asked)
             relation = _free(session, asked.kind, asked)
             with (
                 placed(sql, "", asked.columns),
-                flows.told(columns, before := f"CREATE TABLE {qualified(*relation)} "),
+                stream_definitions.told(columns, before := f"CREATE TABLE {qualified(*relation)} "),
             ):
                 plan = session.connection.plan(before + columns, options)
             made = _relation(session, relation, asked.kind, asked.options, plan.columns) | {"primary_key": key}
             return _kind("CREATE", asked.kind), {"ddl": made}
         case CreateAs():
-            before, part = flows.engines(asked)
+            before, part = stream_definitions.engines(asked)
             relation = _free(session, asked.kind, asked)
             with placed(sql, before, part):
                 plan = session.connection.plan(before + part, options)
@@ -142,7 +142,7 @@ def _relation(
 def _type(session: Session, relation: Relation) -> str:
     if relation[0] in session.organization.store_names:
         return "entity"
-    return flows.kind_of(session.organization, relation) or "table"
+    return stream_definitions.kind_of(session.organization, relation) or "table"
 
 
 def _kind(verb: str, what: str) -> str:

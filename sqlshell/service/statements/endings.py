@@ -19,8 +19,8 @@ from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.made_rows import keep
 from sqlshell.service.statements import queries
-from sqlshell.service.statements.handover import Handover
 from sqlshell.service.statements.ledger import Ledger, Record, settle
+from sqlshell.service.statements.undelivered_secrets import UndeliveredSecrets
 
 TERMINATE_SECONDS = 120.0
 """How long TERMINATE QUERY waits for the statement: an interrupt may take seconds to take effect."""
@@ -68,7 +68,7 @@ class Endings:
         self._ledger = ledger
         self._options = options
         self._interrupting = threading.Lock()
-        self.handover = Handover()
+        self.undelivered_secrets = UndeliveredSecrets()
         self._readers: set[_Reader] = set()
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -126,7 +126,7 @@ class Endings:
             session.ended = True
             self._sessions.forget(session)
         for token_id in tokens:
-            self.handover.forget(token_id)
+            self.undelivered_secrets.forget(token_id)
         for reader in list(self._readers):
             if reader.token_id in tokens or is_gone(reader.record):
                 reader.gone.set()

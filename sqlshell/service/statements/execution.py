@@ -34,11 +34,11 @@ from sqlshell.service.dialect import (
 from sqlshell.service.engines.duckdb.translation.errors import placed
 from sqlshell.service.engines.engine import Failure, Feed, Options, Outcome
 from sqlshell.service.http.body import Form
-from sqlshell.service.objects import flows, functions, inventory, listings, privileges, system
+from sqlshell.service.objects import functions, inventory, listings, privileges, stream_definitions, system
 from sqlshell.service.objects.changes import Changes
 from sqlshell.service.objects.names import check_named
-from sqlshell.service.objects.needs import needed
 from sqlshell.service.objects.objects import Objects, blamed
+from sqlshell.service.objects.required_context import needed
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
@@ -184,7 +184,7 @@ class Execution:
                     return describe.describe(asked.sql, session, options, record.spool, self._organizations)
             case Create(kind="schema") | Drop(kind="schema"):
                 listings.check_database(asked.names[0], session)
-                return self._run_engine(session, record, options, flows.schema(asked))
+                return self._run_engine(session, record, options, stream_definitions.schema(asked))
             case Create():
                 return self._objects.create(asked, session, form.attachments, record)
             case Drop():
@@ -218,7 +218,7 @@ class Execution:
         raise Failure(sqlstate.UNSUPPORTED, f"this form of {record.sql.split(maxsplit=1)[0].upper()} is not supported")
 
     def _create_as(self, session: Session, asked: CreateAs, record: Record, options: Options) -> Outcome | Begun:
-        before, part = flows.engines(asked)
+        before, part = stream_definitions.engines(asked)
         with placed(record.sql, before, part):
             outcome = self._run_engine(session, record, options, before + part)
         if isinstance(outcome, tuple):

@@ -40,12 +40,12 @@ from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.made_rows import table
 from sqlshell.service.results.results import Spool
+from sqlshell.service.statements.batch_runner import BatchRunner, fault
 from sqlshell.service.statements.batches import Batch, Batches
 from sqlshell.service.statements.endings import SESSION_ENDED, Aside, Endings, is_aside
 from sqlshell.service.statements.execution import Begun, Execution
-from sqlshell.service.statements.handover import Secret
 from sqlshell.service.statements.ledger import Ledger, Record, Secretless, settle
-from sqlshell.service.statements.stretches import Stretches, fault
+from sqlshell.service.statements.undelivered_secrets import Secret
 from sqlshell.sql.script.items import BackslashCommand, Statement
 from sqlshell.sql.script.lexical_rules import BLANKS
 
@@ -69,7 +69,7 @@ REASON = 1000
 NOT_RUN = "not run: an earlier statement of the same submission failed"
 
 
-class Sent(Struct, frozen=True):
+class SubmittedStatement(Struct, frozen=True):
     """A statement as it was sent; `closing` is the semicolon after it."""
 
     sql: str
@@ -93,7 +93,7 @@ class Statements:
         self.endings = Endings(organizations, self._sessions, ledger, options)
         self.batches = Batches()
         self.texts = Texts(options.bounds.statements)
-        self._stretches = Stretches(self.endings, self._execution, self._work, self._begun, self._start)
+        self._stretches = BatchRunner(self.endings, self._execution, self._work, self._begun, self._start)
 
     def start(self) -> None:
         """Start the periodic work: timeouts, retention and idle sessions. A second call has no effect."""
@@ -222,12 +222,12 @@ class Statements:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _sent(self, given: Sequence[tuple[str, str]], caller: Caller) -> list[Sent]:
+    async def _sent(self, given: Sequence[tuple[str, str]], caller: Caller) -> list[SubmittedStatement]:
         secretless = await self.texts.secretless([sql for sql, _ in given], caller.token_id)
-        return [Sent(*item, found) for item, found in zip(given, secretless, strict=True)]
+        return [SubmittedStatement(*item, found) for item, found in zip(given, secretless, strict=True)]
 
     def _refused(
-        self, request: StatementRequest, sent: Sequence[Sent], caller: Caller, failure: Failure
+        self, request: StatementRequest, sent: Sequence[SubmittedStatement], caller: Caller, failure: Failure
     ) -> list[Record]:
         """The failed records of statements without a session, for example if their organization cannot be opened."""
         records = []
@@ -242,7 +242,7 @@ class Statements:
         self._cancel(records[1:])
         return records
 
-    def _record(self, sent: Sent, caller: Caller, session: Session, request: StatementRequest) -> Record:
+    def _record(self, sent: SubmittedStatement, caller: Caller, session: Session, request: StatementRequest) -> Record:
         # If the caller may change the organization, the statement's organization is known only when it starts.
         organization = session.organization.id if self.organizations.alone else caller.organization
 
@@ -486,7 +486,7 @@ class Statements:
             return
         if outcome.secret:
             secret = Secret(outcome.secret_name, outcome.secret)
-            self.endings.handover.keep(record.owner, record.statement_id, secret)
+            self.endings.undelivered_secrets.keep(record.owner, record.statement_id, secret)
             outcome = replace(outcome, secret="", secret_name="")
         record.outcome = outcome
         self.endings.finish(record, outcome.sql_state, outcome.message, session)

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.converter.conversion import COPY, Order, Said, Stamp
+from sqlshell.service.engines.converter.conversion import COPY, CopyReport, Order, Stamp
 from sqlshell.service.engines.engine import Engine, Failure, Limits
 from sqlshell.service.engines.process import launching
 from sqlshell.service.engines.sandbox import sandbox
@@ -215,7 +215,7 @@ class Copies:
         at = ""
         for line in output.splitlines():
             with contextlib.suppress(msgspec.DecodeError):
-                said = msgspec.json.decode(line, type=Said)
+                said = msgspec.json.decode(line, type=CopyReport)
                 at = said.name
                 if said.stamp is not None:
                     held[said.name] = said.stamp

@@ -30,7 +30,7 @@ class Order(Struct, frozen=True):
     parent: int
 
 
-class Said(Struct, frozen=True, omit_defaults=True):
+class CopyReport(Struct, frozen=True, omit_defaults=True):
     """One line of what the process says: it begins with an entity; has copied it, as of `stamp`; or could not."""
 
     name: str

@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from sqlshell.service.engines.converter.conversion import COPY, Order, Said, Stamp, stamp
+from sqlshell.service.engines.converter.conversion import COPY, CopyReport, Order, Stamp, stamp
 from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.engine import Failure
@@ -56,15 +56,15 @@ def main() -> int:
             connection.execute(f"CREATE TABLE {always_quoted(name)} AS FROM before.main.{always_quoted(name)}")
         connection.execute("DETACH before")
     for name in order.entities:
-        _say(Said(name))
+        _say(CopyReport(name))
         try:
-            _say(Said(name, stamp=_copied(connection, order.root, name)))
+            _say(CopyReport(name, stamp=_copied(connection, order.root, name)))
         except Failure as failure:
-            _say(Said(name, reason=failure.message))
+            _say(CopyReport(name, reason=failure.message))
         except OSError as error:
-            _say(Said(name, reason=error.strerror or "the file cannot be opened"))
+            _say(CopyReport(name, reason=error.strerror or "the file cannot be opened"))
         except duckdb.Error as error:
-            _say(Said(name, reason=_reason(str(error), name)))
+            _say(CopyReport(name, reason=_reason(str(error), name)))
             if isinstance(error, duckdb.FatalException | duckdb.InternalException):
                 # The instance is unusable after such an error; another process copies the other entities.
                 return 1
@@ -100,6 +100,6 @@ def _reason(message: str, name: str) -> str:
     return explained(message, store=True).strip()
 
 
-def _say(said: Said) -> None:
+def _say(said: CopyReport) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(said) + b"\n")
     sys.stdout.buffer.flush()

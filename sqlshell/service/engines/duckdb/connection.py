@@ -19,16 +19,16 @@ from sqlshell.service.engines.duckdb.configuration import Setting, check_setting
 from sqlshell.service.engines.duckdb.contents import columns
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.feeds import make_feed
-from sqlshell.service.engines.duckdb.looks import FILLERS, first_word, returns_rows, writes_inside
 from sqlshell.service.engines.duckdb.planned import planned
 from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
+from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.results.render import type_name
 from sqlshell.service.engines.duckdb.results.returned import gives_rows, kind_of, returned
-from sqlshell.service.engines.duckdb.results.room import Growing, Room
 from sqlshell.service.engines.duckdb.results.selected import selected, selected_constants
 from sqlshell.service.engines.duckdb.results.simple import brief, one_row
 from sqlshell.service.engines.duckdb.rights.judge import Judge, Verdict
 from sqlshell.service.engines.duckdb.rights.walk import Known
+from sqlshell.service.engines.duckdb.statement_traits import FILLERS, first_word, returns_rows, writes_inside
 from sqlshell.service.engines.duckdb.translation.errors import explained
 from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
 from sqlshell.service.engines.engine import (
@@ -71,11 +71,11 @@ class DuckdbConnection:
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, known: Known | None = None, room: Room | None = None
+        self, connection: duckdb.DuckDBPyConnection, known: Known | None = None, room: DiskSpace | None = None
     ) -> None:
         known = known or Known()
         self._connection = connection
-        self._room = room or Room()
+        self._room = room or DiskSpace()
         self._strict = known.strict
         self._known = known
         self._cancellation = Cancellation(connection)
@@ -95,14 +95,14 @@ class DuckdbConnection:
         self.database, self.schema, _ = self._place()
 
     def run(self, sql: str, options: Options, sink: Sink, *, trusted: bool = False) -> Outcome:
-        growing = Growing(sink, self._room)
+        growing = CountingSink(sink, self._room)
         try:
             with self._statement():
                 return self._ran(sql, options, growing, trusted=trusted)
         finally:
             growing.close()
 
-    def _ran(self, sql: str, options: Options, sink: Growing, *, trusted: bool) -> Outcome:
+    def _ran(self, sql: str, options: Options, sink: CountingSink, *, trusted: bool) -> Outcome:
         self._ends = False
         try:
             sql.encode()
@@ -133,7 +133,7 @@ class DuckdbConnection:
                 self._after_failure(error.__cause__)
                 raise
 
-    def _copied_or_run(self, sql: str, options: Options, sink: Growing) -> Outcome:
+    def _copied_or_run(self, sql: str, options: Options, sink: CountingSink) -> Outcome:
         copied = copied_out(sql, paths=not self._strict)
         if copied is None:
             return self._run(sql, options, sink)
@@ -409,7 +409,7 @@ class DuckdbConnection:
         ends = kind == "TRANSACTION" and first_word(str(found[0].query)) in ENDS
         return Verdict(kind, sql, found[0], transaction="COMMIT" if ends else "")
 
-    def _run(self, sql: str, options: Options, sink: Growing) -> Outcome:
+    def _run(self, sql: str, options: Options, sink: CountingSink) -> Outcome:
         if not self._strict:
             check_files(sql, self._profile)
         if not self._judges(options):
@@ -438,7 +438,7 @@ class DuckdbConnection:
             return replace(verdict, parsed=READ_ONLY)
         return replace(verdict, parsed="ROLLBACK") if self._read_only else verdict
 
-    def _carry_out(self, verdict: Verdict, options: Options, sink: Growing) -> Outcome:
+    def _carry_out(self, verdict: Verdict, options: Options, sink: CountingSink) -> Outcome:
         kind, parsed, sql = verdict.kind, verdict.parsed, verdict.sql
         self._cancellation.check()
         self.leaves = self.leaves or verdict.leaves
@@ -520,7 +520,7 @@ class DuckdbConnection:
         ).fetchall()
         return bool(found[0][0])
 
-    def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: Growing) -> Outcome:
+    def _other(self, kind: str, parsed: Any, sql: str, options: Options, sink: CountingSink) -> Outcome:
         first, *words = sql.split(None, 6)
         named = [word for word in words if word.lower() not in FILLERS][:1] if first.lower() in OBJECT_VERBS else []
         head = " ".join([first, *named]).upper().rstrip(";")
@@ -535,7 +535,7 @@ class DuckdbConnection:
         number = f" {rows[0][0]}" if counts and rows and kind != "CREATE" else ""
         return Outcome(message=head + number)
 
-    def _whole(self, kind: str, sql: str, head: str, options: Options, sink: Growing) -> Outcome:
+    def _whole(self, kind: str, sql: str, head: str, options: Options, sink: CountingSink) -> Outcome:
         """Run a statement that may stand in no subquery, once, and commit it when its rows are rendered and kept."""
         run = partial(returned, self._connection, kind, sql, head, options, sink, self._reaches_files)
         if self._read_only:

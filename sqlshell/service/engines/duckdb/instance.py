@@ -18,8 +18,8 @@ from sqlshell.service.engines.duckdb.contents import FIRST_SCHEMA, HIDDEN, SYSTE
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.feeds import evaluated
+from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.filed import Reader
-from sqlshell.service.engines.duckdb.results.room import Room
 from sqlshell.service.engines.duckdb.rights.walk import Known
 from sqlshell.service.engines.engine import Failure, Feed, Limits, Listed, Relation
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
@@ -60,7 +60,7 @@ class DuckdbEngine:
         self.first_database = str(self._root.execute("SELECT current_database()").fetchall()[0][0])
         self._admin: duckdb.DuckDBPyConnection | None = None
         self._results = Reader()
-        self._room = Room()
+        self._room = DiskSpace()
         self._seconds = 0.0
         for name, path in (views or {}).items():
             try:

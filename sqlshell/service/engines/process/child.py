@@ -43,9 +43,9 @@ from sqlshell.service.engines.process.frames import (
     Open,
     Opened,
     Progress,
+    ReplaceSoon,
     Rest,
     Run,
-    Spent,
     State,
     Stop,
     converted,
@@ -165,7 +165,7 @@ class Host:
         for _ in range(THREADS):
             self._add_thread()
 
-    def report(self, message: Opened | Progress | Broken | Spent) -> None:
+    def report(self, message: Opened | Progress | Broken | ReplaceSoon) -> None:
         with self._sending, contextlib.suppress(OSError):
             send(self._orders, message)
 
@@ -267,7 +267,7 @@ class Host:
                 looks += 1
                 calm = 0 if any(item.runs for item in list(self._connections.values())) else calm + 1
                 if calm == LOOKS or looks == LOOKS * 6:
-                    self.report(Spent(USED_UP))
+                    self.report(ReplaceSoon(USED_UP))
                     break
 
     def _run(self, channel: socket.socket, run: Run) -> None:

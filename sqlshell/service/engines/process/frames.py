@@ -98,13 +98,13 @@ class Broken(Message, frozen=True):
     why: str
 
 
-class Spent(Message, frozen=True):
+class ReplaceSoon(Message, frozen=True):
     """The process should be replaced as soon as nothing runs in it."""
 
     why: str
 
 
-Report = Opened | Progress | Broken | Spent
+Report = Opened | Progress | Broken | ReplaceSoon
 
 
 class Run(Message, frozen=True):

@@ -34,7 +34,7 @@ from sqlshell.service.engines.process.frames import (
     Opened,
     Order,
     Progress,
-    Spent,
+    ReplaceSoon,
     Stop,
     frame,
     read_report,
@@ -304,7 +304,7 @@ class Process:
                             self.progress[report.connection] = report.share
                     case Broken():
                         self._broken = report.why
-                    case Spent():
+                    case ReplaceSoon():
                         self._spent = report.why
                         self._retire()
 

@@ -15,10 +15,10 @@ from typing import Any
 import duckdb
 
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.fetch import fetched
 from sqlshell.service.engines.duckdb.results.filed import LARGE, write_relation
 from sqlshell.service.engines.duckdb.results.render import finished, instants, row, type_name
-from sqlshell.service.engines.duckdb.results.room import Growing
 from sqlshell.service.engines.duckdb.results.selected import check_columns
 from sqlshell.service.engines.duckdb.results.simple import Write, brief, line, writers
 from sqlshell.service.engines.engine import Options, Outcome
@@ -38,7 +38,7 @@ def returned(
     sql: str,
     head: str,
     options: Options,
-    sink: Growing,
+    sink: CountingSink,
     reaches_files: Callable[[], bool],
 ) -> Outcome:
     """Run a statement of the type `kind` and hand its rows to `sink`; `head` is the message of one that has none.

@@ -13,10 +13,10 @@ import duckdb
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.bounds import met
+from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.fetch import fetched
 from sqlshell.service.engines.duckdb.results.filed import LARGE, write
 from sqlshell.service.engines.duckdb.results.render import finished, instants, row, type_name
-from sqlshell.service.engines.duckdb.results.room import Growing
 from sqlshell.service.engines.duckdb.results.simple import SMALL, line, writers
 from sqlshell.service.engines.engine import Failure, Options, Outcome
 
@@ -24,7 +24,11 @@ _FROM = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
 
 
 def selected(
-    connection: duckdb.DuckDBPyConnection, sql: str, options: Options, sink: Growing, reaches_files: Callable[[], bool]
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    options: Options,
+    sink: CountingSink,
+    reaches_files: Callable[[], bool],
 ) -> Outcome:
     """Run a SELECT that may stand in a subquery, and hand its rows to `sink`. Raises duckdb.Error and OSError."""
     described = connection.execute(f"DESCRIBE\n{sql}").fetchall()
@@ -61,7 +65,7 @@ def selected(
 
 
 def selected_constants(
-    connection: duckdb.DuckDBPyConnection, parsed: Any, options: Options, sink: Growing
+    connection: duckdb.DuckDBPyConnection, parsed: Any, options: Options, sink: CountingSink
 ) -> Outcome | None:
     """Run a SELECT that is one row of constants; None where DuckDB has to render it."""
     connection.execute(parsed)

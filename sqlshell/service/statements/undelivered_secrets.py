@@ -20,7 +20,7 @@ class Secret(Struct, frozen=True):
         return f"Secret({self.name!r})"
 
 
-class Handover:
+class UndeliveredSecrets:
     """The undelivered secrets, only in memory. Used from one thread."""
 
     def __init__(self) -> None:

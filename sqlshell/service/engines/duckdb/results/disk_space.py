@@ -16,7 +16,7 @@ WATCH_SECONDS = 0.02
 """How often the size of a file that the engine writes is looked at."""
 
 
-class Room:
+class DiskSpace:
     """What all results of one engine that are being made may take together. For any thread."""
 
     def __init__(self, size: int = WITHOUT) -> None:
@@ -83,10 +83,10 @@ class Room:
             time.sleep(WATCH_SECONDS)
 
 
-class Growing:
+class CountingSink:
     """A sink that counts in `room` what the rows take while they come, until it is closed."""
 
-    def __init__(self, sink: Sink, room: Room) -> None:
+    def __init__(self, sink: Sink, room: DiskSpace) -> None:
         self._sink = sink
         self._room = room
         self._taken = 0
@@ -102,7 +102,7 @@ class Growing:
         return self._sink.file()
 
     def counted(self, path: Path, interrupt: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
-        """Counts what file() gave while it is written. Raises as Room.watch()."""
+        """Counts what file() gave while it is written. Raises as DiskSpace.watch()."""
         return self._room.watch(path, interrupt)
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class Growing:
 
 
 class _Watch:
-    def __init__(self, room: Room, path: Path, interrupt: Callable[[], None]) -> None:
+    def __init__(self, room: DiskSpace, path: Path, interrupt: Callable[[], None]) -> None:
         self.failure: Failure | None = None
         self.taken = 0
         self._room = room

@@ -32,7 +32,7 @@ TOGETHER = 100
 Work = Callable[[Session, Own | None, StatementRequest, Record, Form], Outcome | Begun]
 
 
-class Stretches:
+class BatchRunner:
     """Runs consecutive statements of batches.
 
     `work` runs one statement; `begun` is called in the event loop for a SELECT on a stream; `start` starts a task.
