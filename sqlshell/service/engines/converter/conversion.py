@@ -1,4 +1,4 @@
-"""What the service and a converter say to each other. It is apart so that the service itself never loads DuckDB."""
+"""The messages between the service and a converter, in a separate module so that the service never loads DuckDB."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 from msgspec import Struct
 
 COPY = "store.data"
-"""The name of the copy in its folder: the ending is none that DuckDB takes for a file to read by its name."""
+"""The file name of the copy; DuckDB does not recognize its extension as that of a data file."""
 
 Stamp = tuple[int, int, int]
-"""What tells one state of a file from another: inode, size in bytes, time of the last change in ns."""
+"""Identifies a version of a file: inode, size in bytes, modification time in ns."""
 
 
 class Order(Struct, frozen=True):

@@ -13,14 +13,14 @@ from sqlshell.service.engines.engine import Failure
 from sqlshell.sql.identifiers import literal
 
 SESSION_SETTINGS: Final = ("TimeZone", "enable_progress_bar", "enable_progress_bar_print", "search_path", "schema")
-"""What a session may set when the instance's configuration is locked."""
+"""Settings that a session may change although the instance's configuration is locked."""
 
 _FIRST: Final = frozenset({"set", "reset", "pragma", "call"})
 _SCOPES: Final = frozenset({"global", "session", "local"})
 _OFF: Final = frozenset({"", "false", "off", "0", "no", "default", "no_output", "null"})
 _TOKEN: Final = re.compile(r"""--[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/|'(?:[^']++|'')*+'|"(?:[^"]++|"")*+"|\w++|\S""")
 _HEAD: Final = 4000
-"""Characters of a statement in which a setting's name and value are looked for."""
+"""The first characters of a statement, in which a setting's name and value are searched."""
 
 _PRINTS: Final = {
     "enable_progress_bar_print": "the progress bar",
@@ -30,7 +30,7 @@ _PRINTS: Final = {
     "enable_logging": "the log",
     "logging_storage": "the log",
 }
-"""Settings, pragmas and functions that make the engine print, and what."""
+"""Settings, pragmas and functions that make the engine print, and what it prints."""
 
 
 _INSTEAD: Final = {
@@ -66,7 +66,7 @@ class Setting:
 
 
 def check_setting(connection: duckdb.DuckDBPyConnection, setting: Setting) -> None:
-    """Raises Failure for a setting that would have no effect here, or an effect on the program's own output."""
+    """Raises Failure for a setting that would have no effect, or would write to the program's own output."""
     if setting.is_global and setting.name == "timezone":
         said = "SET GLOBAL TimeZone is not supported: each session has its own time zone; use SET TimeZone"
         raise Failure(sqlstate.UNSUPPORTED, said)
@@ -93,14 +93,14 @@ def _prints(connection: duckdb.DuckDBPyConnection, setting: Setting) -> bool:
 
 
 def keep_unlocked(connection: duckdb.DuckDBPyConnection) -> None:
-    """Before the configuration is locked: what each session sets for itself stays free. Raises duckdb.Error."""
+    """Exempt session settings before the configuration is locked. Raises duckdb.Error."""
     found = connection.execute("SELECT current_setting('allowed_configs')").fetchall()
     kept = [*(str(item) for item in found[0][0] or ()), *SESSION_SETTINGS]
     connection.execute(f"SET allowed_configs = [{', '.join(literal(name) for name in dict.fromkeys(kept))}]")
 
 
 def is_zone(name: str) -> bool:
-    """Whether there are rules for a time zone of this name here: the engine knows some more."""
+    """Whether Python knows a time zone of this name; the engine knows some more."""
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""One session of DuckDB: rows leave it as JSON text that DuckDB made itself, never as Python objects."""
+"""One session of DuckDB, which returns rows as JSON text that DuckDB rendered, never as Python objects."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from sqlshell.service.engines.engine import (
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
 KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
-"""Statement types after which database and schema are what they were."""
+"""Statement types that do not change the current database and schema."""
 
 SETTINGS = {"SET", "VARIABLE_SET", "PRAGMA", "CALL"}
 """Statement types that may change settings."""
@@ -85,7 +85,7 @@ class DuckdbConnection:
         self._asked = self._first = self.timezone = ""
         self.transaction = ""
         self.leaves = False
-        """Whether a statement was run that may have left what only this session has."""
+        """Whether a statement may have created temporary state of this session."""
         self._ends = False
         """Whether the statement that runs ends a transaction."""
         self._read_only = False
@@ -341,7 +341,7 @@ class DuckdbConnection:
 
     @contextlib.contextmanager
     def _reading(self, options: Options) -> Iterator[None]:
-        """Let a reader's statement run in a transaction that changes nothing."""
+        """Run a reader's statement in a read-only transaction."""
         if self._open or options.rights > Rights.READ:
             yield
             return
@@ -363,7 +363,7 @@ class DuckdbConnection:
                 self._look_at_place()
 
     def _after_failure(self, error: BaseException | None) -> None:
-        """See what a failure left of the transaction: some errors fail all of it."""
+        """Update the state of the transaction after a failure: some errors fail the whole transaction."""
         if not self.transaction:
             return
         if self._ends and isinstance(error, duckdb.Error):
@@ -396,7 +396,7 @@ class DuckdbConnection:
             self.timezone = timezone
 
     def _profile(self) -> str:
-        """The file that profiles are written to, "" for none."""
+        """The file to which profiles are written, or ""."""
         found = self._connection.execute("SELECT current_setting('profiling_output')").fetchone()
         return str(found[0] or "") if found else ""
 
@@ -474,7 +474,7 @@ class DuckdbConnection:
                 self._after(setting)
 
     def _elsewhere(self, sql: str) -> bool:
-        """Whether a statement names another database than the present one."""
+        """Whether a statement names another database than the current one."""
         names = {
             str(row[0]) for row in self._connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()
         }
@@ -484,7 +484,7 @@ class DuckdbConnection:
         ) or first_word(sql) in {"use", "attach", "detach"}
 
     def _after(self, setting: Setting | None) -> None:
-        """See where a statement has brought the session. Raises Failure for a time zone that only the engine knows."""
+        """Update the session's state after a statement. Raises Failure for a time zone that only the engine knows."""
         timezone = self._look_at_place()
         if timezone is None:
             return
@@ -536,7 +536,7 @@ class DuckdbConnection:
         return Outcome(message=head + number)
 
     def _whole(self, kind: str, sql: str, head: str, options: Options, sink: CountingSink) -> Outcome:
-        """Run a statement that may stand in no subquery, once, and commit it when its rows are rendered and kept."""
+        """Run a statement that cannot be a subquery, once, and commit it when its rows are rendered and stored."""
         run = partial(returned, self._connection, kind, sql, head, options, sink, self._reaches_files)
         if self._read_only:
             return run()

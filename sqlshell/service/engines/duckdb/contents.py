@@ -1,4 +1,4 @@
-"""What is in a DuckDB instance, as SQL that lists it."""
+"""SQL that lists the contents of a DuckDB instance."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SYSTEM = "deltastream"
 """The service's own database."""
 
 FIRST_SCHEMA = "public"
-"""The schema that a new database has beside the engine's own `main`."""
+"""The schema that a new database has in addition to `main`."""
 
 HIDDEN = frozenset({"system", "temp", SYSTEM})
-"""Databases that are DuckDB's or the service's own."""
+"""The internal databases of DuckDB and the service."""
 
 RESERVED = HIDDEN | {"memory", "main", "pg_catalog", "information_schema"}
-"""Names that no database of a person's can have, in any case: the engine has or takes them."""
+"""Names that users' databases cannot have, in any case, because the engine uses them."""
 
 
 def listing(
@@ -83,7 +83,7 @@ def columns(relation: Relation) -> str:
 
 
 def inline(rows: Listed) -> str:
-    """SQL of a relation that has these rows."""
+    """SQL of a relation with these rows."""
     kinds = {name: _KINDS[kind] for name, kind in rows.columns}
     names = [f"c{number}" for number in range(len(kinds))]
     if not rows.rows:
@@ -107,4 +107,4 @@ _KINDS = {
     "INTEGER": "INTEGER",
     "TIMESTAMP_LTZ(6)": "TIMESTAMPTZ",
 }
-"""The engine's types of the interface's, for rows of the service's own."""
+"""The engine's types by interface type, for rows of the service."""

@@ -24,10 +24,10 @@ from sqlshell.service.engines.engine import CONTINUOUS, Failure, Feed, Relation
 from sqlshell.sql.identifiers import always_quoted, qualified
 
 MOST = 16 << 20
-"""Characters of rows that are evaluated at once, at most."""
+"""The maximum number of characters of rows that are evaluated at once."""
 
 AGAIN_SECONDS = 0.05
-"""How often what takes too long is interrupted."""
+"""How often an evaluation that takes too long is interrupted."""
 
 NOT_HERE = f"a SELECT on a stream supports only filters and projections: {CONTINUOUS}"
 
@@ -38,7 +38,7 @@ def make_feed(
     streams: Collection[Relation],
     resolve: Callable[[Sequence[str]], Relation],
 ) -> Feed | None:
-    """The feed of a SELECT, None where it reads none of `streams`. Raises Failure (0A000) where it cannot be one."""
+    """The feed of a SELECT, None if it reads none of `streams`. Raises Failure (0A000) if it is not supported."""
     tree = _parsed(connection, sql)
     if tree is None:
         return None
@@ -85,7 +85,7 @@ def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end
     def watch() -> None:
         over.wait(seconds)
         while not over.wait(AGAIN_SECONDS):
-            # One may come between two steps and be lost.
+            # An interrupt between two steps may be lost.
             late.set()
             connection.interrupt()
 
@@ -107,7 +107,7 @@ def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end
         if late.is_set():
             said = f"the evaluation of {end - start} rows of the stream exceeded {seconds:g} seconds {met('seconds')}"
             raise Failure(sqlstate.TIMEOUT, said) from error
-        # The statement that runs is none that anybody typed.
+        # The statement is not the user's text.
         failed = failure(error)
         raise failed.about(without_place(failed.message)) from error
     finally:
@@ -122,7 +122,7 @@ def _rendered(row: Sequence[str]) -> str:
 
 
 def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
-    """The tree of a SELECT, None for what is no SELECT."""
+    """The parse tree of a SELECT, None for other statements."""
     found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
     tree: Any = json.loads(found[0]) if found else {"error": True}
     return None if tree["error"] or len(tree["statements"]) != 1 else tree
@@ -133,7 +133,7 @@ def _folded(relation: Relation) -> tuple[str, str, str]:
 
 
 def _tables(tree: Any) -> Iterator[Sequence[str]]:
-    """The path of each table that is named anywhere in the tree."""
+    """The names of all tables in a parse tree."""
     if isinstance(tree, dict):
         if tree.get("type") == "BASE_TABLE":
             yield [part for part in (tree["catalog_name"], tree["schema_name"], tree["table_name"]) if part]
@@ -145,7 +145,7 @@ def _tables(tree: Any) -> Iterator[Sequence[str]]:
 
 
 def _check(connection: duckdb.DuckDBPyConnection, node: Any) -> None:
-    """Raises Failure for everything but SELECT … FROM stream [WHERE …]."""
+    """Raises Failure for everything except SELECT … FROM stream [WHERE …]."""
     reason = ""
     if node["type"] != "SELECT_NODE":
         reason = "a set operation"

@@ -1,4 +1,4 @@
-"""What a statement would make, as DuckDB planned it."""
+"""What a statement would create, from DuckDB's plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlshell.service.engines.engine import Plan
 _RELATIONS = frozenset({"LOGICAL_CREATE_TABLE", "LOGICAL_CREATE_VIEW", "LOGICAL_INSERT"})
 
 LARGEST = 1 << 20
-"""Characters of a plan that is told; a larger one is left out."""
+"""A plan with more than this many characters is left out."""
 
 
 def planned(connection: duckdb.DuckDBPyConnection, sql: str, reads: Collection[tuple[str, ...]]) -> Plan:
@@ -29,7 +29,7 @@ def planned(connection: duckdb.DuckDBPyConnection, sql: str, reads: Collection[t
 
 
 def _columns(plan: Mapping[str, Any]) -> list[ColumnInfo]:
-    """The columns of the relation that a plan makes or adds rows to."""
+    """The columns of the relation that a plan creates or inserts into."""
     info = plan.get("table_info") or plan.get("info")
     if not isinstance(info, dict) or plan["type"] not in _RELATIONS:
         return []
@@ -43,7 +43,7 @@ def _columns(plan: Mapping[str, Any]) -> list[ColumnInfo]:
 
 
 def _named(kind: Mapping[str, Any]) -> str:
-    """The interface's name of a type as plans have it."""
+    """The interface's name of a type in a plan."""
     told = kind.get("type_info") or {}
     match kind["id"]:
         case "DECIMAL":

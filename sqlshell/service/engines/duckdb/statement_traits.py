@@ -1,4 +1,4 @@
-"""How a statement looks, which decides how it is run and told of. What it may do rests on none of this."""
+"""Traits of a statement's text that decide how it is run and described, but never what it may do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def first_word(sql: str) -> str:
 
 
 def writes_inside(sql: str) -> bool:
-    """Whether a SELECT has a common table expression that writes, and so can stand in no subquery."""
+    """Whether a SELECT has a common table expression that writes, so that it cannot be a subquery."""
     if not _WRITES.search(sql):
         return False
     before = ""
@@ -36,12 +36,12 @@ def writes_inside(sql: str) -> bool:
 
 
 def returns_rows(sql: str) -> bool:
-    """Whether a statement that writes asks for rows: RETURNING, or the RETURN_FILES and RETURN_STATS of COPY."""
+    """Whether a statement that writes returns rows: RETURNING, or RETURN_FILES or RETURN_STATS of COPY."""
     return "return" in sql.lower() and any(word in _RETURNING and not quoted for word, quoted in _tokens(sql))
 
 
 def _tokens(sql: str) -> Iterator[tuple[str, bool]]:
-    """Words and signs in lower case, and whether each was quoted; no strings."""
+    """Words and signs in lower case, and whether each was quoted; without strings."""
     encoded = sql.encode("utf-8", "surrogatepass")
     found = duckdb.tokenize(sql)
     starts = [start for start, _ in found] + [len(encoded)]

@@ -59,16 +59,16 @@ from sqlshell.service.organizations.unused_memory import give_back
 from sqlshell.service.results.results import Discard, Spool
 
 CLOSING_SECONDS: Final = 5.0
-"""How long what runs may take to end when the process is to end."""
+"""How long running statements may take to stop when the process exits."""
 
 LOCKED_SECONDS: Final = 10.0
-"""How long the databases may still be held by the process before this one."""
+"""How long to wait for the previous process to release the databases."""
 
 RELIEF_SECONDS: Final = 5.0
 """How long DuckDB's allocator may take to give back what a statement had, about."""
 
 LOOKS: Final = 10
-"""How often that is looked at meanwhile."""
+"""How often that is checked."""
 
 THREADS: Final = 12
 """Threads that take calls and are begun at the start, while there is memory for their stacks. More are begun when they
@@ -78,7 +78,7 @@ CONNECTION: Final = frozenset({"use", "feed", "plan", "resolve", "columns", "run
 ENGINE: Final = frozenset(
     {"attach", "detach", "mount", "identity", "exists", "read_listing", "publish", "head", "rows", "read"}
 )
-"""What may be called."""
+"""The methods that may be called."""
 
 
 class Held:
@@ -195,7 +195,7 @@ class Host:
                 self._closing.put(self._rest)
 
     def close(self) -> None:
-        """End what runs and close the databases, which writes them out."""
+        """Stop running statements and close the databases, which writes them to disk."""
         held = list(self._connections.values())
         for item in held:
             item.close()
@@ -341,7 +341,7 @@ class Host:
         return Error(sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}", fatal=fatal)
 
     def _is_broken(self, error: BaseException | None) -> bool:
-        """Whether an error has left the instance of no use."""
+        """Whether an error has made the instance unusable."""
         seen = set()
         while error is not None and not isinstance(error, duckdb.InternalException | duckdb.FatalException):
             seen.add(error)
@@ -390,7 +390,7 @@ def opened(asked: Open) -> DuckdbEngine:
 
 
 def main() -> NoReturn:
-    """Serve the process at the other end of the first socket until that closes."""
+    """Serve the process at the other end of the first socket until it is closed."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         # The service is asked to end, and it asks this process.
         signal.signal(number, signal.SIG_IGN)
@@ -398,7 +398,7 @@ def main() -> NoReturn:
     frames = Frames(orders)
     message = frames.next()
     if not message:
-        # Nobody needs it.
+        # No longer needed.
         os._exit(0)
     first = read_order(message)
     assert isinstance(first, Open)

@@ -19,10 +19,10 @@ from sqlshell.service.engines.engine import Limits, Options, Outcome
 from sqlshell.service.results.results import Layout
 
 READ: Final = 64 << 10
-"""Bytes that are asked for at once."""
+"""The number of bytes that are read at once."""
 
 MOST: Final = 256 << 20
-"""Bytes of a message."""
+"""The maximum size of a message in bytes."""
 
 _LENGTH: Final = Packed("!I")
 
@@ -49,14 +49,14 @@ class Channel(Message, frozen=True):
 
 
 class Interrupt(Message, frozen=True):
-    """End statement `number` of a connection if it runs, or do not begin it."""
+    """Interrupt statement `number` of a connection if it is running, or do not start it."""
 
     connection: int
     number: int
 
 
 class Close(Message, frozen=True):
-    """A connection is not needed any more."""
+    """A connection is no longer needed."""
 
     connection: int
 
@@ -69,11 +69,11 @@ class Ask(Message, frozen=True):
 
 
 class Rest(Message, frozen=True):
-    """Nobody reads results at present."""
+    """Nobody is reading results; release the memory for it."""
 
 
 class Stop(Message, frozen=True):
-    """End in good order."""
+    """Shut down."""
 
 
 Order = Open | Channel | Interrupt | Close | Ask | Rest | Stop
@@ -162,7 +162,7 @@ class Answer(Struct, frozen=True, array_like=True):
 
 
 def _plain(value: Any) -> Any:
-    """What MessagePack has no form for."""
+    """Convert values that MessagePack does not support."""
     if isinstance(value, Path):
         return str(value)
     raise NotImplementedError(f"{type(value).__name__} cannot be sent to an engine")

@@ -1,4 +1,4 @@
-"""Files beneath a folder that is open, reached without following a link anywhere."""
+"""Opens files in an open folder without following links."""
 
 from __future__ import annotations
 

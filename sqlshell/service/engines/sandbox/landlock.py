@@ -1,4 +1,4 @@
-"""Landlock: a Linux process gives up, for good, the files, ports and signals that it does not need.
+"""Landlock: a Linux process permanently gives up the files, ports and signals that it does not need.
 
 The numbers are those of include/uapi/linux/landlock.h and are the same on every architecture.
 """
@@ -61,12 +61,12 @@ def version() -> int:
 
 
 def network(found: int) -> bool:
-    """Whether this version takes TCP away."""
+    """Whether this version can forbid TCP."""
     return found >= _NETWORK
 
 
 def signals(found: int) -> bool:
-    """Whether this version takes signals and abstract unix sockets away."""
+    """Whether this version can forbid signals and abstract unix sockets."""
     return found >= _SCOPES
 
 

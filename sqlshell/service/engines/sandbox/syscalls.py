@@ -1,4 +1,4 @@
-"""Calls to the Linux kernel that a process gives up for good, by a seccomp filter.
+"""System calls that a process permanently gives up, by a seccomp filter.
 
 Landlock keeps a process from files and TCP. This keeps it from what Landlock does not know: other programs and
 processes, sockets of any kind, owners and modes of files, and corners of the kernel that an engine has no use for.
@@ -83,7 +83,7 @@ class _Program(ctypes.Structure):
 
 
 def forbid() -> bool:
-    """Give up those calls; they fail with EPERM from now on. Threads can still be begun.
+    """Forbid these calls; they fail with EPERM from now on. Threads can still be started.
 
     It binds this thread and those that it begins later. False where the system has no such filter or the architecture
     is not known here. The process must not be able to gain privileges any more.
@@ -131,12 +131,12 @@ def _step(code: int, value: int, *, yes: int = 0, no: int = 0) -> bytes:
 
 
 def no_new_privileges() -> bool:
-    """Whether this process can gain no privileges from here on."""
+    """Prevent this process from gaining privileges; returns whether that worked."""
     return _control(38, 1)
 
 
 def not_dumpable() -> bool:
-    """Whether no other process of this user can look into this one, and it leaves no core file."""
+    """Prevent other processes of this user from inspecting this one, and core files; returns whether that worked."""
     return _control(4, 0)
 
 

@@ -1,4 +1,4 @@
-"""COPY to and from the process's own descriptors: rows for stdout, a refusal for all others.
+"""COPY to and from the process's own descriptors: TO STDOUT returns rows, all others are refused.
 
 The engine opens files by their names, and `/dev/stdout` is one: it would write into the output of the program around
 it, and begin with truncating the file that this is redirected to.
@@ -47,7 +47,7 @@ OPTIONS_UNUSED = "the options of COPY are ignored: the rows are returned as a re
 
 
 class Copied(Struct, frozen=True):
-    """A COPY … TO STDOUT as the SELECT that gives its rows; `options` says that it had some."""
+    """A COPY … TO STDOUT as the SELECT of its rows; `options` says whether it had options."""
 
     sql: str
     options: bool
@@ -76,13 +76,13 @@ def copied_out(sql: str, *, paths: bool) -> Copied | None:
 
 
 def copied(sql: str) -> str:
-    """What a COPY … TO selects, wherever it goes; "" for every other statement."""
+    """The SELECT of a COPY … TO with any target; "" for other statements."""
     found = _copied(sql)
     return found[0] if found is not None else ""
 
 
 def _copied(sql: str) -> tuple[str, _Token, list[_Token]] | None:
-    """What a COPY … TO selects, where it goes, and what stands behind that."""
+    """The SELECT of a COPY … TO, its target, and the rest of the statement."""
     if not _COPY.match(sql):
         return None
     tokens = list(_tokens(sql))
@@ -178,7 +178,7 @@ def _number(token: _Token) -> int | None:
 
 
 def _name(token: _Token) -> str | None:
-    """The path that a string or a quoted name is, as the engine takes it."""
+    """The path in a string or a quoted name, as the engine reads it."""
     text = token.text
     if text.startswith(('"', "`")):
         text = text[1:-1].replace(text[0] * 2, text[0])

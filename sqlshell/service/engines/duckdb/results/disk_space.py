@@ -13,11 +13,11 @@ from sqlshell.service.bounds import WITHOUT
 from sqlshell.service.engines.engine import Failure, Sink
 
 WATCH_SECONDS = 0.02
-"""How often the size of a file that the engine writes is looked at."""
+"""How often the size of a file that the engine writes is checked."""
 
 
 class DiskSpace:
-    """What all results of one engine that are being made may take together. For any thread."""
+    """The disk space for all results of one engine that are being written. For any thread."""
 
     def __init__(self, size: int = WITHOUT) -> None:
         self.size = size
@@ -28,7 +28,7 @@ class DiskSpace:
         self._begun = False
 
     def begin(self) -> None:
-        """Start the thread that watch() needs, while there is memory for it. Raises RuntimeError."""
+        """Start the thread of watch() in advance, while there is memory for it. Raises RuntimeError."""
         with self._lock:
             if not self._begun:
                 threading.Thread(target=self._look, name="room", daemon=True).start()
@@ -84,7 +84,7 @@ class DiskSpace:
 
 
 class CountingSink:
-    """A sink that counts in `room` what the rows take while they come, until it is closed."""
+    """A sink that counts the size of its rows in `room` until it is closed."""
 
     def __init__(self, sink: Sink, room: DiskSpace) -> None:
         self._sink = sink
@@ -92,7 +92,7 @@ class CountingSink:
         self._taken = 0
 
     def keep(self, rows: Sequence[str]) -> None:
-        """Raises Failure where there is no room."""
+        """Add rows. Raises Failure if there is not enough space."""
         size = sum(len(row) if row.isascii() else len(row.encode("utf-8", "surrogatepass")) + 1 for row in rows)
         self._room.take(size)
         self._taken += size

@@ -1,4 +1,4 @@
-"""The rows of a statement as they come from DuckDB: about so many bytes at a time, however wide they are."""
+"""Fetches the rows of a statement from DuckDB in pieces of about the same size, however wide the rows are."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import duckdb
 
 FIRST = 32
-"""Rows that are fetched before their width is known."""
+"""The number of rows that are fetched while their width is unknown."""
 
 MOST = 10_000
 FETCHED = 1 << 20
-"""Rows and characters that are fetched at once."""
+"""The maximum number of rows and characters that are fetched at once."""
 
 
 def fetched(connection: duckdb.DuckDBPyConnection, turn: Callable[[Any], str]) -> Iterator[list[str]]:

@@ -1,4 +1,4 @@
-"""Large results as Parquet files: written as they are, and rendered when their partitions are asked for."""
+"""Large results as Parquet files, whose partitions are rendered when they are requested."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from sqlshell.service.engines.engine import Options
 from sqlshell.sql.identifiers import always_quoted, literal
 
 LARGE = 50_000
-"""Rows, by DuckDB's estimate, from which a result is written to a file of its own form and not as text."""
+"""Results of at least this many rows, by DuckDB's estimate, are written to a Parquet file instead of text."""
 
 ROW_GROUP = 40_960
 ROW_GROUP_BYTES = 8 << 20
 """Rows and bytes of a file's row group: small enough to read a few partitions without many others."""
 
 WIDE = 1024
-"""Bytes of a table's rows from which they are wide."""
+"""Rows of a table with at least this many bytes are wide."""
 
 SAMPLE = 1000
-"""Rows of a table that tell how wide its rows are."""
+"""The number of rows from which the width of a table is estimated."""
 
 USUAL = 8
-"""Characters of a value of a PLAIN type, about."""
+"""The approximate number of characters of a value of a PLAIN type."""
 
 WIDTH = "width"
-"""The column with about the bytes of a row as JSON. The others are c0, c1, …"""
+"""The column with the approximate size of a row as JSON. The other columns are c0, c1, …"""
 
 
 def write(
     connection: duckdb.DuckDBPyConnection, sql: str, kinds: Sequence[Any], path: Path, options: Options
 ) -> list[tuple[int, int]]:
-    """Write the rows of a SELECT; the rows and about the bytes of each partition. Raises duckdb.Error."""
+    """Write the rows of a SELECT; returns the rows and approximate bytes of each partition. Raises duckdb.Error."""
     names = [f"c{number}" for number in range(len(kinds))]
     values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
     inner = f"SELECT {values} FROM (\n{sql}\n) t({', '.join(names)})"
@@ -91,7 +91,7 @@ def reads_wide(connection: duckdb.DuckDBPyConnection, sql: str) -> bool:
 
 
 def _scans(nodes: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """What a plan says of each table that it reads columns of."""
+    """The scans of a plan that read columns of tables."""
     for node in nodes:
         told = node.get("extra_info", {})
         if node.get("name", "").strip() == "SEQ_SCAN" and told.get("Table") and told.get("Projections"):
@@ -170,7 +170,7 @@ class Reader:
         return self._root is not None
 
     def rest(self) -> None:
-        """Close the instance, unless somebody reads."""
+        """Close the instance, unless it is in use."""
         with self._lock:
             if self._root is not None and not self._active:
                 self._root.close()

@@ -1,4 +1,4 @@
-"""Statements that return rows and may stand in no subquery: RETURNING, EXECUTE, PIVOT, CALL, PRAGMA and their like.
+"""Runs statements that return rows but cannot be subqueries: RETURNING, EXECUTE, PIVOT, CALL, PRAGMA and others.
 
 DuckDB runs them once and holds what they returned; the rows are rendered from there, by the same SQL as a SELECT's.
 """
@@ -24,7 +24,7 @@ from sqlshell.service.engines.duckdb.results.simple import Write, brief, line, w
 from sqlshell.service.engines.engine import Options, Outcome
 
 BATCH = 256
-"""Rows that are taken out of DuckDB at once."""
+"""The number of rows that are fetched from DuckDB at once."""
 
 FORESEEN = {"INSERT", "UPDATE", "DELETE", "EXECUTE", "EXPLAIN"}
 """Types of statements whose columns DuckDB tells before it runs them: there is no public way to ask for them."""

@@ -1,4 +1,4 @@
-"""SELECTs: one row of constants, a small result, one that is rendered as text, or a large one in a file."""
+"""Runs SELECTs: one row of constants, a small result, a result as text, or a large result in a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def selected(
     sink: CountingSink,
     reaches_files: Callable[[], bool],
 ) -> Outcome:
-    """Run a SELECT that may stand in a subquery, and hand its rows to `sink`. Raises duckdb.Error and OSError."""
+    """Run a SELECT that can be a subquery, and pass its rows to `sink`. Raises duckdb.Error and OSError."""
     described = connection.execute(f"DESCRIBE\n{sql}").fetchall()
     check_columns(len(described), options)
     try:
@@ -67,7 +67,7 @@ def selected(
 def selected_constants(
     connection: duckdb.DuckDBPyConnection, parsed: Any, options: Options, sink: CountingSink
 ) -> Outcome | None:
-    """Run a SELECT that is one row of constants; None where DuckDB has to render it."""
+    """Run a SELECT that is one row of constants; None if DuckDB has to render it."""
     connection.execute(parsed)
     described = connection.description or []
     writes = writers([item[1] for item in described])
@@ -80,13 +80,13 @@ def selected_constants(
 
 
 def check_columns(number: int, options: Options) -> None:
-    """Raises Failure (54011) for a result of too many columns."""
+    """Raises Failure (54011) if a result has too many columns."""
     if number > options.columns:
         raise Failure("54011", f"the result has {number} columns; the maximum is {options.columns} {met('columns')}")
 
 
 def _estimate(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
-    """How many rows DuckDB expects of a SELECT."""
+    """DuckDB's estimate of the number of rows of a SELECT."""
     if not _FROM.search(sql):
         return SMALL + 1
     try:

@@ -1,4 +1,4 @@
-"""Rows of integers, booleans, decimals and texts as Python writes them, and which statements are small.
+"""Renders rows of integers, booleans, decimals and texts in Python, and recognizes small statements.
 
 For a single row, planning the SQL that renders it takes DuckDB several times as long as the statement itself.
 
@@ -16,7 +16,7 @@ import msgspec
 from sqlshell.service.engines.duckdb.results.render import type_id
 
 SMALL = 1_000
-"""Rows, by DuckDB's estimate, up to which a result is small."""
+"""A result of up to this many rows, by DuckDB's estimate, is small."""
 
 _SELECT = re.compile(r"\s*select(?!\w)", re.I)
 _MORE = re.compile(r"""(?<!\w)(?:from|union|values|except|intersect)(?!\w)|[\w"`]\s*\(|--|/\*""", re.I)
@@ -59,7 +59,7 @@ def one_row(sql: str) -> bool:
 
 
 def brief(sql: str) -> bool:
-    """Whether a statement reads nothing, so that it is done at once, as far as its words tell."""
+    """Whether a statement reads nothing, judging by its text, so that it finishes at once."""
     return _INSERT.match(sql) is not None and _READS.search(sql) is None
 
 

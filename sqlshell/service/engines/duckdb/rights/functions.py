@@ -1,4 +1,4 @@
-"""The functions that SQL may call under `serve`, by what they do. What is not named here is refused.
+"""The functions that SQL may call under `serve`, by their effects. All other functions are refused.
 
 current_query tells how the service asks for a statement's rows, and not the statement.
 
@@ -13,17 +13,17 @@ from typing import Final
 
 
 def names(text: str) -> frozenset[str]:
-    """The names that stand in a text with blanks between them."""
+    """The names in a text, separated by blanks."""
     return frozenset(text.split())
 
 
 OPERATORS: Final = names("""
     != !__postfix !~~ !~~* % & && * ** + - ->> / // < <-> << <= <=> <@ = > >= >> @ @> ^ ^@ | || ~ ~~ ~~* ~~~
     """) | {"is distinct from", "is not distinct from"}
-"""Functions that are written as signs."""
+"""Functions that are written as operators."""
 
 IMPLIED: Final = frozenset({"__between", "__cast", "seq_scan"})
-"""Functions that only a plan names: DuckDB puts them in itself."""
+"""Functions that occur only in plans, where DuckDB inserts them."""
 
 VALUES: Final = names("""
     abs acos acosh add aggregate alias apply array_aggr array_aggregate array_append array_apply array_cat
@@ -114,7 +114,7 @@ SEEDS: Final = frozenset({"setseed"})
 """Scalar functions that change the session that calls them."""
 
 COLLATIONS: Final = ("collate_", "icu_collate_")
-"""How the names of the functions of collations begin."""
+"""The prefix of the names of collation functions."""
 
 AGGREGATES: Final = names("""
     any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null
@@ -150,7 +150,7 @@ CATALOG: Final = names("""
 """Table functions that read the catalog or the session."""
 
 UNSEEN: Final = {"duckdb_databases": frozenset({"path", "options"})}
-"""Columns of table functions that tell of the machine: the functions are allowed where these are not read."""
+"""Columns of table functions that reveal details of the machine: a statement may not read these columns."""
 
 
 def is_scalar(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a statement may do under `serve`: DuckDB parses it, binds it, and what it understood is judged.
+"""Checks what a statement may do under `serve`: DuckDB parses and binds it, and the tree and the plan are checked.
 
 The order matters. The parsed tree is judged before anything is bound, since DuckDB runs the arguments of table
 functions and opens files while it binds. The plan is judged after it, for it alone tells what views, macros and DEFAULT
@@ -35,7 +35,7 @@ PLANNED: Final = frozenset(
         "UPDATE", "VACUUM", "VARIABLE_SET",
     }
 )  # fmt: skip
-"""Types of statements that have a plan. EXPLAIN and MULTI are taken apart; all others are refused."""
+"""Types of statements that have a plan. EXPLAIN and MULTI are split into parts; all others are refused."""
 
 _WRITTEN: Final = frozenset({"CALL", "DROP", "LOAD", "PRAGMA", "VACUUM"})
 """Types that several verbs have: CHECKPOINT, DEALLOCATE, INSTALL, IMPORT and ANALYZE too."""
@@ -60,7 +60,7 @@ _PLAN: Final = "system.main.json_serialize_plan($1, optimize := false)"
 _OPTIMIZED: Final = "system.main.json_serialize_plan($1, optimize := true)"
 _TREE: Final = "system.main.json_serialize_sql($1)"
 _TOLD: Final = frozenset({"binder", "catalog", "parser", "syntax", "not implemented", "dependency", "constraint"})
-"""Types of errors whose messages hold nothing of a file's content."""
+"""Types of errors whose messages contain nothing of a file's content."""
 
 _KEEPING: Final = frozenset({"DELETE", "INSERT", "MERGE_INTO", "SELECT", "UPDATE"})
 """Types that change no objects; EXPLAIN ANALYZE of CREATE does."""
@@ -75,27 +75,27 @@ _COPYING: Final = frozenset({"COPY_DATABASE", "EXPORT", "PRAGMA"})
 """Types of statements that copy whole databases."""
 
 _LASTING: Final = frozenset({"DELETE", "INSERT", "SELECT", "UPDATE"})
-"""Types of statements whose verdict holds until objects change."""
+"""Types of statements whose verdict is valid until objects change."""
 
 _KEPT: Final = 64
 _SHORT: Final = 200
 """Verdicts that are remembered of each kind, and characters of a statement whose verdict is remembered."""
 
 _UNFIT: Final = frozenset({"NO_MATCHING_FUNCTION", "COLUMN_NOT_FOUND", "MISSING_ENTRY"})
-"""What is wrong with a statement that uses a function for other arguments than its own."""
+"""Error types of a statement that calls a function with wrong arguments."""
 
 _MANY: Final = 9
-"""Arguments that no macro has, about."""
+"""No macro is expected to have this many arguments."""
 
 LARGEST: Final = 64 << 20
-"""Characters of a plan that are read."""
+"""The maximum size of a plan in characters."""
 
 _APPEND_ONLY: Final = "a stream is append-only; use INSERT INTO"
 _ENDLESS: Final = f"a statement that reads a stream would never end: {CONTINUOUS}"
 
 
 class Verdict(Struct, frozen=True):
-    """A statement that may run: its type, what runs in its place, and what has to be removed afterwards."""
+    """A statement that may run: its type, the SQL to run instead, and the objects to remove afterwards."""
 
     kind: str
     sql: str
@@ -104,9 +104,9 @@ class Verdict(Struct, frozen=True):
     transaction: str = ""
     """BEGIN_TRANSACTION, COMMIT or ROLLBACK, "" for any other statement."""
     types: tuple[str, ...] = ()
-    """Temporary types that were made for a PIVOT."""
+    """Temporary types that were created for a PIVOT."""
     leaves: bool = False
-    """Whether it may leave what only its session has: temporary objects, settings, variables, a seed."""
+    """Whether it may create state of its session: temporary objects, settings, variables, a seed."""
     again: str = ""
     """What the DEFAULT of ADD COLUMN calls, and has another value when it is evaluated again after a crash."""
     reads: frozenset[Path] = frozenset()
@@ -114,7 +114,7 @@ class Verdict(Struct, frozen=True):
 
 
 class Judge:
-    """Judges the statements of one connection."""
+    """Checks the statements of one connection."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, known: Known, cancellation: Cancellation) -> None:
         self._connection = connection
@@ -196,7 +196,7 @@ class Judge:
         return len(sql.encode()[: int(plan["position"])].decode(errors="ignore"))
 
     def judge(self, sql: str, options: Options, *, in_transaction: bool) -> Verdict:
-        """What may run in place of `sql`. Raises Failure, and duckdb.Error for what DuckDB does not understand.
+        """Check a statement. Raises Failure, and duckdb.Error if DuckDB cannot parse or bind it.
 
         A verdict is remembered for the same statement until an object of the engine changes, is about to, or the
         session goes elsewhere: until then DuckDB binds the same to the same.
@@ -342,7 +342,7 @@ class Judge:
         return replace(verdict, types=(*verdict.types, *made))
 
     def remove(self, types: tuple[str, ...]) -> None:
-        """Remove what a PIVOT left."""
+        """Remove the temporary types of a PIVOT."""
         for name in types:
             with contextlib.suppress(duckdb.Error):
                 self._cancellation.execute(f'DROP TYPE IF EXISTS temp."{name}"')
@@ -488,7 +488,7 @@ class Judge:
         return _decoded(self._connection.execute(f"EXECUTE {name}({literal(sql)})").fetchone())
 
     def _check_files(self, seen: Found) -> None:
-        """Refuse relations that DuckDB would take for files: those that do not exist."""
+        """Refuse missing relations, for which DuckDB would look for files."""
         for path in seen.files:
             self._lasting = False
             if not self._there(path):

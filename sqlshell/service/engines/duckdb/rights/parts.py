@@ -1,4 +1,4 @@
-"""Takes apart statements that DuckDB cannot plan as a whole, so that their parts are judged.
+"""Splits statements that DuckDB cannot plan as a whole, so that their parts can be checked.
 
 Nothing here decides what is allowed: what is put together again is what is judged, and what runs.
 """
@@ -48,7 +48,7 @@ class Pivot(Struct, frozen=True):
 
 
 def tokens(sql: str) -> list[Token]:
-    """The words and signs of a statement without comments, as DuckDB's tokenizer has them."""
+    """The words and signs of a statement without comments, from DuckDB's tokenizer."""
     return list(_tokens(sql))
 
 
@@ -70,7 +70,7 @@ def _tokens(sql: str) -> Iterator[Token]:
 
 
 def bare(sql: str) -> str:
-    """A statement without the semicolons and comments at its end."""
+    """A statement without trailing semicolons and comments."""
     found = tokens(sql)
     while found and found[-1].word == ";":
         found.pop()

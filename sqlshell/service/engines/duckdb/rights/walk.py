@@ -1,4 +1,4 @@
-"""Reads the JSON that DuckDB makes of a parsed statement and of a bound plan, and refuses what is not known.
+"""Walks the JSON of DuckDB's parse tree and of its bound plan, and refuses unknown nodes.
 
 Both are trees of objects; `type`, `class`, `expression_class` and `info_type` say what an object is. An object that
 says it is something unknown is refused, whatever field it stands in, so that a later DuckDB adds refusals and no holes.
@@ -40,7 +40,7 @@ READING: Final = frozenset(
     UNNEST WINDOW
     """)
 )
-"""Operators of a plan that change nothing but the session."""
+"""Operators of a plan that change at most the session."""
 
 CHANGING: Final = frozenset({"LOGICAL_DELETE", "LOGICAL_INSERT", "LOGICAL_MERGE_INTO", "LOGICAL_UPDATE"})
 """Operators that change rows of the relation that `table_info` names."""
@@ -54,7 +54,7 @@ MAKING: Final = frozenset(
 """Operators that change the object that `info` names."""
 
 BODIES: Final = frozenset({"LOGICAL_CREATE_MACRO", "LOGICAL_CREATE_VIEW"})
-"""Operators that keep SQL which others run."""
+"""Operators that store SQL that other users run."""
 
 SETTABLE: Final = frozenset({"timezone", "schema", "search_path"})
 """Settings that a statement may set and show."""
@@ -108,7 +108,7 @@ _ENDINGS: Final = (
 
 
 class Known:
-    """What is the same for all statements of an engine.
+    """State shared by all statements of an engine.
 
     Before restrict() everything is allowed that the role may do. `functions`, `views` and `types` are the names of
     DuckDB's own, `settings` those of its settings, `read_only` databases that no statement changes; all in lower case.
@@ -157,13 +157,13 @@ class Known:
 
 
 class Found:
-    """What a statement does, as far as its parsed tree and its plan tell."""
+    """The effects of a statement, from its parse tree and its plan."""
 
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
         self.least = Rights.READ
         self.because = ""
-        """The operator or function that `least` comes of."""
+        """The operator or function that requires `least`."""
         self.reads: set[Path] = set()
         self.writes: list[tuple[str, Path]] = []
         """Operators without LOGICAL_, and the object that each changes."""
@@ -186,7 +186,7 @@ class Found:
             self.least, self.because = least, because
 
     def refuse(self, what: str, advice: str = "") -> None:
-        """Something that nobody may do; in a service that is its user's own only who may do everything may."""
+        """Refuse something that no role may do; in the embedded service, require the greatest rights instead."""
         if self._strict:
             raise refused(what, advice)
         self.needs(Rights.OBJECTS, what)

@@ -1,4 +1,4 @@
-"""The dialect's functions that DuckDB lacks, as expressions that give exactly the same.
+"""Functions of the dialect that DuckDB lacks, as equivalent expressions.
 
 They are written into the statement. Macros of a database of the service's own would not do: DuckDB binds what a table
 keeps (DEFAULT, CHECK, indexes) while it opens a database, which would fail without that other one.
@@ -21,7 +21,7 @@ _UNITS: Final = {
     for unit in ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
 }
 _LEAST: Final = "-9223372036854775808"
-"""What UNIX_TIMESTAMP gives of a text that is no timestamp."""
+"""The result of UNIX_TIMESTAMP for a text that is not a timestamp."""
 
 
 def _each(argument: str, expression: str) -> str:
@@ -146,7 +146,7 @@ def variants(text: Typed, arguments: Sequence[tuple[int, int]], name: str) -> li
 
 
 def unit(text: Typed, start: int, behind: int) -> str:
-    """A unit of time as a string. Raises Failure (0A000)."""
+    """A unit of time as a string literal. Raises Failure (0A000)."""
     return literal(_unit(text, start, behind))
 
 

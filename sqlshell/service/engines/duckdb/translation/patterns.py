@@ -1,4 +1,4 @@
-"""Patterns of dates and times: Java's letters, as the dialect has them, in those of strftime()."""
+"""Translates date formats from Java's letters, which the dialect uses, to those of strftime()."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARTS: Final = {
 
 
 def strftime(pattern: str) -> str:
-    """The format that says the same. Raises Failure (0A000) for a letter that DuckDB has nothing for."""
+    """The equivalent format for strftime(). Raises Failure (0A000) for a letter without an equivalent."""
     made = []
     for found in _PART.finditer(pattern):
         if found[1]:

@@ -1,4 +1,4 @@
-"""What the dialect has behind the relations of a FROM: options, windows and bounds of joins."""
+"""Syntax of the dialect after the relations of a FROM: options, windows and time bounds of joins."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def from_earliest(found: dict[str, str]) -> bool:
 
 
 def window(name: str) -> Failure:
-    """Why a window over a stream is not made."""
+    """The failure for a window over a stream."""
     return Failure(sqlstate.UNSUPPORTED, f"{name} over a stream is not supported: {CONTINUOUS}")
 
 
 def matches() -> Failure:
-    """Why patterns of rows are not looked for."""
+    """The failure for MATCH_RECOGNIZE."""
     return Failure(sqlstate.UNSUPPORTED, f"MATCH_RECOGNIZE is not supported: {CONTINUOUS}")
 
 

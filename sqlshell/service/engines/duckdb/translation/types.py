@@ -1,4 +1,4 @@
-"""Types as the interface writes them, in DuckDB's words."""
+"""Translates types of the interface into DuckDB's."""
 
 from __future__ import annotations
 
