@@ -684,7 +684,7 @@ def test_a_lost_key_is_told_and_never_replaced(storage: Storage, tmp_path: Path)
 
     cases: list[tuple[str, Callable[[], None]]] = [
         ("does not exist", file.unlink),
-        ("another key", lambda: text(base64.b64encode(bytes(32)))),
+        ("a different key", lambda: text(base64.b64encode(bytes(32)))),
         ("does not contain a key", lambda: text(b"nonsense")),
         ("does not contain a key", lambda: text(whole[:20])),
         ("accessible by other users", lambda: text(whole, 0o644)),
@@ -698,7 +698,7 @@ def test_a_lost_key_is_told_and_never_replaced(storage: Storage, tmp_path: Path)
         assert caught.value.sql_state == "58030"
         assert said in caught.value.message
         assert "from a backup" in caught.value.message
-        if said != "another key":
+        if said != "a different key":
             with pytest.raises(Failure):
                 vault.seal("o", "secret", "y", {"secret_string": "z"})
     assert not (tmp_path / "elsewhere").exists()

@@ -93,7 +93,7 @@ def test_sessions_of_a_token(client: Client) -> None:
         for name in names:
             assert own.run("select 1", parameters={"sessionID": name})["sqlState"] == "00000"
         status, said = refused(own, statement="select 1", parameters={"sessionID": "one more"})
-        assert (status, "12 sessions" in said, "--max-sessions" in said) == (400, True, True)
+        assert (status, "this token has 12" in said, "--max-sessions" in said) == (400, True, True)
         # Who has one goes on, and who needs one for a moment may come again.
         assert own.run("select 1", parameters={"sessionID": "s3"})["sqlState"] == "00000"
         assert refused(own, statement="select 1")[0] == 429
@@ -119,7 +119,7 @@ def test_statements_that_wait(client: Client) -> None:
         for _ in range(9):
             assert client.submit("select 1")["sqlState"] == "03000"
         status, said = refused(client, statement="select 1", parameters={"sessionID": client.session})
-        assert (status, "10 statements of this token" in said, "--max-waiting" in said) == (429, True, True)
+        assert (status, "this token has 10" in said, "--max-waiting" in said) == (429, True, True)
         # What ends them is always taken.
         answer = client.http.post("/v2/statements", json={"statement": "list queries"})
         assert answer.json()["sqlState"] == "00000"
