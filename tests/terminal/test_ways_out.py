@@ -179,7 +179,7 @@ def test_the_end_of_input_discards_what_is_unfinished(terminal: Terminal) -> Non
 
 
 @pytest.mark.parametrize("vi", [False, True], ids=["emacs", "vi"])
-@pytest.mark.parametrize("pause", [0.05, 0.2, 0.8])
+@pytest.mark.parametrize("pause", [0.2, 0.8])
 def test_enter_after_escape_sends_nothing_unfinished(tmp_path: Path, served: Served, vi: bool, pause: float) -> None:
     terminal = Terminal(tmp_path, "-q", served.url, env={"SQLSHELL_TOKEN": served.token})
     terminal.prompt()
