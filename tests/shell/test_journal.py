@@ -116,6 +116,7 @@ def test_the_time_of_an_end_and_rows_that_are_known_stay(journal: Journal) -> No
     journal.began("id", "select 1", SessionContext(), 0.0)
     journal.ended("id", "00000", "", 7)
     first = only(journal)
+    assert (first.message, first.rows) == ("", 7)
     journal.ended("id", "00000")
     assert only(journal) == first
     journal.ended("id", CANCELLED, "cancelled")
