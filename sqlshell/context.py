@@ -1,4 +1,4 @@
-"""The session's context: the six parts that the service echoes, and the two that are the client's own."""
+"""The session's context: the six parts that the service echoes, and the two that belong to the client."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
 
 
 class SessionContext(Struct, frozen=True):
-    """What a statement runs in; "" is "not set".
+    """The context that a statement runs in; "" means "not set".
 
-    `organization` is a name or a uuid. The echo of an answer is the truth for the first six parts, and for `timezone`
-    (IANA name) where the service tells it; `session_id` never changes by what a service says.
+    `organization` is a name or a uuid. The echo of an answer replaces the first six parts, and `timezone` (IANA name)
+    if the service reports it; a service cannot change `session_id`.
     """
 
     organization: str = ""
@@ -28,7 +28,7 @@ class SessionContext(Struct, frozen=True):
     session_id: str = ""
 
     def adopt(self, echo: ContextEcho | None) -> SessionContext:
-        """The context after an answer: parts that the echo leaves out, or gives as null, are kept."""
+        """The context after an answer; parts that are missing or null in the echo do not change."""
         if echo is None:
             return self
         return replace(
@@ -58,13 +58,13 @@ class SessionContext(Struct, frozen=True):
         )
 
     def batch(self, statements: Sequence[str], *, stop: bool) -> StatementRequest:
-        """The request that runs `statements` one after another, the first of them in this context."""
+        """The request that runs `statements` in order, the first of them in this context."""
         request = self.request("")
         request.statements, request.on_error = list(statements), "stop" if stop else "continue"
         return request
 
     def parts(self) -> Iterator[tuple[str, str]]:
-        """The eight parts as (name, value), in the order in which they are shown."""
+        """The eight parts as (name, value), in display order."""
         for name in self.__struct_fields__:
             yield name, getattr(self, name)
 
@@ -74,7 +74,7 @@ def _kept(echoed: str | None, had: str) -> str:
 
 
 def _zone(echoed: str | None, had: str) -> str:
-    """The zone of an echo; what was had where it names none that there is."""
+    """The time zone of an echo; the previous one if the echo names no known time zone."""
     if not echoed or echoed == had:
         return had
     try:

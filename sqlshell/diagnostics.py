@@ -1,4 +1,4 @@
-"""All of stderr, and the one place where an error becomes a line."""
+"""All output to stderr, and the only place where an error is formatted."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sqlshell.output.text.cells import printable
 
 
 class Diagnostics:
-    """Speaks to the person on `stream`. What it is given is made safe to print: it often comes from a service.
+    """Prints messages to `stream`. Control characters are escaped, because a text may come from a service.
 
-    While `quiet` says so notes are kept back, `verbose` lets details through; errors and warnings are always told.
+    `quiet` suppresses notes, `verbose` enables details; errors and warnings are always printed.
     """
 
     def __init__(self, stream: TextIO, *, quiet: Callable[[], bool] = lambda: False, verbose: int = 0) -> None:
@@ -22,16 +22,16 @@ class Diagnostics:
         self.quiet = quiet
         self.verbose = verbose
         self.settle: Callable[[], None] = lambda: None
-        """Called before anything is told: what was written on stdout before it comes first."""
+        """Called before each message, so that earlier output to stdout appears first."""
         self.hide: Callable[[str], str] = lambda text: text
-        """Takes the values out of a text that nobody else may see, such as the token."""
+        """Removes secret values, such as the token, from a text."""
         self.place: Callable[[], str] = lambda: ""
-        """`FILE:LINE` of what a script is at, "" outside of files."""
+        """`FILE:LINE` of the statement that a script is running, "" outside of files."""
 
     def error(self, error: ShellError, excerpt: Sequence[str] = ()) -> None:
-        """`FILE:LINE: error SQLSTATE (meaning): message`, the lines of `excerpt`, then the hint.
+        """Print `FILE:LINE: error SQLSTATE (meaning): message`, the lines of `excerpt`, then the hint.
 
-        With -v the statementID too."""
+        With -v it adds the statementID."""
         where = error.where
         place = f"{where.file}:{where.line}: " if where.file and where.line else f"{where.file}: " if where.file else ""
         words = meaning(where.sql_state)
@@ -46,15 +46,15 @@ class Diagnostics:
         self._write("\n".join(lines))
 
     def warn(self, text: str, place: str = "") -> None:
-        """`FILE:LINE: warning: text`, where `place` says so."""
+        """Print `warning: text`, with `place` (`FILE:LINE`) in front if it is given."""
         self._write(f"{place}: warning: {text}" if place else f"warning: {text}")
 
     def warn_here(self, text: str) -> None:
-        """A warning about the statement that is run now, with its place in the script."""
+        """Print a warning about the current statement, with its position in the script."""
         self.warn(text, self.place())
 
     def note(self, text: str, *, always: bool = False) -> None:
-        """Something that a person wants to know and a script does not; `always` is for a person at a prompt."""
+        """Print a notice for people, which `quiet` suppresses unless `always` is set."""
         if always or not self.quiet():
             self._write(text)
 
@@ -63,13 +63,13 @@ class Diagnostics:
             self._write(text)
 
     def say(self, text: str, *, own: bool = False) -> None:
-        """The answer to what a person asked for; `own` text has nothing from elsewhere in it, and may hold colours."""
+        """Print the output of a command; `own` text comes from this program alone, and may contain colours."""
         self._write(text, own=own)
 
     def _write(self, text: str, *, own: bool = False) -> None:
         self.settle()
         text = self.hide(text)
-        # A closed stderr leaves nobody to tell.
+        # If stderr is closed, the message cannot be printed anywhere.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write((text if own else printable(text, keep="\n\t")) + "\n")
             self._stream.flush()

@@ -1,21 +1,21 @@
-"""Every error that a person may meet.
+"""Every error that the program reports.
 
 ShellError                 a message, a hint, an exit code
 ├── UsageError             2   the command line, a setting or a backslash command is wrong
-│   └── Unreadable         2   nobody knows where the script goes on: it ends, whatever is set for errors
+│   └── Unreadable         2   it is unclear where the script continues: it ends, whatever on_error says
 ├── StatementError         1   the service ran the statement and it failed (sqlState)
 ├── OutputError            1   the rows could not be written (disk full, no permission)
-├── ServiceError           3   the service did not do its part
-│   ├── ConnectionFailed   3   nobody answers there, TLS or name resolution failed: the request was not received
-│   │   ├── Unreachable    3   the same, and trying again soon is of no use
-│   │   └── ConnectionBroken 3 it broke after the request had begun: the service may have it
-│   │       └── NotHttp    3   what came back is not HTTP
+├── ServiceError           3   the service failed
+│   ├── ConnectionFailed   3   connection, TLS or name resolution failed: the service did not receive the request
+│   │   ├── Unreachable    3   the same, and a retry will not help
+│   │   └── ConnectionBroken 3 the connection broke during the request: the service may have received it
+│   │       └── NotHttp    3   the answer is not HTTP
 │   ├── NotAuthenticated   3   401 or 403
 │   ├── UnknownStatement   3   404: the service no longer has the statement, or never had it
-│   └── ProtocolError      3   an answer that the interface does not allow
-├── Bug                    3   sqlshell itself did not expect what happened
-├── WaitTimeout            4   a wait ran out
-├── Unread               141   nobody reads stdout any more: nothing is told, as after SIGPIPE
+│   └── ProtocolError      3   an answer that violates the interface
+├── Bug                    3   an unexpected exception in sqlshell
+├── WaitTimeout            4   a wait timed out
+├── Unread               141   the reader closed stdout: no message is printed, as with SIGPIPE
 └── Interrupted          130   Ctrl-C
 """
 
@@ -39,10 +39,10 @@ class Exit(enum.IntEnum):
 
 
 class Where(Struct, frozen=True):
-    """What an error is about.
+    """The statement and the position that an error refers to.
 
-    `sql_state` is the five-character code of the service, `statement_id` the uuid that the service gave the statement,
-    `offset` a character offset in the statement's text; `file` and `line` (from 1) place the statement in a script.
+    `sql_state` is the five-character code of the service, `statement_id` the uuid that the service assigned,
+    `offset` a character offset in the statement's text; `file` and `line` (from 1) locate the statement in a script.
     """
 
     sql_state: str = ""
@@ -53,7 +53,7 @@ class Where(Struct, frozen=True):
 
 
 class ShellError(Exception):
-    """Something that a person is told in one or two lines: what happened, and what to do about it."""
+    """An error that is printed in one or two lines: what happened, and what to do about it."""
 
     exit: Exit = Exit.STATEMENT
 
@@ -129,5 +129,5 @@ class Interrupted(ShellError):
 
 
 def reason(error: Exception) -> str:
-    """What went wrong, in the words of the system without its number."""
+    """The operating system's description of an error, without its number."""
     return (error.strerror if isinstance(error, OSError) else "") or str(error)

@@ -1,7 +1,7 @@
-"""Where text came from. What a person wrote may name files, commands and settings; what a service gave is data.
+"""The origin of text: text from the user may name files, commands and settings; text from a service is data.
 
-A plain `str` is of unknown origin. Whatever opens a file, runs a command or sends something takes `Own`, and whatever a
-script is made of (values of variables, arguments, statements) is `Text`, from which only own() makes one.
+A plain `str` has an unknown origin. Functions that open a file, run a command or send something require `Own`. Values
+of variables, arguments and statements are `Text`, and only own() converts a `Text` to `Own`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from msgspec import Struct
 from sqlshell.errors import UsageError
 
 Own = NewType("Own", str)
-"""Text without a word of a service in it: typed, in a file that the person named, in a setting, of this program."""
+"""Trusted text: typed by the user, read from a file that the user named, from a setting, or from this program."""
 
 NOWHERE: Final = Own("")
-"""No file: stdout, or the text that is being written."""
+"""No file: stdout, or the query buffer."""
 
-ADOPT: Final = "\\echo shows it; write it yourself, or \\own NAME EXPRESSION makes it yours where it matches"
+ADOPT: Final = "check the value with \\echo; then type it yourself, or accept it with \\own NAME EXPRESSION"
 
 
 class Foreign(NamedTuple):
-    """The part of a text that came from a service; `source` is how people know it, such as `:x`."""
+    """A part of a text that came from a service; `source` names it for people, such as `:x`."""
 
     start: int
     stop: int
@@ -31,19 +31,19 @@ class Foreign(NamedTuple):
 
 
 class Text(Struct, frozen=True):
-    """A text, and which parts of it came from a service. It is made by mine(), theirs() and joined() alone."""
+    """A text, and which of its parts came from a service. Only mine(), theirs() and joined() create it."""
 
     text: str
     foreign: tuple[Foreign, ...] = ()
 
     @property
     def source(self) -> str:
-        """Where the first part that is not the person's own came from; "" where all is."""
+        """The source of the first part that came from a service; "" if there is none."""
         return self.foreign[0].source if self.foreign else ""
 
     @property
     def blanked(self) -> str:
-        """The text as long as it is, with blanks in the place of what is not the person's own."""
+        """The text at its full length, with blanks in place of the parts that came from a service."""
         made, done = [], 0
         for start, stop, _ in self.foreign:
             made += [self.text[done:start], " " * (stop - start)]
@@ -51,7 +51,7 @@ class Text(Struct, frozen=True):
         return "".join([*made, self.text[done:]])
 
     def own(self, asked: str) -> Own:
-        """The text, for what only a person may decide; `asked` says what that is. Raises UsageError."""
+        """The text as trusted text; `asked` names its use. Raises UsageError if a part came from a service."""
         if self.foreign:
             raise refused(asked, self.source)
         return Own(self.text)
@@ -66,12 +66,12 @@ def mine(text: Own) -> Text:
 
 
 def theirs(text: str, source: str) -> Text:
-    """What a service gave; `source` is how people know it. An empty one keeps its mark."""
+    """A text from a service; `source` names it for people. An empty text is marked too."""
     return Text(text, (Foreign(0, len(text), source),))
 
 
 def joined(parts: Iterable[Text], between: str = "") -> Text:
-    """Texts behind one another, with a text of this program's `between` them."""
+    """Texts joined by `between`, a text of this program."""
     made: list[str] = []
     foreign: list[Foreign] = []
     length = 0
@@ -86,5 +86,5 @@ def joined(parts: Iterable[Text], between: str = "") -> Text:
 
 
 def refused(asked: str, source: str) -> UsageError:
-    """The error of using what came from a service for what only a person may decide."""
-    return UsageError(f"{asked} cannot be {source}, which came from the service", ADOPT)
+    """The error for a value from a service that is used where only trusted text is allowed."""
+    return UsageError(f"{asked} cannot be {source}: the value came from the service", ADOPT)

@@ -1,4 +1,4 @@
-"""What everything above the client speaks: columns, batches of rows, and the result that they come from."""
+"""The result of a statement: its columns and its batches of rows. Everything above the client uses these types."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sqlshell.interface.types import Kind, kind
 __all__ = ["Batch", "Body", "Column", "Partitions", "Result", "Rows"]
 
 Body = bytes | bytearray
-"""An answer's body: as it was received, without a copy."""
+"""The body of an answer as received, not copied."""
 
 _DATA = msgspec.json.Decoder(StatementData)
 
 
 class Column(Struct, frozen=True):
-    """One column of a result set: `type` is the interface's text, such as `DECIMAL(10,2)`; the hint is taken off it."""
+    """One column of a result set: `type` is the interface's text, such as `DECIMAL(10,2)`, without the display hint."""
 
     name: str
     type: str = "VARCHAR"
@@ -34,10 +34,10 @@ class Column(Struct, frozen=True):
 
 
 class Batch:
-    """The rows of one partition, decoded from the answer's body when they are first asked for.
+    """The rows of one partition, decoded from the answer's body on first access.
 
-    `width` is the number of columns that each row must have; a row of another length is a ProtocolError, for a writer
-    would put its values under the wrong names.
+    `width` is the number of values that each row must have; a row of another length is a ProtocolError, because a
+    writer would put its values under the wrong names.
     """
 
     __slots__ = ("_body", "_count", "_rows", "number", "size", "width")
@@ -48,19 +48,19 @@ class Batch:
         self.width = width
         self.number = number
         self.size = len(body)
-        """The bytes of the answer that the rows came in."""
+        """Size in bytes of the answer that contained the rows."""
         self._count = count
         self._body = body
         self._rows = rows
 
     @property
     def announced(self) -> int | None:
-        """How many rows the service said that there are; None where it did not, or where they are decoded already."""
+        """The number of rows that the service announced; None if it did not, or if the rows are already decoded."""
         return self._count if self._rows is None else None
 
     @property
     def body(self) -> Body:
-        """The answer that the rows are in; empty once they are decoded."""
+        """The answer that contains the rows; empty once they are decoded."""
         return self._body
 
     @property
@@ -69,7 +69,9 @@ class Batch:
         if self._rows is None:
             rows = self.decode(self._body, self.number)
             if not {len(row) for row in rows} <= {self.width}:
-                raise ProtocolError(f"partition {self.number}: rows do not have the {self.width} values of the columns")
+                raise ProtocolError(
+                    f"partition {self.number}: a row does not have one value for each of {self.width} columns"
+                )
             self._rows = rows
             self._body = b""
         return self._rows
@@ -80,18 +82,18 @@ class Batch:
         try:
             return _DATA.decode(body).data or []
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ProtocolError(f"partition {number}: the rows cannot be read: {error}") from error
+            raise ProtocolError(f"partition {number}: cannot decode the rows: {error}") from error
 
 
 class Partitions(Protocol):
-    """Batches in order. Not a generator: after an error the next step asks for the same partition again."""
+    """Batches in order. Not a generator: after an error, the next step requests the same partition again."""
 
     def __aiter__(self) -> AsyncIterator[Batch]: ...
 
     async def __anext__(self) -> Batch: ...
 
     async def aclose(self) -> None:
-        """Stop fetching; nothing stays in flight."""
+        """Stop fetching and cancel the requests in flight."""
 
 
 class HeldBatches:
@@ -142,34 +144,34 @@ class BatchWrapper:
 
 
 class Endless(Protocol):
-    """A result that has no end of its own: the query at the service goes on when its reader leaves."""
+    """An unbounded result: the query at the service keeps running when its reader leaves."""
 
     @property
     def rows(self) -> int:
-        """The rows given so far."""
+        """The number of rows read so far."""
 
     @property
     def gaps(self) -> int:
-        """How often rows may have been missed."""
+        """The number of gaps, in which rows may be missing."""
 
     @property
     def ended(self) -> str:
-        """Why no more rows come: "service", "stopped", "max_rows", "seconds" or "failure"; "" while they may."""
+        """Why the result ended: "service", "stopped", "max_rows", "seconds" or "failure"; "" while it is running."""
 
     @property
     def query_id(self) -> str:
-        """What TERMINATE QUERY takes; "" where the service does not tell."""
+        """The id for TERMINATE QUERY; "" if the service does not report one."""
 
     def stop(self) -> None:
-        """End it here, after the rows that have come."""
+        """Stop reading after the rows that have arrived."""
 
 
 class Result(Struct):
-    """What one statement gave.
+    """The result of one statement.
 
-    `columns` is empty for a statement without rows. `row_counts` has the rows of each partition where the service tells
-    them, else it is None; `context` is the service's echo. `partition(n)` fetches any partition, `batches` is all of
-    them once, in order.
+    `columns` is empty for a statement without rows. `row_counts` has the number of rows of each partition, or is None
+    if the service does not report them; `context` is the service's echo. `partition(n)` fetches any partition,
+    `batches` yields all of them once, in order.
     """
 
     columns: list[Column]
@@ -182,16 +184,16 @@ class Result(Struct):
     partition: Callable[[int], Awaitable[Batch]] | None = None
     endless: Endless | None = None
     elapsed: float | None = None
-    """Seconds that the statement took, where the service tells them."""
+    """Seconds that the statement took, if the service reports them."""
     label: str = ""
-    """Action and target, where the legacy interface tells them."""
+    """Action and target, if the legacy interface reports them."""
     secret: str = ""
-    """What the service shows once: never kept, logged or written anywhere but to the person."""
+    """A secret that the service shows once: printed to the person, but never stored or logged."""
 
     def __repr__(self) -> str:
         return f"Result({self.statement_id!r}, {self.sql_state!r})"
 
     @property
     def row_count(self) -> int | None:
-        """The rows of all partitions, where the service tells them."""
+        """The number of rows of all partitions, None if the service does not report it."""
         return None if self.row_counts is None else sum(self.row_counts)

@@ -48,7 +48,7 @@ def test_what_is_advised_works(program: Program, tmp_path: Path) -> None:
     [
         (b'[profiles.work]\nurl = "http://127.0.0.1:9"\nretries = = 3\n', "config.toml, line 3: "),
         (b'[profiles.work]\n\nurl = "x\n', "config.toml, line 3: "),
-        (b'[profiles.work]\nurl = "K\xf6ln"\n', "config.toml, line 2: it is not UTF-8"),
+        (b'[profiles.work]\nurl = "K\xf6ln"\n', "config.toml, line 2: invalid UTF-8"),
         (b"[profiles.work", "config.toml, line 1: "),
     ],
 )

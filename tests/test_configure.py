@@ -58,13 +58,13 @@ def test_profiles_are_listed_shown_and_checked(program: Program, env: dict[str, 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[profiles.a]\nurl = 5", "is not text"),
-        ("[profiles.a]\nretries = 'x'", "not a whole number"),
+        ("[profiles.a]\nurl = 5", "is not a string"),
+        ("[profiles.a]\nretries = 'x'", "not an integer"),
         ("[profiles.a]\nurl = 'ftp://x'", "http, https or unix"),
-        ("[profiles.a]\nurl = 'nonsense'", "neither a URL nor a file"),
-        ("[profiles.a]\nurl = '/nonexistent/a.duckdb'", "not a folder"),
-        ("[profiles.a]\ntoken_file = 'nowhere'", "there is no file"),
-        ("[profiles.a]\nconfirm = [1]", "not a list of texts"),
+        ("[profiles.a]\nurl = 'nonsense'", "not a URL or an existing file"),
+        ("[profiles.a]\nurl = '/nonexistent/a.duckdb'", "not a directory"),
+        ("[profiles.a]\ntoken_file = 'nowhere'", "no such file"),
+        ("[profiles.a]\nconfirm = [1]", "not a list of strings"),
         ("[profiles.a]\nnonsense = 1", "unknown key"),
         ("[profiles.a", "config.toml"),
         ("[profiles.a]\nfirst_one = 1\nsecond_one = 2", "'second_one'"),
@@ -78,7 +78,7 @@ def test_profiles_are_listed_shown_and_checked(program: Program, env: dict[str, 
         ("[profiles.a]\ncolor = 'zz'", "'zz' is not a colour"),
         ("[profiles.a]\ntoolbar = '{nope}'", "toolbar: there is no {nope}"),
         ("[profiles.a]\nsecret_names = ['(']", "secret_names"),
-        ("[profiles.a]\nurl = 'http://:hidden@host/v2'", "others can read the file"),
+        ("[profiles.a]\nurl = 'http://:hidden@host/v2'", "other users can read the file"),
     ],
 )
 def test_what_is_wrong_is_named(program: Program, tmp_path: Path, text: str, said: str) -> None:
@@ -155,7 +155,7 @@ def test_another_target_in_mid_script(program: Program, env: dict[str, str], ser
     found = program("--format", "csv", "--on-error", "continue", stdin=script, env=env)
     assert found.code == 2
     assert found.out == "remote\n1\nb\n7\nb\n7\n"
-    assert "neither a URL" in found.err
+    assert "not a URL" in found.err
     assert f"now on work ({served.url})" in found.err
     refused = program("--format", "csv", stdin="\\c reading\ncreate table x (a int);\n", env=env)
     assert refused.code == 2
@@ -198,7 +198,7 @@ def test_a_profile_brings_its_own_policy_and_a_flag_holds_everywhere(program: Pr
     [
         ("http://127.0.0.1:1", "127.0.0.1:1"),
         ("bad-token", "token"),
-        ("nowhere", "neither a URL"),
+        ("nowhere", "not a URL"),
         ("'/nonexistent folder/x.duckdb'", "folder"),
         ("broken.duckdb", "broken.duckdb"),
         ("locked.duckdb", "locked.duckdb"),
@@ -269,7 +269,7 @@ def test_a_profile_names_a_file(program: Program, env: dict[str, str], tmp_path:
     assert "profile bare has no url" in bare.err
     wrong = program("wrong", "-c", "select 1", env=env)
     assert (wrong.code, wrong.out) == (2, "")
-    assert "profile wrong: 'nonsense' is neither a URL nor a file" in wrong.err
+    assert "profile wrong: 'nonsense' is not a URL or an existing file" in wrong.err
 
 
 @pytest.mark.parametrize("confirm", ["'typename'", "['BOGUS']", "['DROP', 'INSERT INTO']", "''"])

@@ -110,8 +110,8 @@ def test_a_token_without_a_url_goes_to_no_profile(tmp_path: Path, way: str) -> N
     ):
         warnings: list[str] = []
         where = find_place(text, flags, environ, config, warnings.append).where
-        said = "--token-file is not sent to https://own.example: no URL stands beside it; give the URL as TARGET; "
-        assert warnings == ([f"{said}the token of profile {name} is sent"] if flags else [])
+        said = "--token-file is not sent to https://own.example: no URL is configured with it; give the URL as TARGET; "
+        assert warnings == ([f"{said}the token of profile {name} is sent instead"] if flags else [])
         assert isinstance(where, Remote)
         # The profile's own token is found behind one that does not belong there.
         assert (where.target.base, where.token, where.token_command) == ("https://own.example", "its own", "")
@@ -202,7 +202,7 @@ def test_the_program_keeps_tokens_at_home(
     ):
         done = program(*argv, env=environ)
         if argv[0] == "bare" and environ is env:
-            assert "give the profile a token_file of its own" in done.err
+            assert "set token_file in the profile" in done.err
             assert "set SQLSHELL" not in done.err
         assert "T" not in {word.strip(";,:'\"") for word in (done.out + done.err).split()}, argv
     assert other.seen
@@ -260,11 +260,11 @@ def test_another_target_without_a_token_is_told_of(
         (
             'url = "http://127.0.0.1:9"\ntoken = "hunter2"',
             0o644,
-            "holds the token of profile p and can be read by others",
+            "which contains the token of profile p",
         ),
-        ('url = "http://:hunter2@127.0.0.1:9"', 0o640, "holds the token in the url of profile p and can be read"),
-        ('set = {db_password = "hunter2"}', 0o604, "holds a secret in the variables of profile p"),
-        ('url = "http://127.0.0.1:9"', 0o666, "can be written by others"),
+        ('url = "http://:hunter2@127.0.0.1:9"', 0o640, "which contains the token in the url of profile p"),
+        ('set = {db_password = "hunter2"}', 0o604, "which contains a secret in the variables of profile p"),
+        ('url = "http://127.0.0.1:9"', 0o666, "other users can write"),
         ('url = "http://127.0.0.1:9"\ntoken = "hunter2"', 0o600, ""),
         ('url = "http://127.0.0.1:9"\ntoken_command = "pass"', 0o644, ""),
     ],
@@ -285,7 +285,7 @@ def test_a_config_that_others_may_read_is_warned_of_once(program: Program, tmp_p
     (tmp_path / "config.toml").chmod(0o644)
     env = {"SQLSHELL_CONFIG_DIR": str(tmp_path)}
     done = program("p", "-c", "select 1", "-c", "\\c p", "-c", "select 2", env=env)
-    assert done.err.count("can be read by others: chmod 600") == 1
+    assert done.err.count("other users can read") == 1
     examined = program("doctor", "p", env=env)
     assert "!!  config: " in examined.out
     assert f"chmod 600 {tmp_path / 'config.toml'}" in examined.out

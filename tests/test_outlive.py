@@ -94,9 +94,9 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["-c", "create store s with ('sasl.password' = '@no.pem')"], 2, "a value that begins with @ is written '@@…'"),
         (["-c", "create store s with ('tls.ca_file' = '@/dev/zero')"], 2, "is not a regular file"),
         (["-c", "create store s with ('tls.ca_file' = '@.')"], 2, "is a directory"),
-        (["-c", "select 1", "--max-rows", "x"], 2, "not a whole number"),
-        (["-c", "select 1", "--for", "soon"], 2, "not a time"),
-        (["-c", "select 1", "--retries", "-1"], 2, "is too small"),
+        (["-c", "select 1", "--max-rows", "x"], 2, "not an integer"),
+        (["-c", "select 1", "--for", "soon"], 2, "not a duration"),
+        (["-c", "select 1", "--retries", "-1"], 2, "is negative"),
         (["version", "x"], 2, "--server"),
     ],
 )

@@ -481,7 +481,7 @@ def test_echo_and_verbose(program: Program) -> None:
 def test_a_subcommand_behind_options_is_told_to_come_first(program: Program, argv: list[str], word: str) -> None:
     found = program(*argv)
     assert (found.code, found.out) == (2, "")
-    assert f"error: the subcommand {word} comes first: sqlshell {word} …\n" in found.err
+    assert f"error: the subcommand {word} must come first: sqlshell {word} …\n" in found.err
 
 
 @pytest.mark.parametrize("argv", [["--format", "csv", "-c", "version"], ["--bogus"], ["here", "config"]])
@@ -519,7 +519,7 @@ def test_warnings_have_their_place_as_errors_do(program: Program) -> None:
     ("argv", "said"),
     [
         (("--theme", "nope", "-c", "select 1"), "there is no theme 'nope'"),
-        (("--max-rows", "-1", "-c", "select 1"), "give 0 or more"),
+        (("--max-rows", "-1", "-c", "select 1"), "use 0 or more"),
         (("--set", "5", "-c", "select 1"), "'5' is not a name"),
         (("--no-commands", "-c", ".tables"), "error: .tables is not run"),
         (("--no-commands", "-c", "\\dt"), "error: \\dt is not run"),

@@ -143,7 +143,7 @@ def test_a_time_zone_of_the_environment(program: Program) -> None:
 @pytest.mark.parametrize(
     ("line", "code", "out", "err"),
     (
-        ("$S -c 'select 1 as a' >&-", 1, "", "error: stdout cannot be written: it is closed\n"),
+        ("$S -c 'select 1 as a' >&-", 1, "", "error: cannot write to stdout: it is closed\n"),
         ("$S -c 'select 1 as a' <&-", 0, "a\n1\n", ""),
         ("$S -c 'select 1 as a' 2>&-", 0, "a\n1\n", ""),
         ("$S -c 'select nope' <&- >&- 2>&-", 1, "", ""),
@@ -155,9 +155,9 @@ def test_a_time_zone_of_the_environment(program: Program) -> None:
             "a\n1\n",
             "",
         ),
-        ("$S --version >&-", 1, "", "error: stdout cannot be written: it is closed\n"),
-        ("$S --help >&-", 1, "", "error: stdout cannot be written: it is closed\n"),
-        ("$S -c 'select 1 as a' >/dev/full", 1, "", "error: stdout cannot be written: No space left on device\n"),
+        ("$S --version >&-", 1, "", "error: cannot write to stdout: it is closed\n"),
+        ("$S --help >&-", 1, "", "error: cannot write to stdout: it is closed\n"),
+        ("$S -c 'select 1 as a' >/dev/full", 1, "", "error: cannot write to stdout: No space left on device\n"),
         ("$S -f . ", 2, "", "error: . cannot be read: Is a directory\n"),
     ),
 )

@@ -49,8 +49,8 @@ def test_the_default_profile_holds_without_being_named(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("[profiles.w]\nformt = 'csv'", "did you mean 'format'"),
-        ("[profiles.w]\nprofile = 'x'", "'profile' cannot stand in a profile"),
-        ("[profiles.w]\nattach = 'x'", "'attach' cannot stand in a profile"),
+        ("[profiles.w]\nprofile = 'x'", "'profile' is not allowed in a profile"),
+        ("[profiles.w]\nattach = 'x'", "'attach' is not allowed in a profile"),
         ("[profiles]\nw = 'x'", "[profiles.w] is not a table"),
         ("profiles = 1", "unexpected profiles"),
         ("url = 'x'", "unexpected url"),
@@ -82,7 +82,7 @@ def test_a_profile_holds_every_setting_of_the_help(tmp_path: Path) -> None:
     for name in sorted(flags | set(Options.__struct_fields__) - {"format_chosen"} | {"tuples_only"}):
         setting = BY_KEY.get(name)
         if name in OF_ONE_RUN:
-            with pytest.raises(UsageError, match="cannot stand in a profile"):
+            with pytest.raises(UsageError, match="is not allowed in a profile"):
                 resolve({}, {}, config(tmp_path, f"[profiles.w]\n{name} = 'x'"), "w")
             continue
         assert setting is not None, name
@@ -196,7 +196,7 @@ def test_files(tmp_path: Path) -> None:
     for missing in (tmp_path / "none", tmp_path / "none.csv", tmp_path / "no" / "new.db", tmp_path):
         with pytest.raises(UsageError):
             where(tmp_path, str(missing), {})
-    with pytest.raises(UsageError, match="neither a URL, nor a profile, nor a file"):
+    with pytest.raises(UsageError, match="not a URL, a profile or an existing file"):
         where(tmp_path, "nothing", {})
 
 

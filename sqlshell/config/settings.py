@@ -1,7 +1,8 @@
-r"""One table of settings: each row is a flag, an environment variable, a key of config.toml and a help text.
+r"""The table of settings: each row defines a flag, an environment variable, a key of config.toml and a help text.
 
 A value comes from the first of: flag, environment (`SQLSHELL_` and the name in capitals), the profile in config.toml,
-the default. The display options of `\pset` stand here too; where their default is "", the shell has one of its own.
+the default. The table includes the display options of `\pset`; a default of "" means that the shell has its own
+default.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ DEFAULT_PROFILE = "default"
 
 
 class Setting(Struct, frozen=True):
-    """One setting. `flags` is empty where there is no flag, `profile` says whether config.toml may hold it."""
+    """One setting. `flags` is empty if it has no flag; `profile` says whether config.toml may contain it."""
 
     name: str
     help: str
@@ -37,12 +38,12 @@ class Setting(Struct, frozen=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of its variable: of the setting, and of its flag."""
+        """The environment variables that set it: one named after the setting, one after its flag."""
         return tuple(PREFIX + key.upper() for key in self.keys)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """How a profile may write it: its name, and that of its flag where that is another (`for`)."""
+        """The keys that a profile accepts for it: its name, and the name of its flag if that differs (`for`)."""
         flags = (flag.removeprefix("--").replace("-", "_") for flag in self.flags if flag.startswith("--"))
         return tuple(dict.fromkeys((self.name, *flags)))
 
@@ -53,11 +54,11 @@ GROUPS = (CONNECTION, CONTEXT, SCRIPTS, OUTPUT, OTHER)
 SETTINGS: tuple[Setting, ...] = (
     Setting("url", "the service's base URL, a DSN, or a database or data file", CONNECTION),
     Setting("token", "the bearer token", CONNECTION),
-    Setting("token_file", "file that holds the bearer token", CONNECTION, flags=("--token-file",), metavar="FILE"),
+    Setting("token_file", "file that contains the bearer token", CONNECTION, flags=("--token-file",), metavar="FILE"),
     Setting("profile", "profile of config.toml", CONNECTION, flags=("--profile",), metavar="NAME", profile=False),
     Setting(
         "connect_timeout",
-        "how long to wait for a connection (10)",
+        "maximum time to establish a connection (10)",
         CONNECTION,
         "seconds",
         flags=("--connect-timeout",),
@@ -66,7 +67,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "wait",
-        "how long to wait for one statement, 0 = without end; past it the exit code is 4",
+        "maximum time to wait for one statement, 0 = no limit; exit code 4 if exceeded",
         CONNECTION,
         "seconds",
         flags=("--wait",),
@@ -75,7 +76,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "read_timeout",
-        "how long the service may be silent within one request, 0 = without end (120)",
+        "maximum time to wait for data within one request, 0 = no limit (120)",
         CONNECTION,
         "seconds",
         flags=("--read-timeout",),
@@ -84,7 +85,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "timeout",
-        "how long one request is tried again at most (300)",
+        "maximum total time for the retries of one request (300)",
         CONNECTION,
         "seconds",
         flags=("--timeout",),
@@ -93,7 +94,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "retries",
-        "how often a request that does no harm twice is made again (5)",
+        "maximum number of retries for safe requests (5)",
         CONNECTION,
         "integer",
         flags=("--retries",),
@@ -102,7 +103,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "api",
-        "interface of the service: v2, legacy, or auto to find out (v2)",
+        "interface of the service: v2, legacy, or auto to detect it (v2)",
         CONNECTION,
         "choice",
         flags=("--api",),
@@ -111,37 +112,46 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "ca_file",
-        "authorities to trust in the place of the machine's, in PEM",
+        "CA certificates to trust instead of the system's, in PEM format",
         CONNECTION,
         flags=("--ca-file",),
         metavar="FILE",
     ),
-    Setting("client_cert", "client certificate, in PEM", CONNECTION, flags=("--client-cert",), metavar="FILE"),
+    Setting("client_cert", "client certificate, in PEM format", CONNECTION, flags=("--client-cert",), metavar="FILE"),
     Setting(
-        "client_key", "its key, where that is in a file of its own", CONNECTION, flags=("--client-key",), metavar="FILE"
+        "client_key",
+        "key of the client certificate, if in a separate file",
+        CONNECTION,
+        flags=("--client-key",),
+        metavar="FILE",
     ),
     Setting(
-        "insecure", "do not check the service's certificate", CONNECTION, "flag", flags=("--insecure",), default=False
+        "insecure",
+        "do not verify the service's TLS certificate",
+        CONNECTION,
+        "flag",
+        flags=("--insecure",),
+        default=False,
     ),
-    Setting("token_keyring", "SERVICE/USER of the token in the system's keyring", CONNECTION),
-    Setting("token_command", "command whose output is the token; run again after a 401", CONNECTION),
+    Setting("token_keyring", "SERVICE/USER of the token in the system keyring", CONNECTION),
+    Setting("token_command", "command that prints the token; runs again after a 401", CONNECTION),
     Setting(
         "private_data_plane",
-        "let a service elsewhere keep results at private addresses",
+        "allow a public service to serve results from private addresses",
         CONNECTION,
         "flag",
         default=False,
     ),
     Setting(
         "answer_limit",
-        "MiB of one answer at most (64, up to 256 by the rows that are announced)",
+        "maximum size of one answer in MiB (64, up to 256 depending on the announced rows)",
         CONNECTION,
         "integer",
         default=0,
     ),
     Setting(
         "upload_limit",
-        "the largest file that is sent, in MiB; 0 = any size (1024)",
+        "maximum size of an uploaded file in MiB, 0 = no limit (1024)",
         CONNECTION,
         "integer",
         flags=("--upload-limit",),
@@ -150,7 +160,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "download_limit",
-        "the largest file that is downloaded, in MiB; 0 = any size (1024)",
+        "maximum size of a downloaded file in MiB, 0 = no limit (1024)",
         CONNECTION,
         "integer",
         flags=("--download-limit",),
@@ -159,7 +169,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "offline",
-        "send nothing: print each request as a curl command without the token",
+        "send nothing; print each request as a curl command without the token",
         CONNECTION,
         "flag",
         flags=("--offline",),
@@ -172,11 +182,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("schema", "schema", CONTEXT, flags=("--schema",), metavar="NAME"),
     Setting("store", "store", CONTEXT, flags=("--store",), metavar="NAME"),
     Setting("compute_pool", "compute pool", CONTEXT, flags=("--compute-pool",), metavar="NAME"),
-    Setting("timezone", "IANA time zone (the machine's)", CONTEXT, flags=("--timezone",), metavar="ZONE"),
-    Setting("session_id", "session to join (a new one)", CONTEXT, flags=("--session-id",), metavar="ID"),
+    Setting("timezone", "IANA time zone (the system's)", CONTEXT, flags=("--timezone",), metavar="ZONE"),
+    Setting("session_id", "session to join (default: a new session)", CONTEXT, flags=("--session-id",), metavar="ID"),
     Setting(
         "on_error",
-        "what a script does after a failed statement (stop)",
+        "what to do after a failed statement of a script (stop)",
         SCRIPTS,
         "choice",
         flags=("--on-error",),
@@ -185,7 +195,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "attach",
-        "file to send with the statement that names it; repeatable",
+        "file to upload with the statement that names it; repeatable",
         SCRIPTS,
         "many",
         flags=("--attach",),
@@ -196,7 +206,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "max_rows",
-        "end an endless result after N rows",
+        "stop an unbounded result after N rows",
         SCRIPTS,
         "integer",
         flags=("--max-rows",),
@@ -205,7 +215,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "stream_for",
-        "end an endless result after this time (30s, 5m)",
+        "stop an unbounded result after this time (30s, 5m)",
         SCRIPTS,
         "seconds",
         flags=("--for",),
@@ -214,7 +224,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "allow_gaps",
-        "go on with an endless result after its connection broke",
+        "reconnect to an unbounded result after a connection failure; rows may be missing",
         SCRIPTS,
         "flag",
         flags=("--allow-gaps",),
@@ -222,7 +232,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "set",
-        "give a variable its value, as \\set does; repeatable",
+        "set a variable, as \\set does; repeatable",
         SCRIPTS,
         "many",
         flags=("--set",),
@@ -232,16 +242,23 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "no_commands",
-        "refuse every backslash command, for scripts that others wrote",
+        "refuse backslash commands; for scripts that you did not write",
         SCRIPTS,
         "flag",
         flags=("--no-commands",),
         default=False,
     ),
-    Setting("yes", "do what the policy of the profile asks about", SCRIPTS, "flag", flags=("--yes",), default=False),
+    Setting(
+        "yes",
+        "answer yes to the confirmations that the profile requires",
+        SCRIPTS,
+        "flag",
+        flags=("--yes",),
+        default=False,
+    ),
     Setting(
         "read_only",
-        "refuse statements that write, before they are sent",
+        "refuse statements that write before they are sent",
         SCRIPTS,
         "flag",
         flags=("--read-only",),
@@ -249,51 +266,67 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "confirm",
-        'statements to ask about, such as ["DROP", "DELETE WITHOUT WHERE"], or "type-name" for all that write',
+        'statements that require confirmation: ["DROP", "DELETE WITHOUT WHERE"], or "type-name" for all that write',
         SCRIPTS,
         "many",
         default=(),
         environment=False,
     ),
-    Setting("color", "colour of the prompt of this profile", OUTPUT),
-    Setting("echo", "print each statement on stderr before it runs", SCRIPTS, "flag", flags=("-e", "--echo")),
-    Setting("format", "format of results (see below)", OUTPUT, flags=("--format",), metavar="NAME", default="table"),
-    Setting("null", "text for NULL", OUTPUT, flags=("--null",), metavar="TEXT", default=None),
+    Setting("color", "colour of the prompt in this profile", OUTPUT),
+    Setting("echo", "print each statement to stderr before it runs", SCRIPTS, "flag", flags=("-e", "--echo")),
+    Setting("format", "output format (see below)", OUTPUT, flags=("--format",), metavar="NAME", default="table"),
+    Setting("null", "text that represents NULL", OUTPUT, flags=("--null",), metavar="TEXT", default=None),
     Setting(
         "table_style",
-        "looks of the table format: psql, simple, rounded_outline, …",
+        "style of the table format: psql, simple, rounded_outline, …",
         OUTPUT,
         flags=("--table-style",),
         metavar="NAME",
         default="psql",
     ),
-    Setting("pager", "pager of tall results, or off (less -SRXF)", OUTPUT, default=""),
-    Setting("expanded", "each row as a record: on, off or auto", OUTPUT, "choice", choices=("off", "on", "auto")),
-    Setting("wide", "wide tables: scroll or fold", OUTPUT, "choice", choices=("scroll", "fold")),
-    Setting("maxwidth", "cells of a value that are shown, 0 for all", OUTPUT, "integer"),
+    Setting("pager", "pager for large results, or off (less -SRXF)", OUTPUT, default=""),
+    Setting("expanded", "show each row as a record: on, off or auto", OUTPUT, "choice", choices=("off", "on", "auto")),
+    Setting("wide", "how to show wide tables: scroll or fold", OUTPUT, "choice", choices=("scroll", "fold")),
+    Setting("maxwidth", "maximum width of a value in characters, 0 = no limit", OUTPUT, "integer"),
     Setting("numericlocale", "group the digits of numbers", OUTPUT, "flag"),
-    Setting("tuples_only", "rows without the names of columns", OUTPUT, "flag"),
-    Setting("header", "show the names of columns", OUTPUT, "flag"),
-    Setting("timing", "show the time of each statement", OUTPUT, "flag"),
-    Setting("rowlimit", "rows of the embedded service at the prompt, 0 for all", OUTPUT, "integer"),
+    Setting("tuples_only", "show rows only, without column names", OUTPUT, "flag"),
+    Setting("header", "show column names", OUTPUT, "flag"),
+    Setting("timing", "show the time that each statement took", OUTPUT, "flag"),
+    Setting(
+        "rowlimit", "maximum rows of a SELECT at the prompt on the embedded service, 0 = no limit", OUTPUT, "integer"
+    ),
     Setting("completion", "complete while typing", OUTPUT, "flag"),
-    Setting("multiline", "Enter begins a new line until a statement ends", OUTPUT, "flag"),
-    Setting("vi", "keys of vi in place of those of emacs", OUTPUT, "flag"),
-    Setting("prompt", 'prompt, such as "{database}.{schema}> "', OUTPUT),
-    Setting("rprompt", 'prompt at the right edge, such as "{elapsed}"', OUTPUT),
-    Setting("toolbar", 'line at the bottom, such as "{target} {role} {jobs}"', OUTPUT),
-    Setting("title", 'title of the terminal\'s window, such as "{target}"', OUTPUT),
-    Setting("notify", "ring when a statement took so long, 0 = never (0)", OUTPUT, "seconds", default=0.0),
+    Setting("multiline", "Enter inserts a new line until the statement ends", OUTPUT, "flag"),
+    Setting("vi", "use vi keys instead of emacs keys", OUTPUT, "flag"),
+    Setting("prompt", 'prompt template, such as "{database}.{schema}> "', OUTPUT),
+    Setting("rprompt", 'template at the right edge of the prompt line, such as "{elapsed}"', OUTPUT),
+    Setting("toolbar", 'template of the bottom line, such as "{target} {role} {jobs}"', OUTPUT),
+    Setting("title", 'template of the window title, such as "{target}"', OUTPUT),
+    Setting(
+        "notify",
+        "ring the bell after a statement that took at least this long, 0 = never (0)",
+        OUTPUT,
+        "seconds",
+        default=0.0,
+    ),
     Setting("theme", "theme of the interactive shell", OUTPUT, flags=("--theme",), metavar="NAME", default="default"),
-    Setting("no_rc", "do not run rc.sql of the config folder", OTHER, "flag", flags=("--no-rc",), default=False),
-    Setting("secret_names", "further patterns of names whose values are kept nowhere", OTHER, "many", default=()),
-    Setting("journal", "remember statements for \\jobs and \\fetch (on)", OTHER, "flag", default=True),
-    Setting("quiet", "say less on stderr", OTHER, "flag", flags=("-q", "--quiet"), default=False),
-    Setting("verbose", "say more on stderr; repeatable", OTHER, "count", flags=("-v", "--verbose"), default=0),
+    Setting("no_rc", "do not run rc.sql from the config directory", OTHER, "flag", flags=("--no-rc",), default=False),
+    Setting(
+        "secret_names",
+        "additional regular expressions for names whose values are never recorded",
+        OTHER,
+        "many",
+        default=(),
+    ),
+    Setting("journal", "record statements for \\jobs and \\fetch (on)", OTHER, "flag", default=True),
+    Setting("quiet", "print fewer messages on stderr", OTHER, "flag", flags=("-q", "--quiet"), default=False),
+    Setting(
+        "verbose", "print more messages on stderr; repeatable", OTHER, "count", flags=("-v", "--verbose"), default=0
+    ),
 )
 
 BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
 BY_KEY: Mapping[str, Setting] = {key: setting for setting in SETTINGS for key in setting.keys}
 
 OF_ONE_RUN = frozenset({"attach", "command", "file", "output", "profile", "version", "list_themes"})
-"""Options of the command line that say what one run does, and that no profile holds."""
+"""Command-line options that apply to a single run and are not allowed in a profile."""

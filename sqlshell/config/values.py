@@ -1,4 +1,4 @@
-"""The values of the settings: from flags, the environment and the profiles of config.toml, each as its kind."""
+"""The values of the settings, read from flags, the environment and the profiles of config.toml."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Value(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True):
-    """Every setting with its value and where it came from; `profile` is the profile's name, "" without one."""
+    """Every setting with its value and its source; `profile` is the name of the profile, "" if there is none."""
 
     values: Mapping[str, Value]
     profile: str = ""
@@ -47,7 +47,7 @@ class Config(Struct, frozen=True):
 
 
 def config_folder(environ: Mapping[str, str]) -> Path:
-    """Where config.toml, rc.sql and a user's themes are: SQLSHELL_CONFIG_DIR, else the platform's place."""
+    """The directory of config.toml, rc.sql and the user's themes: SQLSHELL_CONFIG_DIR, else the platform's default."""
     if named := environ.get("SQLSHELL_CONFIG_DIR"):
         return Path(named)
     import platformdirs
@@ -56,7 +56,7 @@ def config_folder(environ: Mapping[str, str]) -> Path:
 
 
 def state_folder(environ: Mapping[str, str]) -> Path:
-    """Where the history is: SQLSHELL_STATE_DIR, else the platform's place."""
+    """The directory of history and journal: SQLSHELL_STATE_DIR, else the platform's default."""
     if named := environ.get("SQLSHELL_STATE_DIR"):
         return Path(named)
     import platformdirs
@@ -65,30 +65,30 @@ def state_folder(environ: Mapping[str, str]) -> Path:
 
 
 def read_config(folder: Path) -> Config:
-    """Read config.toml; an absent file is an empty one. Raises UsageError naming the file and the key."""
+    """Read config.toml; a missing file has no profiles. Raises UsageError that names the file and the key."""
     path = folder / "config.toml"
     try:
         text = path.read_bytes().decode()
     except (FileNotFoundError, NotADirectoryError):
         return Config(path, {})
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise UsageError(f"{path}, line {line}: it is not UTF-8", "save it as UTF-8") from None
+        raise UsageError(f"{path}, line {line}: invalid UTF-8", "save the file as UTF-8") from None
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}, {_placed(str(error), text)}", "sqlshell config edit opens it") from None
+        raise UsageError(f"{path}, {_placed(str(error), text)}", "open the file with sqlshell config edit") from None
     profiles = tables.pop("profiles", {})
     if tables or not isinstance(profiles, dict):
         unknown = ", ".join(tables) or "profiles"
-        raise UsageError(f"{path}: unexpected {unknown}", "settings stand in tables such as [profiles.work]")
+        raise UsageError(f"{path}: unexpected {unknown}", "put settings into tables such as [profiles.work]")
     return Config(path, profiles)
 
 
 def _placed(said: str, text: str) -> str:
-    """`line N: what is wrong`, of what the reader of TOML says."""
+    """Convert a message of tomllib to `line N: what is wrong`."""
     found = re.fullmatch(r"(?s)(.*) \(at (?:line (\d+), column \d+|end of document)\)", said)
     if found is None:
         return said
@@ -96,35 +96,37 @@ def _placed(said: str, text: str) -> str:
 
 
 def _table(config: Config, profile: str) -> Mapping[str, Any]:
-    """The settings of a profile by name. Raises UsageError that names the key; other profiles are not looked at."""
+    """The settings of a profile by name. Raises UsageError that names the key; other profiles are not checked."""
     given = config.profiles.get(profile, {})
     place = f"{config.path}: [profiles.{profile}]"
     if not isinstance(given, dict):
-        raise UsageError(f"{place} is not a table", f'write [profiles.{profile}], and below it such as url = "…"')
+        raise UsageError(f"{place} is not a table", f'write [profiles.{profile}] and below it, for example, url = "…"')
     for key in given:
         if key in OF_ONE_RUN:
-            raise UsageError(f"{place}: {key!r} cannot stand in a profile", "it belongs to one run: give it as a flag")
+            raise UsageError(
+                f"{place}: {key!r} is not allowed in a profile", "pass it as a flag; it applies to one run"
+            )
     known = [name for name in BY_KEY if name not in OF_ONE_RUN]
     unknown = [f"{key!r}{_nearest(key, known)}" for key in given if key not in BY_KEY]
     if unknown:
-        says = "has an unknown key" if len(unknown) == 1 else "has unknown keys:"
-        raise UsageError(f"{place} {says} {', '.join(unknown)}", "sqlshell config settings lists them all")
+        says = "unknown key" if len(unknown) == 1 else "unknown keys:"
+        raise UsageError(f"{place}: {says} {', '.join(unknown)}", "sqlshell config settings lists all keys")
     return {BY_KEY[key].name: value for key, value in given.items()}
 
 
 def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config, profile: str = "") -> Settings:
-    """The value of every setting. `flags` has only what was given; `profile` is a TARGET that names one.
+    """The value of every setting. `flags` contains only the given flags; `profile` is a TARGET that names a profile.
 
     Raises UsageError that names the flag, the variable or the file and key.
     """
     chosen = profile or flags.get("profile") or environ.get(BY_NAME["profile"].variable) or ""
     if chosen and chosen not in config.profiles:
         known = ", ".join(sorted(config.profiles)) or "none"
-        raise UsageError(f"there is no profile {chosen!r} in {config.path}", f"profiles there: {known}")
+        raise UsageError(f"no profile {chosen!r} in {config.path}", f"profiles in the file: {known}")
     if not chosen and DEFAULT_PROFILE in config.profiles:
         chosen = DEFAULT_PROFILE
     table = _table(config, chosen)
-    # Who names a profile on the command line means its service.
+    # A profile named on the command line goes to its own url, whatever SQLSHELL_URL says.
     beside = bool(profile or flags.get("profile")) and "url" in table
     values: dict[str, Value] = {}
     for setting in SETTINGS:
@@ -141,14 +143,14 @@ def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config
 
 
 def _variable(setting: Setting, environ: Mapping[str, str]) -> str:
-    """The variable of the environment that gives this setting, "" for none."""
+    """The environment variable that sets this setting, "" if none does."""
     if not setting.environment:
         return ""
     return next((name for name in setting.variables if environ.get(name)), "")
 
 
 def _read(setting: Setting, given: object, place: str) -> Any:
-    """A given value as the setting's kind: flags arrive typed, environment as text, TOML as either."""
+    """Convert a value to the setting's kind: flags and TOML may be typed, environment variables are text."""
     match setting.kind:
         case "flag":
             if isinstance(given, bool):
@@ -156,35 +158,35 @@ def _read(setting: Setting, given: object, place: str) -> Any:
             words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False}
             if str(given).lower() in words | {"off": False}:
                 return words.get(str(given).lower(), False)
-            raise UsageError(f"{place}: {given!r} is neither on nor off")
+            raise UsageError(f"{place}: invalid value {given!r}", "expected on or off")
         case "count" | "integer":
             try:
                 number = int(str(given))
             except ValueError:
-                raise UsageError(f"{place}: {given!r} is not a whole number") from None
+                raise UsageError(f"{place}: {given!r} is not an integer") from None
             if number < 0:
-                raise UsageError(f"{place}: {given!r} is too small", "give 0 or more")
+                raise UsageError(f"{place}: {given!r} is negative", "use 0 or more")
             return number
         case "seconds":
             seconds = seconds_of(str(given))
             if seconds is None:
-                raise UsageError(f"{place}: {given!r} is not a time", "such as 30, 1.5s, 5m or 1h30m")
+                raise UsageError(f"{place}: {given!r} is not a duration", "write it as 30, 1.5s, 5m or 1h30m")
             return seconds
         case "many":
             if isinstance(given, dict):
                 given = [f"{name}={value}" for name, value in given.items()]
             items = tuple(given) if isinstance(given, list | tuple) else (given,)
             if not all(isinstance(item, str) for item in items):
-                raise UsageError(f"{place}: {given!r} is not a list of texts")
+                raise UsageError(f"{place}: {given!r} is not a list of strings")
             return items
         case "choice":
             if isinstance(given, bool) and "on" in setting.choices:
                 return "on" if given else "off"
             if given not in setting.choices:
-                raise UsageError(f"{place}: {given!r} is not one of {', '.join(setting.choices)}")
+                raise UsageError(f"{place}: invalid value {given!r}", f"expected one of {', '.join(setting.choices)}")
             return given
     if not isinstance(given, str):
-        raise UsageError(f"{place}: {given!r} is not text", "put it in quotes")
+        raise UsageError(f"{place}: {given!r} is not a string", "put it in quotes")
     return given
 
 
@@ -192,7 +194,7 @@ _TIME = re.compile(r"(?=.)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)(?:s|\Z))
 
 
 def seconds_of(text: str) -> float | None:
-    """A time as seconds: a number of them, or `1h30m`, `5m`, `1.5s`, `200ms`; None for anything else."""
+    """A duration in seconds: a number, or `1h30m`, `5m`, `1.5s`, `200ms`; None for anything else."""
     found = _TIME.fullmatch(text.strip())
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The command line: argv becomes settings and one mode; everything else is imported when it is needed."""
+"""The command line: parses argv into settings and a subcommand; other modules are imported when needed."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from sqlshell.config.values import config_folder, read_config
 from sqlshell.errors import Exit, OutputError, ShellError, UsageError
 
 UNWRITABLE = frozenset({errno.EBADF, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
-"""What printing help and versions fails with where stdout is the reason; all else that gets here is a bug."""
+"""The errors of writing help or version to stdout; any other OSError that gets here is a bug."""
 
 SUBCOMMANDS = {
-    "serve": "run the local service for others",
+    "serve": "run the local service on a port",
     "fetch": "show the result of an earlier statement",
-    "replay": "run a transcript again, and tell every difference",
-    "download": "save a resource of the service as a file",
-    "config": "list, show, check, begin or edit the profiles",
-    "doctor": "say what works, what does not, and what to do",
-    "version": "print the version, and with --server the service's",
+    "replay": "run a transcript again and print every difference",
+    "download": "download a resource of the service to a file",
+    "config": "list, show, check, create or edit profiles",
+    "doctor": "check the installation and the connection",
+    "version": "print the version; with --server also the service's",
 }
 
 EXAMPLES = """\b
 Examples:
-  sqlshell                                      the local service, nothing kept
+  sqlshell                                      the local service, in memory
   sqlshell work.duckdb                          the local service on a database file
   sqlshell sales.parquet -c 'from sales limit 5'
   sqlshell https://host/v2 --database d         a remote service
   sqlshell -c 'select 42 as answer' --format csv
-  sqlshell -f load.sql -c 'from t' -o t.csv     in the order given
+  sqlshell -f load.sql -c 'from t' -o t.csv     scripts run in the order given
   generate | sqlshell --on-error continue       a script on stdin
-  sqlshell serve --data DIR                     the local service for others
+  sqlshell serve --data DIR                     the local service on a port
 
 \b
 Formats: table, vertical (for people); csv, tsv, json, jsonl (for programs).
-Exit codes: 0 done, 1 a statement failed, 2 usage, 3 service, 4 a wait ran out, 130 interrupted,
-141 the reader of stdout left.
-A token comes from SQLSHELL_TOKEN, --token-file or a profile; a terminal without one is asked.
+Exit codes: 0 success, 1 statement failed, 2 usage error, 3 service error, 4 timeout, 130 interrupted,
+141 stdout closed by its reader.
+The token is read from SQLSHELL_TOKEN, --token-file or a profile; at a terminal, sqlshell prompts for it.
 """
 
 
 class Grouped(click.Command):
-    """A command whose help shows its options by group, and which knows the order of its scripts."""
+    """A command whose help lists options by group, and which records the order of -c and -f."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {name: [] for name in GROUPS}
@@ -73,7 +73,7 @@ class Grouped(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         parser = self.make_parser(ctx)
         if self.name == "sqlshell":
-            # The options of a subcommand are not known here, and are not what is wrong.
+            # Options of a subcommand are unknown here, and should not be the reported error.
             parser.ignore_unknown_options = True
         found, rest, order = parser.parse_args(list(args))
         if self.name == "sqlshell":
@@ -83,23 +83,23 @@ class Grouped(click.Command):
 
 
 def _refuse_subcommand(words: Sequence[str]) -> None:
-    """Raises UsageError where the first word that is no option is a subcommand."""
+    """Raises UsageError if the first word that is not an option is a subcommand."""
     first = next((word for word in words if word[:1] != "-"), "")
     if first in SUBCOMMANDS:
         raise UsageError(
-            f"the subcommand {first} comes first: sqlshell {first} …", f"sqlshell {first} --help shows its options"
+            f"the subcommand {first} must come first: sqlshell {first} …", f"sqlshell {first} --help lists its options"
         )
 
 
 def shell_command() -> click.Command:
-    """The main command, its options made from the table of settings."""
+    """The main command, with options from the table of settings."""
     options: list[click.Parameter] = [
         click.Argument(["target"], required=False),
         click.Option(["-c", "--command"], multiple=True, metavar="SQL", help="run statements; repeatable"),
-        click.Option(["-f", "--file"], multiple=True, metavar="FILE", help="run a script, - is stdin; repeatable"),
-        click.Option(["-o", "--output"], metavar="FILE", help="write results to FILE (its ending chooses the format)"),
+        click.Option(["-f", "--file"], multiple=True, metavar="FILE", help="run a script (- for stdin); repeatable"),
+        click.Option(["-o", "--output"], metavar="FILE", help="write results to FILE (the extension sets the format)"),
         *(_option(setting) for setting in SETTINGS if setting.flags),
-        click.Option(["--list-themes"], is_flag=True, help="show the themes, each in its colours"),
+        click.Option(["--list-themes"], is_flag=True, help="list the themes, each in its colours"),
         click.Option(["--version"], is_flag=True, help="print the version"),
     ]
     return Grouped(
@@ -108,9 +108,9 @@ def shell_command() -> click.Command:
         callback=_shell,
         epilog=EXAMPLES,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-        help="The SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
-        "config.toml, a database file, or a data file (csv, json, parquet); without it the local service runs inside, "
-        "and keeps nothing.",
+        help="An SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
+        "config.toml, a database file, or a data file (csv, json, parquet). Without TARGET, sqlshell starts a local "
+        "in-memory service; its data is lost on exit.",
     )
 
 
@@ -129,9 +129,9 @@ def subcommand(name: str) -> click.Command:
             ],
             callback=_config,
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-            help="Profiles of config.toml: list them; show the value of every setting and where it comes from; "
-            "list what may be set; check them all; "
-            "write a file to begin with; open it in $EDITOR.",
+            help="Manage the profiles in config.toml. list: list the profiles. show: print the value of every setting "
+            "and its source. settings: list all settings. check: check all profiles. init: create config.toml from a "
+            "template. edit: open config.toml in $EDITOR.",
         )
     target = click.Argument(["target"], required=False)
     shared: list[click.Parameter] = [_option(setting) for setting in SETTINGS if setting.flags]
@@ -140,28 +140,27 @@ def subcommand(name: str) -> click.Command:
     match name:
         case "fetch":
             own = [click.Argument(["statement_id"], metavar="ID"), target, output]
-            text = "Show the result of an earlier statement, waiting for it where it still runs. Without TARGET "
-            text += "it is looked for where the journal says that it ran."
+            text = "Show the result of an earlier statement; if it is still running, wait for it. Without TARGET, "
+            text += "the journal gives the service on which it ran."
             callback: Callable[..., int] = _fetch
         case "replay":
             own = [click.Argument(["transcript"], metavar="FILE"), target, output]
-            text = "Run the statements of a transcript (\\transcript FILE) again, here or on another target, and tell "
-            text += "every difference; with one the exit code is 1."
+            text = "Run the statements of a transcript (\\transcript FILE) again, on the local service or on TARGET, "
+            text += "and print every difference. The exit code is 1 if there is a difference."
             callback = _replay
         case "download":
             own = [click.Argument(["kind"], metavar="TYPE"), click.Argument(["name"], metavar="NAME"), target]
-            own += [output, click.Option(["--force"], is_flag=True, help="write over a file that is there")]
-            text = "Save a resource of the service: TYPE is function_source or descriptor_source. An interrupted one "
-            text += "is gone on with."
+            own += [output, click.Option(["--force"], is_flag=True, help="overwrite an existing file")]
+            text = "Download a resource of the service: TYPE is function_source or descriptor_source. An interrupted "
+            text += "download is resumed."
             callback = _download
         case "doctor":
             own = [target]
-            text = (
-                "Versions, where each setting comes from, what can be reached and how fast, the certificate, the clock."
-            )
+            text = "Check versions, the source of each setting, the connection, its latency, the certificate and the "
+            text += "clock."
             callback = _doctor
         case _:
-            own = [target, click.Option(["--server"], is_flag=True, help="the version of the service too")]
+            own = [target, click.Option(["--server"], is_flag=True, help="also print the service's version")]
             text = SUBCOMMANDS[name].capitalize() + "."
             callback = _version
     return Grouped(
@@ -174,7 +173,7 @@ def subcommand(name: str) -> click.Command:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run the program; its exit code. Every error ends here as a line on stderr."""
+    """Run the program and return its exit code. Every error is reported here, on stderr."""
     name = f"sqlshell {argv[0]}" if argv and argv[0] in SUBCOMMANDS else "sqlshell"
     try:
         chosen, args = shell_command(), argv
@@ -190,14 +189,14 @@ def run(argv: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return int(Exit.INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has left; Python's own flush at exit would say so once more.
+        # The reader closed stdout; Python's own flush at exit would report the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Exit.DONE)
     except OSError as error:
         if error.errno not in UNWRITABLE:
             return _bug(error)
         reason = "it is closed" if error.errno == errno.EBADF else error.strerror
-        return _fail(OutputError(f"stdout cannot be written: {reason}"))
+        return _fail(OutputError(f"cannot write to stdout: {reason}"))
     except Exception as error:
         return _bug(error)
 
@@ -303,7 +302,7 @@ def _doctor(target: str | None, **given: Any) -> int:
 
 
 def _flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags that were given."""
+    """The flags given on the command line."""
     flags = {name: value for name, value in given.items() if value not in (None, False, ())}
     if not flags.get("verbose"):
         flags.pop("verbose", None)
@@ -313,15 +312,15 @@ def _flags(given: Mapping[str, Any]) -> dict[str, Any]:
 def _version(target: str | None, server: bool, **given: Any) -> int:
     if not server:
         if target:
-            raise UsageError("a service's version is printed with --server")
+            raise UsageError("TARGET requires --server, which prints the service's version")
         click.echo(f"sqlshell {__version__}")
         return 0
     return _start(target, [("command", "\\version")], "", given)
 
 
 def _word(text: str) -> str:
-    """A word of a backslash command's line, as it stands. Raises UsageError for what no such line can hold."""
+    """Quote an argument for a backslash command. Raises UsageError if it cannot be quoted."""
     for quote in "'\"":
         if quote not in text and "\n" not in text:
             return f"{quote}{text}{quote}"
-    raise UsageError(f"{text!r} has both kinds of quotes, or a line break")
+    raise UsageError(f"{text!r} contains both kinds of quotes, or a line break", "use a simpler name")

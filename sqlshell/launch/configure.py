@@ -1,4 +1,4 @@
-"""`sqlshell config`: profiles listed, shown with where each value comes from, checked, begun and edited."""
+"""`sqlshell config`: list, show, check, create and edit profiles."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sqlshell.origin import Own
 from sqlshell.shell.interactive.editor import edit_file
 
 SECRET = frozenset({"token"})
-TAKES = {"flag": "on|off", "integer": "number", "count": "number", "seconds": "time", "many": "list of texts"}
-"""The kinds of settings as people write them."""
+TAKES = {"flag": "on|off", "integer": "number", "count": "number", "seconds": "time", "many": "list of strings"}
+"""The kinds of settings as shown to people."""
 ACTIONS = ("list", "show", "settings", "check", "init", "edit")
 
 TEMPLATE = """\
-# Profiles of sqlshell: `sqlshell NAME` uses one, the one named default is used without a name.
-# `sqlshell config settings` lists what may stand here.
+# Profiles of sqlshell. `sqlshell NAME` uses the profile NAME; `sqlshell` without a name uses the profile `default`.
+# `sqlshell config settings` lists all settings.
 
 # [profiles.work]
 # url = "https://host/v2"
@@ -40,7 +40,7 @@ TEMPLATE = """\
 
 
 def configure(action: str, name: str, environ: Mapping[str, str]) -> int:
-    """Carry out an action on config.toml; `name` is a profile. The exit code. Raises UsageError."""
+    """Run an action on config.toml; `name` is a profile. Returns the exit code. Raises UsageError."""
     folder = config_folder(environ)
     path = folder / "config.toml"
     match action:
@@ -60,7 +60,7 @@ def configure(action: str, name: str, environ: Mapping[str, str]) -> int:
         case "edit":
             _edit(path)
         case _:
-            raise UsageError(f"there is no action {action!r}", f"actions: {', '.join(ACTIONS)}")
+            raise UsageError(f"unknown action {action!r}", f"actions: {', '.join(ACTIONS)}")
     return 0
 
 
@@ -75,7 +75,7 @@ def _show(settings: Settings) -> None:
 
 
 def _list_settings() -> None:
-    """Each setting that a profile may hold, with what it takes."""
+    """List each setting that is allowed in a profile, with the kind of its value."""
     for setting in sorted(SETTINGS, key=lambda item: item.name):
         if setting.profile:
             takes = "|".join(setting.choices) or TAKES.get(setting.kind, setting.kind)
@@ -89,11 +89,11 @@ def _text(value: object) -> str:
 
 
 def _check(config: Config, path: Path) -> int:
-    """Every profile's values read as their kinds, and the files that they name looked for."""
-    # The tables of formats and styles are for this alone.
+    """Check the values of every profile, and that the files they name exist."""
+    # Only this function needs the tables of formats and styles.
     from sqlshell.launch.validation import wrong_values
 
-    def told(error: UsageError) -> str:
+    def line_of(error: UsageError) -> str:
         return f"{error.message}; {error.hint}" if error.hint else error.message
 
     wrong = []
@@ -101,11 +101,11 @@ def _check(config: Config, path: Path) -> int:
         try:
             settings = resolve({}, {}, config, name)
         except UsageError as error:
-            wrong.append(told(error))
+            wrong.append(line_of(error))
             continue
         for key in ("token_file", "ca_file", "client_cert", "client_key"):
             if settings[key] and not Path(settings[key]).expanduser().is_file():
-                wrong.append(f"{path}: [profiles.{name}] {key}: there is no file {settings[key]}")
+                wrong.append(f"{path}: [profiles.{name}] {key}: no such file: {settings[key]}")
         held = bool(settings["token"])
         if settings["url"]:
             from sqlshell.launch.destination import located
@@ -116,15 +116,17 @@ def _check(config: Config, path: Path) -> int:
             except UsageError as error:
                 wrong.append(f"{path}: [profiles.{name}] url: {error.message}")
         wrong += [
-            f"{path}: [profiles.{name}] {told(error)}" for error in wrong_values(settings, path.parent / "themes")
+            f"{path}: [profiles.{name}] {line_of(error)}" for error in wrong_values(settings, path.parent / "themes")
         ]
         if held and path.stat().st_mode & 0o077:
-            wrong.append(f"{path}: [profiles.{name}] has a token, and others can read the file: chmod 600 {path}")
+            wrong.append(
+                f"{path}: [profiles.{name}] contains a token, and other users can read the file: chmod 600 {path}"
+            )
     for line in wrong:
         sys.stderr.write(f"{line}\n")
     if not wrong:
         many = len(config.profiles)
-        sys.stdout.write(f"{path}: {many} profile{'' if many == 1 else 's'}, nothing wrong\n")
+        sys.stdout.write(f"{path}: {many} profile{'' if many == 1 else 's'}, no errors\n")
     return 2 if wrong else 0
 
 
@@ -134,9 +136,9 @@ def _init(path: Path) -> None:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(TEMPLATE)
     except FileExistsError:
-        raise UsageError(f"{path} already exists", "sqlshell config edit opens it") from None
+        raise UsageError(f"{path} already exists", "open it with sqlshell config edit") from None
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
     sys.stdout.write(f"{path}\n")
 
 

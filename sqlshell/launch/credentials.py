@@ -1,8 +1,8 @@
-"""Which token goes to which service: a token is sent only to the origin of the URL that stands in the same place.
+"""Which token is sent to which service: a token is sent only to the origin of the URL configured in the same place.
 
 The places are the command line (TARGET, `--token-file`), the environment (`SQLSHELL_URL`, `SQLSHELL_TOKEN` and its
-kin), a profile, a DSN, and the prompt (`\\c`, the hidden question). `SQLSHELL_TOKEN` in front of a command line with a
-URL belongs to that URL where `SQLSHELL_URL` is not set.
+variants), a profile, a DSN, and the prompt (`\\c`, the hidden question). If `SQLSHELL_URL` is not set, `SQLSHELL_TOKEN`
+belongs to the URL on the command line.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from sqlshell.errors import UsageError
 Warn = Callable[[str], None]
 
 KEYS = ("token", "token_file", "token_keyring", "token_command")
-"""The settings that give a token; within one place the first of them counts."""
+"""The settings that provide a token; within one place the first one that is set is used."""
 
 FLAG = "--token-file"
 
 
 class Given(Struct, frozen=True):
-    """Where tokens may stand: the command line, the environment and the chosen profile.
+    """The places that may provide a token: the command line, the environment and the selected profile.
 
-    `command_line` is the TARGET that the program was started with, "" for none: `\\c` does not change it.
+    `command_line` is the TARGET that the program was started with, "" for none; `\\c` does not change it.
     """
 
     command_line: str
@@ -43,7 +43,7 @@ class Given(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True):
-    """A token in one place, not yet read; `owner` is the service of the URL in that place, None without one."""
+    """A token in one place, not yet read; `owner` is the service of the URL in that place, None if there is none."""
 
     key: str
     value: str
@@ -56,17 +56,17 @@ class Held(Struct, frozen=True):
 
 
 def token_for(target: Target, given: Given, warn: Warn) -> tuple[str, str]:
-    """The token for exactly this service, and the command that makes it: one of them, or two empty texts.
+    """The token for exactly this service and the command that prints it; one of them is set, or both are "".
 
-    Warns of each token that belongs elsewhere where none belongs here, and of a flag's that belongs nowhere in any
-    case. Raises UsageError for one that cannot be read.
+    If no token belongs to this service, warns about each token that belongs to another one; always warns about a token
+    of a flag that belongs to none. Raises UsageError for a token that cannot be read.
     """
     elsewhere: list[Held] = []
     for held in _held(given, target):
         if held.owner is not None and held.owner.origin == target.origin:
             for other in elsewhere:
                 if other.name == FLAG and other.owner is None:
-                    warn(f"{_why(other, target)}; {held.name} is sent")
+                    warn(f"{_why(other, target)}; {held.name} is sent instead")
             return _read(held, warn)
         elsewhere.append(held)
     for held in elsewhere:
@@ -75,7 +75,7 @@ def token_for(target: Target, given: Given, warn: Warn) -> tuple[str, str]:
 
 
 def _held(given: Given, target: Target) -> Iterator[Held]:
-    """The tokens of all places, in the order of their precedence."""
+    """The tokens of all places, in order of precedence."""
     started = _parsed(given.command_line)
     if given.flags.get("token_file"):
         yield Held("token_file", str(given.flags["token_file"]), FLAG, "give the URL as TARGET", started)
@@ -83,10 +83,10 @@ def _held(given: Given, target: Target) -> Iterator[Held]:
         yield Held("token", target.token, "the token of the URL", "", target)
     url = given.environ.get(f"{PREFIX}URL", "")
     values = {key: given.environ.get(PREFIX + key.upper(), "") for key in KEYS}
-    # What a profile's URL gets stands in the profile: SQLSHELL_URL would not lead there.
-    remedy = "give the profile a token_file of its own" if given.table.get("url") else "set SQLSHELL_URL to that URL"
+    # For a profile with a URL, the token must be in the profile too: setting SQLSHELL_URL would not help.
+    remedy = "set token_file in the profile" if given.table.get("url") else "set SQLSHELL_URL to that URL"
     yield from _of_place(values, _parsed(url) if url else started, PREFIX, remedy, bool(url))
-    remedy = "use a profile that has both that url and its token"
+    remedy = "use a profile that contains both the url and its token"
     values = {key: str(given.table.get(key, "")) for key in KEYS}
     yield from _of_place(values, _parsed(str(given.table.get("url", ""))), f"profile {given.profile}", remedy)
 
@@ -94,7 +94,7 @@ def _held(given: Given, target: Target) -> Iterator[Held]:
 def _of_place(
     values: Mapping[str, str], owner: Target | None, place: str, remedy: str, dsn: bool = True
 ) -> Iterator[Held]:
-    """The token of one place; one inside its URL counts where the place holds that URL itself (`dsn`)."""
+    """The token of one place; a token inside the URL is used if the place contains the URL itself (`dsn`)."""
     for key, value in values.items():
         if value:
             name = f"{place}{key.upper()}" if place == PREFIX else f"the token of {place}"
@@ -105,13 +105,13 @@ def _of_place(
 
 
 def _why(held: Held, target: Target) -> str:
-    """Why a token stays, and what to do."""
-    reason = f"it belongs to {held.owner.name}" if held.owner is not None else "no URL stands beside it"
+    """Why a token is not sent, and what to do."""
+    reason = f"it belongs to {held.owner.name}" if held.owner is not None else "no URL is configured with it"
     return f"{held.name} is not sent to {target.name}: {reason}; {held.remedy}"
 
 
 def _parsed(url: str) -> Target | None:
-    """The service of a URL; None for a text that is none, of which whoever goes there is told."""
+    """The service of a URL; None for an invalid URL, which is reported when it is used."""
     try:
         return parse(url) if is_url(url) else None
     except UsageError:
@@ -130,24 +130,26 @@ def _read(held: Held, warn: Warn) -> tuple[str, str]:
 
 
 def read_token(path: str, warn: Callable[[str], None]) -> str:
-    """The token in a file: its one line. Raises UsageError."""
+    """The token in a file, which has one line. Raises UsageError."""
     file = Path(path).expanduser()
     try:
         text = file.read_text(encoding="utf-8").strip()
         mode = file.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UsageError(f"the token file {path} cannot be read: {reason}") from None
+        raise UsageError(f"cannot read token file {path}: {reason}") from None
     if not text or len(text.split()) != 1:
-        raise UsageError(f"the token file {path} does not hold one token", "it has one line, the token")
+        raise UsageError(
+            f"token file {path} does not contain exactly one token", "it must have one line with the token"
+        )
     if os.name == "posix" and mode & (stat.S_IRGRP | stat.S_IROTH | stat.S_IWGRP | stat.S_IWOTH):
-        done = "read" if mode & (stat.S_IRGRP | stat.S_IROTH) else "written"
-        warn(f"the token file {path} can be {done} by others: chmod 600 {shlex.quote(str(file))}")
+        done = "read" if mode & (stat.S_IRGRP | stat.S_IROTH) else "write"
+        warn(f"other users can {done} token file {path}: chmod 600 {shlex.quote(str(file))}")
     return text
 
 
 def exposed(config: Config) -> Iterator[str]:
-    """What is wrong with who may read or write config.toml, and what to do."""
+    """The problems with the permissions of config.toml, and how to fix them."""
     if os.name != "posix":
         return
     try:
@@ -156,13 +158,13 @@ def exposed(config: Config) -> Iterator[str]:
         return
     remedy = f"chmod 600 {shlex.quote(str(config.path))}"
     if mode & (stat.S_IWGRP | stat.S_IWOTH):
-        yield f"{config.path} can be written by others, who could have tokens sent elsewhere: {remedy}"
+        yield f"other users can write {config.path} and redirect tokens to another service: {remedy}"
     elif mode & (stat.S_IRGRP | stat.S_IROTH) and (held := _held_in(config)):
-        yield f"{config.path} holds {held} and can be read by others: {remedy}"
+        yield f"other users can read {config.path}, which contains {held}: {remedy}"
 
 
 def tokens_of(environ: Mapping[str, str], config: Config) -> Iterator[str]:
-    """The tokens that stand in the environment and in profiles, whichever of them is sent."""
+    """All tokens in the environment and in profiles, whether they are used or not."""
     given = [environ.get(f"{PREFIX}TOKEN", ""), _token_in(environ.get(f"{PREFIX}URL", ""))]
     for table in config.profiles.values():
         if isinstance(table, Mapping):
@@ -176,7 +178,7 @@ def _token_in(url: str) -> str:
 
 
 def without_secrets(name: str, value: object) -> object:
-    """The value of a setting as it may be shown: without a token, and without the values of variables named for one."""
+    """The value of a setting for display: without tokens, and without the values of variables named like a secret."""
     from sqlshell.sql.analysis.secrets import NAMES
 
     if name == "token":
@@ -188,7 +190,7 @@ def without_secrets(name: str, value: object) -> object:
 
 
 def _held_in(config: Config) -> str:
-    """The first secret that a profile holds, in words; "" without one."""
+    """A description of the first secret in the profiles; "" if there is none."""
     from sqlshell.sql.analysis.secrets import NAMES
 
     for name, table in sorted(config.profiles.items()):
@@ -206,10 +208,10 @@ def _held_in(config: Config) -> str:
 
 
 def keyring_token(named: str) -> str:
-    """The token that the system's keyring has for SERVICE/USER. Raises UsageError."""
+    """The token that the system keyring has for SERVICE/USER. Raises UsageError."""
     service, _, user = named.partition("/")
     if not service or not user:
-        raise UsageError(f"token_keyring: {named!r} is not SERVICE/USER")
+        raise UsageError(f"token_keyring: {named!r} does not have the form SERVICE/USER")
     try:
         import keyring
     except ImportError:
@@ -217,15 +219,15 @@ def keyring_token(named: str) -> str:
     try:
         token = keyring.get_password(service, user)
     except Exception as error:
-        # Every backend has errors of its own.
-        raise UsageError(f"the keyring did not give a token: {error}") from None
+        # Every backend raises its own exceptions.
+        raise UsageError(f"cannot read the token from the keyring: {error}") from None
     if not token:
-        raise UsageError(f"the keyring has no token {named}", f"keyring set {service} {user} puts one there")
+        raise UsageError(f"the keyring has no token for {named}", f"add it with: keyring set {service} {user}")
     return str(token)
 
 
 def run_token_command(command: str) -> str:
-    """The token that a command of the person's own prints. Raises UsageError."""
+    """The token that the configured command prints. Raises UsageError."""
     import subprocess
 
     try:
@@ -234,9 +236,9 @@ def run_token_command(command: str) -> str:
         )
         text = done.stdout.decode().strip()
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
-        raise UsageError(f"token_command did not give a token: {type(error).__name__}") from None
+        raise UsageError(f"token_command failed: {type(error).__name__}") from None
     if done.returncode:
-        raise UsageError(f"token_command ended with code {done.returncode}", "run it by hand to see why")
+        raise UsageError(f"token_command failed with exit code {done.returncode}", "run it by hand to see why")
     if not text or len(text.split()) != 1:
-        raise UsageError("token_command did not print one token", "its output is one line, the token")
+        raise UsageError("token_command did not print exactly one token", "it must print one line with the token")
     return text

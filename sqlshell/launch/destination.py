@@ -1,9 +1,9 @@
-"""Where a shell goes: TARGET, environment and profile become a remote service with its token, or the local service."""
+"""The destination of a shell: resolves TARGET, environment and profile to a remote or the local service."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ LOOKS_LIKE_PATH = ("/", "\\", ".", "~")
 
 
 class Remote(Struct, frozen=True):
-    """A service elsewhere; `token` is "" where none is known, `parts` are context settings that its DSN gave.
+    """A remote service; `token` is "" if none is known, `parts` are the context settings of its DSN.
 
-    `token_command` makes the token, and makes another when the service no longer takes it.
+    `token_command` prints the token, and runs again if the service rejects it.
     """
 
     target: Target
@@ -37,14 +37,14 @@ class Remote(Struct, frozen=True):
 
 
 class Local(Struct, frozen=True):
-    """The embedded service on a database file (None: transient), with a view for each data file."""
+    """The embedded service on a database file (None: in memory), with a view for each data file."""
 
     database: Path | None = None
     views: Mapping[str, Path] = field(default_factory=dict)
 
 
 class Place(Struct, frozen=True):
-    """`profile` is the profile whose URL this is, "" where the URL stands elsewhere."""
+    """Settings and service; `profile` is the profile that gave the URL, "" if the URL comes from elsewhere."""
 
     settings: Settings
     where: Remote | Local
@@ -59,10 +59,10 @@ def find_place(
     warn: Callable[[str], None],
     command_line: str | None = None,
 ) -> Place:
-    """What `text`, a TARGET or "", means. Raises UsageError.
+    """The destination that `text`, a TARGET or "", refers to. Raises UsageError.
 
-    `command_line` is the TARGET of the command line where `text` comes from elsewhere: tokens of the command line and
-    the environment may belong to its URL, and never to one that the journal or the prompt gave.
+    `command_line` is the TARGET of the command line if `text` comes from elsewhere: tokens of the command line and
+    the environment may belong to its URL, but never to a URL from the journal or the prompt.
     """
     from sqlshell.launch.credentials import Given, token_for
 
@@ -78,13 +78,13 @@ def find_place(
     if is_url(text):
         target = parse(text)
         if target.token and text == given:
-            warn("a token on the command line can be read by others on this machine: use SQLSHELL_URL or a profile")
+            warn("other users of this machine can read a token on the command line: use SQLSHELL_URL or a profile")
         return Place(settings, remote(target))
     if text and not named:
         return Place(settings, _file(text, config.profiles))
     if not settings["url"]:
         if named:
-            warn(f"profile {named} has no url: this is the local service, and nothing is kept")
+            warn(f"profile {named} has no url: using the local service in memory; its data is lost on exit")
         return Place(settings, Local())
     found = _url_of(settings)
     profile = settings.profile if settings.source("url") == "profile" else ""
@@ -92,12 +92,12 @@ def find_place(
 
 
 def names_profile(text: str, config: Config) -> bool:
-    """Whether a TARGET is a profile, and neither a URL nor a file."""
+    """Whether a TARGET is a profile, not a URL or a file."""
     return bool(text) and not is_url(text) and text in config.profiles
 
 
 def context_of(place: Place) -> SessionContext:
-    """The context to begin with: settings first, then the DSN's parts; a time zone and sessionID in any case."""
+    """The initial context: from settings, then from the DSN; time zone and sessionID always have a value."""
     settings = place.settings
     parts = place.where.parts if isinstance(place.where, Remote) else {}
 
@@ -120,7 +120,7 @@ def context_of(place: Place) -> SessionContext:
 
 
 def known_zone(name: str) -> str:
-    """The name of a time zone. Raises UsageError for one that is none, where this machine knows of any."""
+    """The name of a time zone, checked. Raises UsageError if this machine's time zone database does not have it."""
     if not name:
         return ""
     import zoneinfo
@@ -130,13 +130,13 @@ def known_zone(name: str) -> str:
     except (LookupError, ValueError, OSError):
         known = zoneinfo.available_timezones()
         if known:
-            hint = did_you_mean(name, sorted(known), "give an IANA name, such as Europe/Berlin or UTC")
-            raise UsageError(f"there is no time zone {name[:80]!r}", hint) from None
+            hint = did_you_mean(name, sorted(known), "use an IANA name, such as Europe/Berlin or UTC")
+            raise UsageError(f"unknown time zone {name[:80]!r}", hint) from None
     return name
 
 
 def sources_of(place: Place) -> dict[str, str]:
-    """Where each part of context_of() came from."""
+    """The source of each part of context_of()."""
     settings = place.settings
     parts = place.where.parts if isinstance(place.where, Remote) else {}
     found = {"timezone": "machine", "session_id": "new"} | dict.fromkeys(parts, "DSN")
@@ -148,15 +148,15 @@ def sources_of(place: Place) -> dict[str, str]:
 
 
 def own_session(place: Place, context: SessionContext) -> str:
-    """The session of context_of() where it is a new one, "" where the person named one to join."""
+    """The session of context_of() if it is new, "" if the user named a session to join."""
     return context.session_id if sources_of(place)["session_id"] == "new" else ""
 
 
 def machine_timezone(environ: Mapping[str, str]) -> str:
-    """The machine's IANA time zone, "UTC" where none is known."""
+    """The machine's IANA time zone, "UTC" if it is unknown."""
     localtime = Path("/etc/localtime")
     if os.name == "posix" and not environ.get("TZ"):
-        # What most machines have, without an import of 28 ms.
+        # Works on most machines and avoids an import of 28 ms.
         if localtime.is_symlink():
             zone = str(localtime.readlink()).partition("zoneinfo/")[2]
             if zone:
@@ -177,7 +177,7 @@ def machine_timezone(environ: Mapping[str, str]) -> str:
 
 
 def located(url: str) -> Target | Local:
-    """What the setting `url` means: a service, or a database or data file. Raises UsageError."""
+    """The service, database or data file that the setting `url` refers to. Raises UsageError."""
     return parse(url) if is_url(url) else _file(url)
 
 
@@ -192,13 +192,13 @@ def _url_of(settings: Settings) -> Target | Local:
 
 
 def _file(text: str, profiles: Iterable[str] | None = None) -> Local:
-    """The file of a TARGET, or of a url (which names no profile: None). Raises UsageError."""
+    """The local service for a file that a TARGET names, or a url (`profiles` is None). Raises UsageError."""
     path = Path(text).expanduser()
     bare = path.name.lower()
     for ending in PACKED_ENDINGS:
         bare = bare.removesuffix(ending)
     if path.is_dir():
-        raise UsageError(f"{text} is a folder, not a database or data file")
+        raise UsageError(f"{text} is a directory; expected a database or data file")
     if path.exists():
         if bare.endswith(DATA_ENDINGS):
             name = path.name[: len(bare)].rpartition(".")[0]
@@ -206,14 +206,19 @@ def _file(text: str, profiles: Iterable[str] | None = None) -> Local:
         return Local(database=path)
     if bare.endswith(DATABASE_ENDINGS):
         if not path.parent.is_dir():
-            raise UsageError(f"{path.name} cannot be created: {path.parent} is not a folder")
+            raise UsageError(f"cannot create {path.name}: {path.parent} is not a directory")
         return Local(database=path)
     if bare.endswith(DATA_ENDINGS) or text.startswith(LOOKS_LIKE_PATH) or os.sep in text:
         raise UsageError(
-            f"there is no file {without_token(text)}", f"a new database's name ends in {', '.join(DATABASE_ENDINGS)}"
+            f"no such file: {without_token(text)}",
+            f"to create a database, use the extension {_any_of(DATABASE_ENDINGS)}",
         )
-    ending = f"a new database's name ends in {', '.join(DATABASE_ENDINGS)}"
+    ending = f"to create a database, use the extension {_any_of(DATABASE_ENDINGS)}"
     if profiles is None:
-        raise UsageError(f"{text!r} is neither a URL nor a file", f"write it as https://host/v2; {ending}")
+        raise UsageError(f"{text!r} is not a URL or an existing file", f"write a URL as https://host/v2; {ending}")
     known = ", ".join(sorted(profiles)) or "none"
-    raise UsageError(f"{text!r} is neither a URL, nor a profile, nor a file", f"profiles: {known}; {ending}")
+    raise UsageError(f"{text!r} is not a URL, a profile or an existing file", f"profiles: {known}; {ending}")
+
+
+def _any_of(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,4 +1,4 @@
-"""`sqlshell doctor`: versions, where settings come from, what can be reached and how fast, with advice."""
+"""`sqlshell doctor`: checks versions, settings, the connection and its latency, and gives advice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CLOCK_SECONDS = 30.0
 
 
 class Found(Struct, frozen=True):
-    """One line: `good` is False for what needs a person, who is told `advice`."""
+    """One finding: `good` is False for a problem, and `advice` says how to fix it."""
 
     what: str
     said: str
@@ -50,9 +50,9 @@ class Found(Struct, frozen=True):
 
 
 def diagnose(target: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> int:
-    """Look at everything, and write a line each on stdout. The exit code: 0 where nothing needs a person.
+    """Run all checks and print one line each to stdout. Returns the exit code: 0 if there is no problem.
 
-    What is wrong with config.toml or the target is one of the findings, and the others are made all the same.
+    An error in config.toml or in the target is one of the findings; the other checks still run.
     """
     folder = config_folder(environ)
     config, wrong, place = Config(folder / "config.toml", {}), None, None
@@ -78,7 +78,7 @@ def _exposed(text: str) -> Found:
 async def findings(
     place: Place | None, environ: Mapping[str, str], config: Path, wrong: UsageError | None = None
 ) -> list[Found]:
-    """Look at everything: what was found, in the order in which it is read. `wrong` is said of config.toml."""
+    """Run all checks and return the findings in display order. `wrong` is the error in config.toml."""
     found = [*_here(environ, config, wrong)]
     if place is None:
         return found
@@ -102,12 +102,12 @@ def _here(environ: Mapping[str, str], config: Path, wrong: UsageError | None) ->
     if wrong is not None:
         yield Found("config", wrong.message, False, wrong.hint)
     else:
-        yield Found("config", f"{config}{'' if config.exists() else ' (not there)'}")
+        yield Found("config", f"{config}{'' if config.exists() else ' (does not exist)'}")
     state = state_folder(environ)
     nearest = next((folder for folder in (state, *state.parents) if folder.exists()), state)
     writable = os.access(nearest, os.W_OK)
-    advice = "" if writable else "SQLSHELL_STATE_DIR names another folder for history and journal"
-    yield Found("state", f"{state}{'' if writable else ' cannot be written'}", writable, advice)
+    advice = "" if writable else "set SQLSHELL_STATE_DIR to another directory for history and journal"
+    yield Found("state", f"{state}{'' if writable else ' is not writable'}", writable, advice)
 
 
 def _settings(place: Place) -> Iterator[Found]:
@@ -134,13 +134,13 @@ async def _remote(where: Remote, network: NetworkOptions) -> list[Found]:
 
 
 async def _reach(target: Target, network: NetworkOptions) -> list[Found]:
-    """Name, connection, TLS: each with the time that it took."""
+    """Check name resolution, connection and TLS, and measure the time of each."""
     loop = asyncio.get_running_loop()
     began = time.perf_counter()
     try:
         addresses = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     except OSError as error:
-        return [Found("name", f"{target.host} is not known: {error}", False, "is it spelt right, is a VPN needed?")]
+        return [Found("name", f"cannot resolve {target.host}: {error}", False, "check the spelling and the VPN")]
     names = ", ".join(dict.fromkeys(str(item[4][0]) for item in addresses))
     found = [Found("name", f"{names} in {_ms(began)}")]
     began = time.perf_counter()
@@ -148,14 +148,14 @@ async def _reach(target: Target, network: NetworkOptions) -> list[Found]:
         async with asyncio.timeout(network.connect_timeout or 10):
             _, writer = await asyncio.open_connection(target.host, target.port)
     except (OSError, TimeoutError) as error:
-        advice = "is the service running, is the port right, does a firewall stand in between?"
-        return [*found, Found("connection", str(error) or "no answer in time", False, advice)]
+        advice = "check that the service is running, that the port is right, and that no firewall blocks it"
+        return [*found, Found("connection", str(error) or "timed out", False, advice)]
     found.append(Found("connection", _ms(began)))
     writer.close()
     if target.scheme == "https":
         found.append(await _certificate(target, network))
     elif not target.loopback:
-        found.append(Found("TLS", "none: the token travels unencrypted", False, "use https"))
+        found.append(Found("TLS", "none: the token is sent unencrypted", False, "use https"))
     return found
 
 
@@ -165,22 +165,26 @@ async def _certificate(target: Target, network: NetworkOptions) -> Found:
         context = network.tls()
         _, writer = await asyncio.open_connection(target.host, target.port, ssl=context)
     except ssl.SSLCertVerificationError as error:
-        return Found("certificate", error.verify_message, False, "--ca-file FILE names its authority")
+        return Found(
+            "certificate", error.verify_message, False, "use --ca-file FILE for the CA certificate of the service"
+        )
     except (OSError, ShellError) as error:
-        return Found("TLS", str(error), False, "does the service speak TLS at that port?")
+        return Found("TLS", str(error), False, "check that the service uses TLS on that port")
     certificate = writer.get_extra_info("peercert") or {}
     version = writer.get_extra_info("ssl_object").version()
     writer.close()
     ends = certificate.get("notAfter", "")
     left = (ssl.cert_time_to_seconds(ends) - time.time()) / 86_400 if ends else None
     good = not network.insecure and (left is None or left > 14)
-    days = f", good for {left:.0f} days" if left is not None else ""
-    advice = "it is not checked (--insecure)" if network.insecure else "" if good else "it ends soon: tell its operator"
+    days = f", valid for {left:.0f} days" if left is not None else ""
+    advice = (
+        "it is not verified (--insecure)" if network.insecure else "" if good else "expires soon: tell its operator"
+    )
     return Found("certificate", f"{version}{days}, in {_ms(began)}", good, advice)
 
 
 async def _answers(where: Remote, network: NetworkOptions) -> list[Found]:
-    """The service itself: its version twice (a new connection, a kept one), its clock, the token, a statement."""
+    """Check the service: its version twice (on a new and on the kept connection), the token and the clock."""
     found: list[Found] = []
 
     async def renew() -> str:
@@ -192,17 +196,17 @@ async def _answers(where: Remote, network: NetworkOptions) -> list[Found]:
             began = time.perf_counter()
             answer = await transport.request("GET", "/v2/version")
             spent = time.perf_counter() - began
-            slow = "" if spent < SLOW_SECONDS else "the service is far away or busy"
+            slow = "" if spent < SLOW_SECONDS else "the network or the service is slow"
             found.append(Found(what, f"{answer.status} in {spent * 1000:.0f} ms", not slow, slow))
         if answer.status in {401, 403}:
             found.append(
-                Found("token", "is not accepted", False, "SQLSHELL_TOKEN, --token-file or a profile gives one")
+                Found("token", "rejected", False, "set a valid one with SQLSHELL_TOKEN, --token-file or a profile")
             )
         elif answer.status != 200:
-            advice = "is the URL the one before /v2? --api auto looks for the legacy interface"
+            advice = "check the URL; it must be the base URL before /v2. --api auto detects the legacy interface"
             found.append(Found("interface", f"/v2/version answered {answer.status}", False, advice))
         else:
-            found.append(Found("token", "is accepted"))
+            found.append(Found("token", "accepted"))
         if clock := _clock(answer.headers.get("date", "")):
             found.append(clock)
     except ShellError as error:
@@ -216,8 +220,8 @@ def _clock(date: str) -> Found | None:
     with contextlib.suppress(ValueError, TypeError):
         apart = time.time() - email.utils.parsedate_to_datetime(date).timestamp()
         good = abs(apart) < CLOCK_SECONDS
-        advice = "" if good else "tokens and certificates may be taken for too old or too young: set the clock"
-        return Found("clock", f"{apart:+.0f} s from the service's", good, advice)
+        advice = "" if good else "set the clock: tokens and certificates may be rejected as expired or not yet valid"
+        return Found("clock", f"{apart:+.0f} s from the service's clock", good, advice)
     return None
 
 

@@ -1,7 +1,7 @@
-"""The local service inside this process: its own thread and event loop, reached over socket pairs.
+"""The local service inside this process, in its own thread and event loop, connected by socket pairs.
 
-It is a whole HTTP server on one end of each pair, so that bodies stream and connections may be upgraded as over TCP. No
-address is opened: nobody else on the machine can reach it.
+It is a complete HTTP server on one end of each pair, so bodies stream and connections can be upgraded as over TCP. It
+listens on no address: no other process can connect to it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from sqlshell.service.storage import Storage
 CLOSING_SECONDS = 8.0
 
 RECORDS = 10_000
-"""Statements that stay findable: the embedded service remembers them in memory."""
+"""Number of finished statements that the embedded service keeps in memory."""
 
 
 class Embedded:
-    """A running service. `token` is the bearer token that it asks for; every method is for any thread.
+    """A running service. `token` is the bearer token that it requires; every method is thread-safe.
 
-    The database is opened in the service's thread, while the client gets ready.
+    The service's thread opens the database while the client starts.
     """
 
     def __init__(self, opened: Callable[[], Engine], options: Options) -> None:
@@ -53,11 +53,11 @@ class Embedded:
         self._thread.start()
 
     def wait(self) -> None:
-        """Until the database is open. Raises UsageError and ServiceError as DuckdbEngine does."""
+        """Wait until the database is open. Raises UsageError and ServiceError as DuckdbEngine does."""
         self._opening.result()
 
     def dial(self) -> socket.socket:
-        """One end of a new connection, whose other end the service answers. Raises as wait()."""
+        """The client end of a new connection to the service. Raises what wait() raises."""
         self.wait()
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
@@ -65,7 +65,7 @@ class Embedded:
         return ours
 
     def close(self) -> None:
-        """Interrupt what runs, close the database, end the thread. Does nothing the second time."""
+        """Interrupt running statements, close the database, end the thread. A second call does nothing."""
         if self._opening.exception() is None and self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._finish(self._opening.result()), self._loop)
         self._thread.join(CLOSING_SECONDS)
@@ -120,7 +120,7 @@ class Embedded:
 
 
 def _websocket(**given: Any) -> asyncio.Protocol:
-    """uvicorn's websocket protocol, imported when the first connection asks to be one."""
+    """uvicorn's websocket protocol, imported when the first connection is upgraded."""
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
     return WebSocketsSansIOProtocol(**given)
@@ -136,9 +136,8 @@ def start(
 ) -> Embedded:
     """Start the service on a database file (None: in memory), with a view for each of `views` (name -> data file).
 
-    With `read_only` the file is opened so that nothing writes into it; then, and without `installs`, no extension is
-    fetched. What is wrong with the database is raised by
-    wait() and dial().
+    With `read_only` the file is opened read-only. With `read_only` or without `installs`, no extension is installed.
+    wait() and dial() raise the errors of opening the database.
     """
 
     def opened() -> Engine:

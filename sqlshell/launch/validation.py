@@ -1,4 +1,4 @@
-"""Values that are right as text and wrong as what they name: a format, a theme, a time zone, a policy's pattern."""
+"""Checks of values that name something: a format, a theme, a time zone, the patterns of a policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlshell.shell.running.policy import check_patterns
 
 
 def wrong_values(settings: Settings, themes: Path) -> Iterator[UsageError]:
-    """What is wrong with the values that were given; `themes` is the person's own folder of themes."""
+    """The errors in the given values; `themes` is the user's own directory of themes."""
 
     def style() -> None:
         from sqlshell.output.writers.styles import table_style

@@ -1,4 +1,4 @@
-"""What becomes of an exception that nobody expected: one line that can be reported, and the traceback on request."""
+"""How an unexpected exception is reported: one line to report, and the traceback on request."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def bug_of(error: Exception, doing: str = "") -> Bug:
-    """The error that a person is told: where in sqlshell it was raised, and how to report it.
+    """The Bug for an unexpected exception: where in sqlshell it was raised, and how to report it.
 
-    `doing` is what was being done, such as a command's name. Its cause is the exception.
+    `doing` names the operation, such as a command. The exception is its `__cause__`.
     """
-    # A StopIteration that leaves a coroutine is wrapped.
+    # Python wraps a StopIteration that leaves a coroutine.
     cause = error.__cause__ if isinstance(error.__cause__, StopIteration) else error
-    said = " ".join(str(cause).split())[:LONGEST]
-    told = f"{type(cause).__name__}: {said}" if said else type(cause).__name__
+    detail = " ".join(str(cause).split())[:LONGEST]
+    message = f"{type(cause).__name__}: {detail}" if detail else type(cause).__name__
     at = f"{doing}: " if doing else ""
     bug = Bug(
-        f"bug in sqlshell {__version__}: {at}{told} ({_place(cause)}); please report this line"
+        f"bug in sqlshell {__version__}: {at}{message} ({_place(cause)}); please report this line"
         f" ({TRACEBACK}=1 adds the traceback, sqlshell doctor the versions)"
     )
     bug.__cause__ = error
@@ -33,7 +33,7 @@ def bug_of(error: Exception, doing: str = "") -> Bug:
 
 
 def trace(error: ShellError) -> None:
-    """Write the traceback behind a bug to stderr, where SQLSHELL_TRACEBACK asks for it."""
+    """Write the traceback of a bug to stderr if SQLSHELL_TRACEBACK is set."""
     if isinstance(error, Bug) and error.__cause__ is not None and os.environ.get(TRACEBACK):
         import traceback
 
@@ -41,7 +41,7 @@ def trace(error: ShellError) -> None:
 
 
 def _place(error: BaseException) -> str:
-    """The file and line of this package that were reached last."""
+    """The innermost file and line of this package in the traceback."""
     found, trace = "elsewhere", error.__traceback__
     while trace is not None:
         path = Path(trace.tb_frame.f_code.co_filename)

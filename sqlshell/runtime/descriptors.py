@@ -1,4 +1,4 @@
-"""Paths that are another name for an open descriptor, such as `/dev/stdout` and links to it."""
+"""Paths that refer to an open file descriptor, such as `/dev/stdout` and links to it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _PATH: Final = re.compile(
     r"|/proc/(?P<process>self|thread-self|\d+)(?:/task/\d+)?/fd/(?P<other>\d+)"
 )
 LONGEST_WAY: Final = 256
-"""Steps, through folders and links, after which a path is given up: it goes in circles."""
+"""Maximum number of directories and links to follow; a longer path is taken for a loop."""
 
 
 class Descriptor(Struct, frozen=True):
-    """Descriptor `number`; `own` says that it is one of this process."""
+    """File descriptor `number`; `own` says whether it belongs to this process."""
 
     number: int
     own: bool
 
 
 def descriptor(path: str) -> Descriptor | None:
-    """The descriptor that a path leads to through any number of links, None for every other path.
+    """The descriptor that a path refers to, directly or through links; None for every other path.
 
-    Links are followed one by one: behind the link `/proc/self/fd/1` is a file or a pipe like any other.
+    Links are followed one by one, because `/proc/self/fd/1` is itself a link to an ordinary file or pipe.
     """
     at = "/" if path.startswith("/") else os.getcwd()  # noqa: PTH109
     ahead = path.split("/")[::-1]
@@ -55,9 +55,9 @@ def descriptor(path: str) -> Descriptor | None:
 
 
 def stand_in_for_closed() -> None:
-    """Put something behind standard descriptors that are closed, so that no file that is opened later becomes them.
+    """Open closed standard descriptors on /dev/null, so that no file opened later gets their numbers.
 
-    What reads stdin and what writes stdout fails as it would on a closed one; what is said on stderr is lost.
+    Reading stdin and writing stdout still fail as on a closed descriptor; messages to stderr are lost.
     """
     for name, number, flags in (("stdin", 0, os.O_WRONLY), ("stdout", 1, os.O_RDONLY), ("stderr", 2, os.O_WRONLY)):
         try:

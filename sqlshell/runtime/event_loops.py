@@ -1,4 +1,4 @@
-"""Event loops: what all of them are told."""
+"""Settings of every event loop."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ SLOW_SECONDS = 5.0
 
 
 def expect_imports(loop: asyncio.AbstractEventLoop) -> None:
-    """Let callbacks take longer before asyncio's debug mode (`python -X dev`) reports them.
+    """Raise the time after which asyncio's debug mode (`python -X dev`) reports a slow callback.
 
-    Modules are loaded when they are first needed, which takes longer than asyncio's limit of 0.1 s.
+    Modules are imported on first use, which can take longer than asyncio's limit of 0.1 s.
     """
     loop.slow_callback_duration = SLOW_SECONDS

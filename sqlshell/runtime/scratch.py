@@ -1,7 +1,7 @@
-"""Temporary data of this process: removed at its end, and by the next start of the same user where that never came.
+"""Temporary files of this process: removed at exit, or by the user's next start if the process was killed.
 
-All of it is in one folder, `sqlshell-…` where temporary files are. Its file `owner` is locked and says which process it
-belongs to (its number, and when it began, for numbers are used again); its file `beside` lists what is made elsewhere.
+They are in one folder, `sqlshell-…` in the system's temporary directory. Its file `owner` is locked and names the
+process (pid and start time, because pids are reused); its file `beside` lists temporary files in other folders.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _PREFIX: Final = "sqlshell-"
 _OWNER: Final = "owner"
 _BESIDE: Final = "beside"
 UNFINISHED_SECONDS: Final = 60.0
-"""A folder without an owner that is older was left by a process that ended while making it."""
+"""An older folder without the file `owner` comes from a process that died while creating it."""
 TRIES: Final = 3
-"""A thread that still writes may put a file into a folder while it is removed."""
+"""Number of attempts to remove a folder: a running thread may add a file during the removal."""
 
 
 class Scratch:
-    """The folder of one process, made when it is first needed. Every method is for any thread."""
+    """The folder of one process, created on first use. Every method is thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -44,7 +44,7 @@ class Scratch:
         return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._made()))
 
     def add(self, path: Path) -> None:
-        """A temporary file that is elsewhere, for it is to be moved to its place. Raises OSError."""
+        """Register a temporary file in another folder, which will be renamed to its final name. Raises OSError."""
         found = path.stat()
         with (self._made() / _BESIDE).open("a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{found.st_dev} {found.st_ino} {path.absolute()}\0")
@@ -52,12 +52,12 @@ class Scratch:
             self._beside.add(path)
 
     def forget(self, path: Path) -> None:
-        """It is in its place, or removed."""
+        """Unregister a file that was renamed or removed."""
         with self._lock:
             self._beside.discard(path)
 
     def remove(self) -> None:
-        """Remove everything that is temporary. Raises nothing."""
+        """Remove all temporary files. Raises nothing."""
         with self._lock:
             root, self._root = self._root, None
             owner, self._owner = self._owner, None
@@ -86,12 +86,12 @@ class Scratch:
 
 @functools.cache
 def scratch() -> Scratch:
-    """That of this process."""
+    """The Scratch of this process."""
     return Scratch()
 
 
 def sweep() -> None:
-    """Remove what processes of this user left that were killed; what a live one has is not touched. Raises nothing."""
+    """Remove the temporary files of this user's killed processes, but not those of live ones. Raises nothing."""
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             if not entry.name.startswith(_PREFIX):
@@ -103,7 +103,7 @@ def sweep() -> None:
 
 @contextlib.contextmanager
 def _left(root: Path) -> Iterator[bool]:
-    """Whether a folder belongs to nobody any more; as long as this is looked at nobody else removes it."""
+    """Whether the owner of a folder is dead; the folder is locked inside the `with` block."""
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         yield False
@@ -112,7 +112,7 @@ def _left(root: Path) -> Iterator[bool]:
         owner = (root / _OWNER).open("r+")
     except FileNotFoundError:
         if time.time() - found.st_mtime > UNFINISHED_SECONDS:
-            # Only where it is empty: others may use such a name.
+            # rmdir() removes only an empty folder: another program may use such a name.
             root.rmdir()
         yield False
         return
@@ -148,7 +148,7 @@ def _remove(root: Path) -> None:
 
 
 def _began(process: int) -> str:
-    """When a process began, in the system's own way of saying it; "" where there is none of that number."""
+    """The start time of a process in the system's own notation; "" if the process does not exist."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
     if Path("/proc/self/stat").exists():

@@ -1,4 +1,4 @@
-"""How the program ends: by signals in order, at once by one more, and never with the interpreter's own last words."""
+"""How the program exits: a signal unwinds it, a second one ends it at once; the interpreter prints no messages."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any, Final, NoReturn, TypeVar
 Given = TypeVar("Given")
 ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name))
 SIGNALLED: Final = 128
-"""Exit codes above say which signal ended the program."""
+"""Exit codes above this number mean that a signal ended the program."""
 UNWINDINGS: Final = 16
 SETTLE_SECONDS: Final = 0.5
-"""How long threads may take to end behind the last word of the main one."""
+"""Time that other threads get to finish after the main thread."""
 
 
 class Ending:
-    """A handler of signals: the first unwinds the program, so that nothing temporary is left; one more ends it at once.
+    """A signal handler: the first signal unwinds the program, which removes temporary files; a second ends it at once.
 
     Raises KeyboardInterrupt for SIGINT, SystemExit(128 + number) for others.
     """
@@ -40,7 +40,7 @@ class Ending:
 
 
 def end_by_signals() -> Ending:
-    """From now on signals end the program in order; those that whoever started it ignores (nohup) stay ignored."""
+    """Install the handler for all ending signals; signals that are ignored at start (nohup) stay ignored."""
     ending = Ending()
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -49,7 +49,7 @@ def end_by_signals() -> Ending:
 
 
 def run_to_end(work: Coroutine[Any, Any, Given]) -> Given:
-    """asyncio.run(), except that what a signal interrupts anywhere in the loop unwinds before the loop is closed."""
+    """asyncio.run(), except that tasks interrupted by a signal unwind before the loop is closed."""
     import asyncio
 
     main: list[asyncio.Task[Any]] = []
@@ -64,7 +64,7 @@ def run_to_end(work: Coroutine[Any, Any, Given]) -> Given:
         except (KeyboardInterrupt, SystemExit):
             for task in main:
                 task.cancel()
-            # Each task that the signal was raised in raises it once more when it is done.
+            # A task that the signal was raised in raises it again when it is done.
             for _ in range(UNWINDINGS):
                 with contextlib.suppress(KeyboardInterrupt, SystemExit):
                     if any(not task.done() for task in main):
@@ -73,9 +73,9 @@ def run_to_end(work: Coroutine[Any, Any, Given]) -> Given:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process. Raises SystemExit, or nothing where a signal ended the program or threads still work.
+    """Exit the process. Raises SystemExit, or does not return if a signal ended the program or threads are running.
 
-    The interpreter would take from those threads what they work on: its libraries warn of it, or crash.
+    The interpreter's own shutdown would pull its modules away from running threads, which then warn or crash.
     """
     with contextlib.suppress(ValueError):
         for number in (signal.SIGINT, *ENDING):
@@ -84,7 +84,7 @@ def leave(code: int) -> NoReturn:
         try:
             stream.flush()
         except (OSError, ValueError):
-            # It was told of; the interpreter would try once more, and tell it in its own way.
+            # The error was reported; the interpreter would flush again and print its own message.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
@@ -96,23 +96,23 @@ def leave(code: int) -> NoReturn:
 
 
 def _exit_at_once(code: int) -> NoReturn:
-    """What is registered for the end is done: temporary data removed, the terminal given back."""
+    """Exit after running the atexit handlers, which remove temporary files and restore the terminal."""
     with contextlib.suppress(Exception):
         atexit._run_exitfuncs()
     os._exit(code)
 
 
 def say_logs(say: Callable[[str], None]) -> None:
-    """Hand what libraries log to `say`, a line each; without this Python prints it with their stacks."""
+    """Pass log messages of libraries to `say`, one line each; otherwise Python prints them with tracebacks."""
     import logging
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             error = record.exc_info[1] if record.exc_info else None
             if error is not None and not isinstance(error, Exception):
-                # Cancelled, interrupted, left: what asked for that tells of it.
+                # Cancelled or interrupted: the code that requested it reports it.
                 return
-            said = record.getMessage().partition("\n")[0]
-            say(f"{record.name}: {said}" + (f": {type(error).__name__}: {error}" if error is not None else ""))
+            line = record.getMessage().partition("\n")[0]
+            say(f"{record.name}: {line}" + (f": {type(error).__name__}: {error}" if error is not None else ""))
 
     logging.getLogger().addHandler(Lines(logging.WARNING))

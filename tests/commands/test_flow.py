@@ -155,7 +155,7 @@ def test_no_commands(program: Program) -> None:
         ("create table t(a int) \\gdesc", "may write", 2),
         ("\\gset", "there is none", 2),
         ("\\prompt x", "nobody to ask", 2),
-        ("select 1 \\watch x", "not a number", 2),
+        ("select 1 \\watch x", "not in the range", 2),
         ("select 1 \\watch i=-1", "from 0", 2),
         ("select 1 \\repeat", "needs TIMES", 2),
         ("select 1 \\repeat 0", "from 1", 2),
@@ -179,7 +179,7 @@ def test_statements_of_a_service_name_no_files(program: Program, tmp_path: Path)
     (tmp_path / "secret.txt").write_text("secret")
     done = program("-v", "-c", "select 'create x with (''file'' = ''@secret.txt'')' as s \\gexec")
     assert done.code == 2
-    assert "a file that is sent cannot be what \\gexec runs, which came from the service" in done.err
+    assert "a file that is sent cannot be what \\gexec runs: the value came from the service" in done.err
     assert "attached" not in done.err
 
 

@@ -563,7 +563,7 @@ KEPT: dict[str, tuple[str, str, int]] = {
     "nor what scripts decide by": ("select 'false' as \"ERROR\" \\gset\n", "a column is named ERROR", 2),
     "an option takes no value of a service": (
         "select 'off' as v \\gset\n\\set ON_ERROR_STOP :v\n",
-        "the value of ON_ERROR_STOP cannot be :v, which came from the service",
+        "the value of ON_ERROR_STOP cannot be :v: the value came from the service",
         2,
     ),
     "a value names no variables": (

@@ -169,7 +169,7 @@ def open_fd(path: Path) -> BinaryIO | None:
 def write_error(name: str, error: Exception, hint: str = "") -> OutputError:
     """The OutputError of a write that failed."""
     closed = isinstance(error, OSError) and error.errno == errno.EBADF
-    return OutputError(f"{name} cannot be written: {'it is closed' if closed else reason(error)}", hint)
+    return OutputError(f"cannot write to {name}: {'it is closed' if closed else reason(error)}", hint)
 
 
 def _unopened(path: str, error: Exception) -> OutputError:
