@@ -131,7 +131,7 @@ def test_a_script_that_includes_is_named(program: Program, tmp_path: Path) -> No
 def test_time_zones_are_known_before_anything_is_sent(program: Program, argv: tuple[str, ...]) -> None:
     done = program("http://127.0.0.1:1", *argv, "-c", "select 1")
     assert done.code == 2
-    assert "error: there is no time zone" in done.err
+    assert "error: unknown time zone" in done.err
 
 
 def test_a_time_zone_of_the_environment(program: Program) -> None:
