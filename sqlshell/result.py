@@ -69,9 +69,7 @@ class Batch:
         if self._rows is None:
             rows = self.decode(self._body, self.number)
             if not {len(row) for row in rows} <= {self.width}:
-                raise ProtocolError(
-                    f"partition {self.number}: a row does not have one value for each of {self.width} columns"
-                )
+                raise ProtocolError(f"partition {self.number}: each row must have {self.width} values, one per column")
             self._rows = rows
             self._body = b""
         return self._rows

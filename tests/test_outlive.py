@@ -73,19 +73,19 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["fetch"], 2, "ID"),
         (["fetch", "nonsense"], 2, "no statement begins with"),
         (["fetch", "00000000-0000-4000-8000-000000000009"], 3, "does not know statement"),
-        (["-c", "\\fetch"], 2, "no statement yet"),
-        (["-c", "\\fetch a b"], 2, "does not take"),
+        (["-c", "\\fetch"], 2, "no statement has run"),
+        (["-c", "\\fetch a b"], 2, "unexpected argument"),
         (["-c", "\\jobs x"], 2, "number of statements"),
         (["-c", "\\wait nonsense"], 2, "no statement begins with"),
-        (["-c", "\\cancel"], 2, "no statement yet"),
-        (["-c", "\\bg"], 2, "ends a statement"),
+        (["-c", "\\cancel"], 2, "no statement has run"),
+        (["-c", "\\bg"], 2, "no statement to send"),
         (["-c", "\\attach"], 0, "no file is attached"),
         (["-c", "\\attach nowhere.jar"], 2, "file not found:"),
         (["-c", "\\attach ."], 2, "is a directory"),
-        (["-c", "\\attach a b"], 2, "does not take"),
+        (["-c", "\\attach a b"], 2, "unexpected argument"),
         (["-c", "\\download"], 2, "needs TYPE"),
-        (["-c", "\\download function_source"], 2, "needs NAME"),
-        (["-c", "\\download function_source f x y"], 2, "does not take"),
+        (["-c", "\\download function_source"], 2, "requires NAME"),
+        (["-c", "\\download function_source f x y"], 2, "unexpected argument"),
         (["download", "function_source", "nothing"], 3, "no such resource"),
         (["download", "../x", "nothing"], 2, "not a resource type"),
         (["download", "function_source", ".."], 2, "is not a file name"),
@@ -131,7 +131,7 @@ def test_a_shell_that_was_killed_while_its_statement_ran(program: Program, kept:
     process.communicate()
     entry = jobs(program, to(kept))[0]
     assert (entry["state"], entry["statement"]) == ("running", LONG)
-    assert "is cancelled" in program("-c", f"\\cancel {entry['id'][:10]}", env=to(kept)).err
+    assert "was cancelled" in program("-c", f"\\cancel {entry['id'][:10]}", env=to(kept)).err
     assert jobs(program, to(kept))[0]["state"] == "cancelled"
     fetched = program("fetch", entry["id"], env=to(kept))
     assert fetched.code == 1
@@ -168,7 +168,7 @@ def test_jobs_by_their_numbers(program: Program, kept: Served) -> None:
     )
     found = program("--format", "csv", stdin=script, env=to(kept))
     assert found.out.startswith("b\ntwo\na\none\njob,id,state,"), found.out
-    assert "is cancelled" in found.err
+    assert "was cancelled" in found.err
     listed = [line.split(",") for line in found.out.splitlines()[5:8]]
     assert {line[0]: (line[2], line[-1]) for line in listed} == {
         "1": ("finished", "select 'one' as a"),
@@ -183,13 +183,13 @@ def test_the_last_statement_in_the_background_or_not(program: Program, kept: Ser
     script = "select 1 as a;\nselect 2 as b;&\n\\fetch\nselect 3 as c;\n\\fetch\n"
     assert program("--format", "csv", stdin=script, env=to(kept)).out == "a\n1\nb\n2\nc\n3\nc\n3\n"
     found = program("-c", f"select 1; {LONG};&", "-c", "\\cancel", env=to(kept))
-    assert (found.code, "is cancelled" in found.err) == (0, True), found.err
+    assert (found.code, "was cancelled" in found.err) == (0, True), found.err
     failed = program("-c", "select nonsense;&", "-c", "\\fetch", env=to(kept))
     assert (failed.code, "nonsense" in failed.err) == (1, True)
     # Another shell's last statement, and one of the connection before, are not this connection's.
-    assert "there is no statement yet" in program("-c", "\\cancel", env=to(kept)).err
+    assert "no statement has run" in program("-c", "\\cancel", env=to(kept)).err
     moved = program("-c", "select 1;", "-c", f"\\c {tmp_path}/other.duckdb", "-c", "\\fetch", env=to(kept))
-    assert (moved.code, "there is no statement yet" in moved.err) == (2, True)
+    assert (moved.code, "no statement has run" in moved.err) == (2, True)
 
 
 def test_the_background_is_left_at_the_end_and_said(program: Program, kept: Served) -> None:

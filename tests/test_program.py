@@ -518,9 +518,9 @@ def test_warnings_have_their_place_as_errors_do(program: Program) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("--theme", "nope", "-c", "select 1"), "there is no theme 'nope'"),
+        (("--theme", "nope", "-c", "select 1"), "unknown theme 'nope'"),
         (("--max-rows", "-1", "-c", "select 1"), "use 0 or more"),
-        (("--set", "5", "-c", "select 1"), "'5' is not a name"),
+        (("--set", "5", "-c", "select 1"), "'5' is not a valid variable name"),
         (("--no-commands", "-c", ".tables"), "error: .tables is not run"),
         (("--no-commands", "-c", "\\dt"), "error: \\dt is not run"),
         (("--nope",), "sqlshell --help lists"),

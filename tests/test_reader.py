@@ -122,7 +122,7 @@ def test_a_script_that_includes_is_named(program: Program, tmp_path: Path) -> No
         "outer.sql:3:",
         "outer.sql:4:",
     ]
-    assert "outer.sql:4: error: there is no script missing.sql" in told[-1]
+    assert "outer.sql:4: error: no such script: missing.sql" in told[-1]
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_a_time_zone_of_the_environment(program: Program) -> None:
         ("$S -c 'select 1 as a' <&-", 0, "a\n1\n", ""),
         ("$S -c 'select 1 as a' 2>&-", 0, "a\n1\n", ""),
         ("$S -c 'select nope' <&- >&- 2>&-", 1, "", ""),
-        ("$S <&-", 2, "", "error: stdin cannot be read: it is closed\n"),
-        ("$S -f - <&-", 2, "", "error: stdin cannot be read: it is closed\n"),
+        ("$S <&-", 2, "", "error: cannot read stdin: it is closed\n"),
+        ("$S -f - <&-", 2, "", "error: cannot read stdin: it is closed\n"),
         (
             "$S kept.duckdb -c 'create table t as select 1 a' -c '\\echo x' <&- >&- 2>&-; $S kept.duckdb -c 'from t'",
             0,
@@ -158,7 +158,7 @@ def test_a_time_zone_of_the_environment(program: Program) -> None:
         ("$S --version >&-", 1, "", "error: cannot write to stdout: it is closed\n"),
         ("$S --help >&-", 1, "", "error: cannot write to stdout: it is closed\n"),
         ("$S -c 'select 1 as a' >/dev/full", 1, "", "error: cannot write to stdout: No space left on device\n"),
-        ("$S -f . ", 2, "", "error: . cannot be read: Is a directory\n"),
+        ("$S -f . ", 2, "", "error: cannot read .: Is a directory\n"),
     ),
 )
 def test_descriptors_that_are_closed(tmp_path: Path, line: str, code: int, out: str, err: str) -> None:

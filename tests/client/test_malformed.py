@@ -62,9 +62,9 @@ def test_bodies_that_are_no_statement(body: bytes, said: str) -> None:
     [
         (done(data=[["1", "2"]]), "1 values"),
         (done(data=[["1"], []]), "1 values"),
-        (done(data=[[1]]), "cannot be read"),
-        (done(data=[{"a": "1"}]), "cannot be read"),
-        (done(data="1"), "cannot be read"),
+        (done(data=[[1]]), "cannot decode the rows"),
+        (done(data=[{"a": "1"}]), "cannot decode the rows"),
+        (done(data="1"), "cannot decode the rows"),
         (done(data=[["1"]], metadata={"encoding": "arrow"}), "unknown encoding 'arrow'"),
         (parts(-1, data=[]), "negative row count"),
     ],

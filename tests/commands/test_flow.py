@@ -100,7 +100,7 @@ def test_double_quotes_stay_in_values_and_not_around_file_names(program: Program
     )
     done = program("t.csv", "-q", "--format", "csv", stdin=script)
     assert done.out == '"a  b" lower("A b")\n"q"\np  p\nlow\nx\nA b\nX\n'
-    assert done.err == '"w  x"\nkept as kept\n'
+    assert done.err == '"w  x"\nsaved as kept\n'
 
 
 def test_the_message_of_the_last_error_is_one_line(program: Program) -> None:
@@ -138,7 +138,7 @@ def test_no_commands(program: Program) -> None:
     ("script", "said", "code"),
     [
         ("\\if nonsense\n\\echo a\n\\endif", "true or false", 2),
-        ("\\if true\n\\echo a", "within \\if", 2),
+        ("\\if true\n\\echo a", "inside \\if", 2),
         ("\\endif", "without \\if", 2),
         ("\\else", "without \\if", 2),
         ("\\elif 1", "without \\if", 2),
@@ -146,11 +146,11 @@ def test_no_commands(program: Program) -> None:
         ("\\if 1\n\\else\n\\else\n\\endif", "twice", 2),
         ("\\set a-b 1", "'a-b' is not a valid variable name\n  a name consists of letters, digits and underscores", 2),
         ("\\n+ a/b select 1", "'a/b' is not a valid query name\n  a name consists of", 2),
-        ("\\unset", "needs NAME", 2),
-        ("\\set x 'a", "not closed", 2),
-        ("\\echo `exit 3`", "code 3", 2),
-        ("select 1 as a where false \\gset", "there was none", 2),
-        ("select 1 as a from range(2) \\gset", "there were more", 2),
+        ("\\unset", "requires NAME", 2),
+        ("\\set x 'a", "unterminated quote", 2),
+        ("\\echo `exit 3`", "exit code 3", 2),
+        ("select 1 as a where false \\gset", "the result has none", 2),
+        ("select 1 as a from range(2) \\gset", "the result has more", 2),
         ("select 'select 1/' as a \\gexec", "42601", 1),
         ("create table t(a int) \\gdesc", "may write", 2),
         ("\\gset", "there is none", 2),
@@ -161,10 +161,10 @@ def test_no_commands(program: Program) -> None:
         ("select 1 \\repeat 0", "from 1", 2),
         ("\\w", "needs FILE", 2),
         ("\\w x.sql", "no statement to write", 2),
-        ("select 1 \\w nope/x.sql", "cannot be written", 1),
+        ("select 1 \\w nope/x.sql", "cannot write", 1),
         ("\\cd nope", "nope", 2),
         ("\\ir nope.sql", "nope.sql", 2),
-        (".nope", "no command .nope", 2),
+        (".nope", "unknown command .nope", 2),
         ("\\dtt", "\\dt", 2),
         ("\\copy t from 'x.csv'", "\\g FILE writes a result", 2),
     ],
@@ -389,10 +389,10 @@ def test_the_statements_that_gexec_runs_fail_one_by_one(program: Program) -> Non
 def test_a_failure_within_a_condition_is_one_failure(program: Program) -> None:
     done = program("-q", "-c", "\\if true\nselct;\n\\endif")
     assert (done.code, len(re.findall("^error", done.err, re.M))) == (1, 1)
-    assert "ends within" not in done.err
+    assert "ends inside" not in done.err
     done = program("-q", "-c", "\\if true\nselect 1;")
     assert (done.code, len(re.findall("^error", done.err, re.M))) == (2, 1)
-    assert "ends within" in done.err
+    assert "ends inside" in done.err
 
 
 def test_the_scripts_behind_a_failure_are_told(program: Program, tmp_path: Path) -> None:
@@ -417,5 +417,5 @@ def test_a_command_in_backticks_that_fails_is_an_error(program: Program) -> None
     script = "\\set y before\n\\set y `echo after; false`\n\\echo :y\n\\set y `echo after; false; true`\n\\echo :y\n"
     done = program("-q", "--on-error", "continue", stdin=script)
     assert (done.code, done.out) == (2, "before\nafter\n")
-    assert "ended with code 1" in done.err
-    assert "ends in ; true" in done.err
+    assert "failed with exit code 1" in done.err
+    assert "append ; true" in done.err

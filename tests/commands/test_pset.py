@@ -130,7 +130,7 @@ def test_every_option_in_every_format(program: Program) -> None:
         ("\\t\n\\pset header", "Option header is off."),
         ("\\pset expanded yes", "Option expanded is on."),
         ("\\pset WIDE FOLD", "wide is fold."),
-        ("\\pset tuples_only maybe", "is on or off, not 'maybe'"),
+        ("\\pset tuples_only maybe", "invalid value 'maybe'\n  expected on or off"),
     ],
 )
 def test_what_is_said(program: Program, text: str, said: str) -> None:

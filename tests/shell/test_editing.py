@@ -52,10 +52,10 @@ def test_every_character_is_drawn(text: str) -> None:
 
 def test_an_editor_that_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "true")
-    with pytest.raises(UsageError, match=r"\Anothing was saved in .*new\.sql\Z"):
+    with pytest.raises(UsageError, match=r"\Anothing was saved to .*new\.sql\Z"):
         edited("", Own(str(tmp_path / "new.sql")))
     tmp_path.joinpath("old.sql").write_bytes(b"\xff")
-    with pytest.raises(UsageError, match=r"old\.sql is not UTF-8 text\Z"):
+    with pytest.raises(UsageError, match=r"old\.sql is not valid UTF-8\Z"):
         edited("", Own(str(tmp_path / "old.sql")))
 
 

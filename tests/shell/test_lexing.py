@@ -51,7 +51,7 @@ def test_words(text: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["'a", '"a', "`a", "a 'b"])
 def test_quotes_that_are_not_closed(text: str) -> None:
-    with pytest.raises(UsageError, match="not closed"):
+    with pytest.raises(UsageError, match="unterminated quote"):
         said(text)
 
 

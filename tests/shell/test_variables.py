@@ -75,9 +75,9 @@ def test_options_are_chosen_by_their_variables(session: Session) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("ON_ERROR_STOP", "maybe", "ON_ERROR_STOP takes true or false"),
-        ("QUIET", "o", "QUIET takes true or false"),
-        ("ECHO", "everything", "ECHO is none"),
+        ("ON_ERROR_STOP", "maybe", "expected true or false"),
+        ("QUIET", "o", "expected true or false"),
+        ("ECHO", "everything", "ECHO: invalid value"),
     ],
 )
 def test_a_value_that_an_option_does_not_have_changes_nothing(
@@ -99,7 +99,7 @@ def test_the_command_line_gives_names_and_values(session: Session) -> None:
     assert texts(variables) == {"a": "1=2", "b": "", "c": "", "QUIET": "on"}
     assert not any(value.foreign for value in variables.values())
     assert session.options.quiet
-    with pytest.raises(UsageError, match="'5' is not a name"):
+    with pytest.raises(UsageError, match="'5' is not a valid variable name"):
         variables.given(Own("5=a"))
 
 
@@ -149,7 +149,7 @@ def test_what_a_failure_leaves(session: Session, where: Where, state: str, forei
 )
 def test_switches(text: str, expected: bool | None) -> None:
     if expected is None:
-        with pytest.raises(UsageError, match="WORD takes true or false"):
+        with pytest.raises(UsageError, match="expected true or false"):
             switch(text, "WORD")
     else:
         assert switch(text, "WORD") is expected

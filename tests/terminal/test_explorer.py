@@ -58,7 +58,7 @@ def test_searching_over_partitions(explorer: Terminal) -> None:
     explorer.type("N")
     explorer.wait("row 19,001 of")
     explorer.type("/nowhere at all\r")
-    explorer.wait("is not found below")
+    explorer.wait("not found below")
     assert "Warning" not in explorer.screen()
 
 
@@ -114,7 +114,7 @@ def test_what_leaves_it(explorer: Terminal, tmp_path: Path) -> None:
     assert len(lines) == ROWS
     assert json.loads(lines[-1])["name"] == "name 24999"
     explorer.type("wrows.nonsense\r")
-    explorer.wait("is not that of a format")
+    explorer.wait("unknown file extension")
     explorer.type("q")
     explorer.prompt()
     explorer.enter("select 1 as a \\g browse")

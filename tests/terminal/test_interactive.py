@@ -106,7 +106,7 @@ def test_an_error_leaves_the_prompt(opened: Open) -> None:
     terminal.wait("42601")
     terminal.prompt()
     terminal.enter("\\nope")
-    terminal.wait("there is no command \\nope")
+    terminal.wait("unknown command \\\\nope")
     terminal.prompt()
     terminal.type("\x04")
     assert terminal.end() == 0
@@ -182,7 +182,7 @@ def test_themes(opened: Open) -> None:
     terminal.enter("\\theme ember")
     terminal.wait("Theme is ember")
     terminal.enter("\\theme embr")
-    terminal.wait("there is no theme 'embr'")
+    terminal.wait("unknown theme 'embr'")
 
 
 def test_a_dumb_terminal(opened: Open) -> None:
@@ -212,7 +212,7 @@ def test_the_list_of_commands_goes_through_the_pager(opened: Open) -> None:
     terminal = opened("-q", env={"LESS": ""})
     terminal.prompt()
     terminal.enter("\\?")
-    terminal.wait(lambda text: "Looking around" in text and text.rstrip().endswith(":"))
+    terminal.wait(lambda text: "Running statements" in text and text.rstrip().endswith(":"))
     terminal.type("q")
     terminal.prompt()
     terminal.enter("\\? gset")

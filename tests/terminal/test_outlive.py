@@ -58,7 +58,7 @@ def test_a_stream_is_a_view_of_its_last_rows(tmp_path: Path, streaming: Served, 
     terminal.wait("running")
     terminal.prompt()
     terminal.enter("\\cancel")
-    terminal.wait("is cancelled")
+    terminal.wait("was cancelled")
 
 
 def test_the_background_leaves_the_prompt_free(terminal: Terminal) -> None:

@@ -48,7 +48,7 @@ def test_completion_can_be_switched_off(terminal: Terminal) -> None:
 
 def test_commands_and_their_arguments_are_completed(terminal: Terminal) -> None:
     terminal.type("\\form")
-    terminal.wait("Show the formats")
+    terminal.wait("List the output formats")
     terminal.type("\t cs")
     terminal.wait("comma")
     terminal.type("\t\r\r")
@@ -103,7 +103,7 @@ def test_a_statement_is_laid_out(terminal: Terminal) -> None:
     shown = terminal.wait("FROM t")
     assert "WHERE" in shown
     terminal.type("\x03select from where (;\x18\x06")
-    terminal.wait("left as it is")
+    terminal.wait("not formatted")
 
 
 def test_what_is_edited_is_taken_as_typed(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_what_is_made_is_a_tag_and_what_is_gone_is_told_once(tmp_path: Path, ser
     assert "the context no longer names it" in told
     assert "|       " not in told
     terminal.enter("\\nonsense")
-    terminal.wait("there is no command")
+    terminal.wait("unknown command")
     terminal.enter("create or replace temp table made as select 1 as i;")
     made = terminal.wait("CREATE")
     assert "3D003" not in made.partition("create or replace")[2]

@@ -51,7 +51,7 @@ def test_the_whole_tour(tmp_path: Path) -> None:
     for number in range(1, 9):
         terminal.wait(partial(_asked, number))
         terminal.enter("")
-    terminal.wait("That is it.")
+    terminal.wait("End of the tour.")
     shown = terminal.prompt()
     assert shown.count("error 42") == 1
     assert "pricee" in shown

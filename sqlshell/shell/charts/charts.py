@@ -103,7 +103,9 @@ def _axes(columns: Sequence[Column], numbers: Sequence[int], places: Sequence[in
         x = (times or texts or list(numbers) or [0])[0]
     ys = list(places[1:]) or [at for at in numbers if at != x][:MOST_SERIES]
     if not ys:
-        raise UsageError("there is no column of numbers to draw", "\\chart hist COLUMN counts the values of one")
+        raise UsageError(
+            "the result has no numeric column to draw", "use \\chart hist COLUMN to count the values of a column"
+        )
     return x, ys
 
 
@@ -114,7 +116,7 @@ def _bars(columns: Sequence[Column], rows: Rows, x: int, ys: Sequence[int]) -> C
         for y in ys
     ]
     left = len(rows) - len(labels)
-    said = [f"{left:,} more rows are not drawn: order and limit choose which are"] if left > 0 else []
+    said = [f"{left:,} more rows are not drawn; use ORDER BY and LIMIT to select rows"] if left > 0 else []
     return Chart("bar", _label(columns[x].name), series, labels, said=said)
 
 
@@ -133,24 +135,26 @@ def _points(kind: str, columns: Sequence[Column], rows: Rows, x: int, ys: Sequen
         found = _thinned(found, MOST_POINTS)
         series.append(Series(_label(columns[y].name), [point[0] for point in found], [point[1] for point in found]))
     if not any(item.xs for item in series):
-        raise UsageError(f"{columns[x].name} and {', '.join(columns[y].name for y in ys)} have no points to draw")
-    said = [f"{dropped:,} values are NULL, no numbers or too large, and not drawn"] if dropped else []
+        raise UsageError(f"{columns[x].name} and {', '.join(columns[y].name for y in ys)} contain no points to draw")
+    said = [f"{dropped:,} values are not drawn: they are NULL, not numeric or too large"] if dropped else []
     return Chart(kind, _label(columns[x].name), series, labels, columns[x].kind in TIMES, said=said)
 
 
 def _histogram(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart:
     if not places:
-        raise UsageError("there is no column of numbers to count", "\\chart bar X Y draws counted values")
+        raise UsageError(
+            "the result has no numeric column to count", "use \\chart bar X Y to draw values that are already counted"
+        )
     at = places[0]
     values = [value for value in (_number(row[at]) for row in rows) if value is not None]
     if not values:
-        raise UsageError(f"{columns[at].name} has no numbers to count")
+        raise UsageError(f"{columns[at].name} contains no numbers to count")
     edges, counts = bins(values)
     middles = [(low + high) / 2 for low, high in pairwise(edges)]
     name = _label(columns[at].name)
     labels = [bin_label(low, high) for low, high in pairwise(edges)]
     dropped = len(rows) - len(values)
-    said = [f"{dropped:,} values are NULL, no numbers or too large, and not counted"] if dropped else []
+    said = [f"{dropped:,} values are not counted: they are NULL, not numeric or too large"] if dropped else []
     return Chart("hist", name, [Series("rows", middles, [float(count) for count in counts])], labels, said=said)
 
 
@@ -187,7 +191,7 @@ def _heat(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart
         numbers = [at for at in numbers if at not in chosen]
         if len(chosen) < 2 or not numbers:
             raise UsageError(
-                "a heat map needs two columns for its sides and one of numbers", "\\chart heat X Y VALUE names them"
+                "a heat map requires two columns for its axes and a numeric one", "use \\chart heat X Y VALUE"
             )
         chosen.append(numbers[0])
     x, y, value = chosen[:3]
@@ -199,7 +203,9 @@ def _heat(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart
             spot = (_label(row[y]), _label(row[x]))
             sums[spot] = sums.get(spot, 0.0) + number
     said = (
-        [] if max(len(across), len(down)) <= MOST_CELLS else [f"the first {MOST_CELLS} values of each side are drawn"]
+        []
+        if max(len(across), len(down)) <= MOST_CELLS
+        else [f"only the first {MOST_CELLS} values of each axis are drawn"]
     )
     across, down = across[:MOST_CELLS], down[:MOST_CELLS]
     series = [

@@ -21,19 +21,19 @@ from sqlshell.shell.commands import (
 from sqlshell.shell.commands.command import Command, table
 
 GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
-    ("Help and where this is", general.COMMANDS),
-    ("Looking around", (*relations.COMMANDS, *looking.COMMANDS)),
-    ("Ending a statement", running.COMMANDS),
-    ("How results are shown", display.COMMANDS),
-    ("Looking at a result", results.COMMANDS),
+    ("General", general.COMMANDS),
+    ("Objects", (*relations.COMMANDS, *looking.COMMANDS)),
+    ("Running statements", running.COMMANDS),
+    ("Display options", display.COMMANDS),
+    ("Exploring results", results.COMMANDS),
     ("Scripts and files", scripts.COMMANDS),
     ("Variables and conditions", variables.COMMANDS),
     ("Records and named queries", records.COMMANDS),
-    ("Statements that outlive their prompt", jobs.COMMANDS),
+    ("Background and earlier statements", jobs.COMMANDS),
     ("The service's files and version", files.COMMANDS),
-    ("Learning and repairing", learning.COMMANDS),
+    ("Learning and troubleshooting", learning.COMMANDS),
 )
-"""Titles, each with its commands."""
+"""The groups of commands, each with its title."""
 
 BUILTIN: tuple[Command, ...] = tuple(replace(item, group=title) for title, commands in GROUPS for item in commands)
 

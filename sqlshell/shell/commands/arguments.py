@@ -1,4 +1,4 @@
-"""What may stand as an argument of a command: by the word that stands for it in the command's usage."""
+"""Completion of the arguments of commands, by the placeholder in the command's usage."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from sqlshell.sql.completion.suggestions import Suggestion
 from sqlshell.sql.identifiers import literal, quoted, unquoted
 
 SHOWN: Final = 200
-"""Suggestions of one list: nobody reads more."""
+"""Maximum number of suggestions in one list."""
 
 Known = Callable[[Port, Sequence[str]], Iterable[tuple[str, str]]]
-"""Words with what stands beside them, by the arguments before."""
+"""Returns the possible words with their details, given the preceding arguments."""
 
 _PLAIN: Final = re.compile(r'(?:[^\s\'"`:;\\]+|"(?:[^"]|"")*")')
 _NAME: Final = re.compile(r'((?:(?:"(?:[^"]++|"")*+"|[^".]++)*+\.)*+)(.*)\Z', re.S)
 
 
 def arguments(port: Port, name: str, typed: str, before: Sequence[str] = ()) -> list[Suggestion]:
-    """Suggestions for the argument behind `before`, the best first. What is `typed` may begin with a quote."""
+    """Suggestions for the argument after `before`, best first. `typed` may begin with a quote."""
     command = port.commands.get(name)
     word = "" if command is None else _word(command, before)
     if command is None or not word:
@@ -59,7 +59,7 @@ def commands_named(commands: Mapping[str, Described], typed: str) -> list[Sugges
     foreign = typed[:1] in {".", "!"} and len(typed) > 0
     names = {name: item for name, item in commands.items() if (name[0] in ".!" and len(name) > 1) == foreign}
     own = {item.name for item in commands.values()}
-    # An alias only for those who type its beginning, and the + of a list for nobody.
+    # Propose an alias only after its first letters are typed, and never a variant with +.
     shown = [name for name in names if foreign or name in own] + [
         name
         for name in names
@@ -78,7 +78,7 @@ def _word(command: Described, before: Sequence[str]) -> str:
 
 
 def _as_word(text: str) -> str:
-    """A word as a command reads it again: a service may give names with backticks, blanks and colons."""
+    """Quote a word for a command line: names from a service may contain backticks, blanks and colons."""
     if _PLAIN.fullmatch(text):
         return text
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
@@ -116,7 +116,7 @@ def _relations(port: Port, typed: str, kind: str) -> list[Suggestion]:
 
 
 def _of(kind: str) -> Known:
-    """The names that the catalog has of a kind."""
+    """The names of one kind in the catalog."""
 
     def known(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
         details = port.front_end.catalog.signatures() if kind == "function" else {}
@@ -144,7 +144,7 @@ def _options(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
 
 
 def _values(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    """The words that an option may be."""
+    """The values that an option accepts."""
     from sqlshell.shell.commands.display import WORDS
 
     name = before[0].replace("-", "_") if before else ""
@@ -179,7 +179,7 @@ OWN_VARIABLES: Final = {
     "ECHO": ("none", "queries", "all"),
     "QUIET": ("on", "off"),
 }
-"""Variables that are options of the shell, with what they may be."""
+"""Variables that are options of the shell, with their possible values."""
 
 
 def _variables(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -229,7 +229,7 @@ def _queries(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
 
 
 def _syntax(port: Port, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    """What is left of the names of statements behind the words that are there."""
+    """The rest of the names of statements that begin with the typed words."""
     from sqlshell.sql.syntax import SYNTAX
 
     lead = "".join(f"{word} " for word in before)
@@ -269,7 +269,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     "dr.PATTERN": _of("role"),
     "dq.PATTERN": _of("query"),
 }
-"""What is known for the words of usages: by the word, or by the command's name and the word."""
+"""The suggestions for each placeholder of a usage: by the placeholder, or by command name and placeholder."""
 
 RELATIONS: Final = {
     "d.PATTERN": "relation",
@@ -281,7 +281,7 @@ RELATIONS: Final = {
 
 
 def paths(typed: str, *, folders: bool = False) -> list[Suggestion]:
-    """Files and folders that begin so, or folders alone; quoted where a command would not read them as one word."""
+    """Files and folders that begin with `typed`, or only folders; quoted if a command would split the name."""
     if typed.startswith("|"):
         return []
     quote, typed = (typed[:1], typed[1:]) if typed[:1] == "'" else ("", typed)
@@ -291,14 +291,14 @@ def paths(typed: str, *, folders: bool = False) -> list[Suggestion]:
             continue
         kind = "folder" if inside else "file"
         if quote or re.search(r"[\s'\"\\`:]", name):
-            # A folder's quote stays open: its files come next.
+            # Leave the quote of a folder open, so that the user can continue with a file.
             name = literal(name)[:-1] if inside else literal(name)
         found.append(Suggestion(name, kind))
     return found
 
 
 def files(typed: str) -> list[tuple[str, bool]]:
-    """Paths that begin so, in order, and whether each is a folder."""
+    """Paths that begin with `typed`, sorted, and whether each is a folder."""
     folder, _, begun = typed.rpartition("/")
     base = Path(f"{folder}/" if folder or typed.startswith("/") else ".").expanduser()
     found = []

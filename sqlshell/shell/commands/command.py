@@ -1,11 +1,11 @@
 """A backslash command: a coroutine `(port, args) -> effect`, whose docstring is its help and whose usage is its parser.
 
-A usage is words: `FILE` is required, `[FILE]` may be left out, `[on|off]` is one of those words, `WORD...` is any
-number of words, `PATTERN` a name with its quotes or a pattern for names, `VALUE...` and `TEXT` are words with their
-double quotes, `SQL...` words with all their quotes, unless one string is all of them, `[TEXT...]` is the rest of the
-line as it stands, and so is a `|command` in the place of `FILE...`.
+A usage consists of placeholders: `FILE` is required, `[FILE]` is optional, `[on|off]` is one of the listed words,
+`WORD...` is any number of words, `PATTERN` is a name with its quotes or a pattern for names, `VALUE...` and `TEXT` are
+words that keep their double quotes, `SQL...` keeps all quotes unless it is a single string, `[TEXT...]` is the rest of
+the line verbatim, and so is a `|command` in place of `FILE...`.
 
-What came from a service is refused as an argument, except for the words that a command says it takes as `data`.
+A value that came from a service is refused as an argument, except for the placeholders that a command lists as `data`.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from sqlshell.shell.port import Described, Port
 from sqlshell.spelling import did_you_mean
 
 OPTIONS: Final = "[(NAME=VALUE...)]"
-"""The word of a usage for options in brackets, which stand first."""
+"""The placeholder for options in parentheses, which come first in a usage."""
 _BRACKETS: Final = re.compile(r"""\(((?:[^()'"]++|'(?:[^'\\]++|\\.|'')*+'|"[^"]*+")*+)\)""", re.DOTALL)
 
 _NAMED_TEXT: Final = re.compile(r"\S+\s+'(?:[^'\\]++|\\.|'')*+'", re.DOTALL)
-"""A name, and SQL that is one argument in single quotes: without these its own strings are in it."""
+"""A name, and SQL that is a single argument in single quotes: these quotes are removed."""
 
 ABSENT: Final = {
-    "copy": "\\g FILE writes a result to a file of this machine; to read one, use INSERT, or COPY t FROM 'FILE' where"
-    " the service can open it",
+    "copy": "\\g FILE writes a result to a local file; to load a file, use INSERT, or COPY t FROM 'FILE' if the service"
+    " can open it",
 }
-"""Commands of psql that are not here, with what to use in their place."""
+"""Commands of psql that do not exist here, with the alternative to suggest."""
 _COMBINED: Final = re.compile(r"d[tvms]{2,4}\+?")
 """Several kinds of relations in one command, such as `\\dtv`."""
 
 KEEP_QUOTES: Final = frozenset({"PATTERN", "[PATTERN]", "[VALUE...]", "[TEXT]", "[SQL...]"})
-"""Words of usages whose double quotes are part of the value, as psql keeps them."""
+"""Placeholders whose values keep their double quotes, as in psql."""
 
 
 class Args(list[str]):
-    """The arguments; `name` is the name or alias that was typed, `plus` whether it ended in +."""
+    """The arguments; `name` is the typed name or alias, `plus` says whether it ended in +."""
 
     name: str = ""
     texts: Sequence[Text] = ()
-    """The same, with where they came from."""
+    """The same arguments with their origin."""
     options: Sequence[Own] = ()
-    """What stood in brackets before them, `NAME=VALUE` each."""
+    """The options in parentheses before the arguments, each `NAME=VALUE`."""
 
     def own(self, number: int) -> Own:
-        """An argument that names a file, a command or a setting. Raises UsageError where it came from a service."""
+        """An argument that names a file, a command or a setting. Raises UsageError if it came from a service."""
         return self.texts[number].own(f"an argument of \\{self.name}")
 
     @property
@@ -72,22 +72,22 @@ class Command(Struct, frozen=True):
     body: Body
     aliases: tuple[str, ...] = ()
     group: str = ""
-    """The title that `\\?` shows it under."""
+    """The title of its group in `\\?`."""
     sends: bool = False
-    """Whether it sends the statement that is being written."""
+    """Whether it sends the query buffer."""
     data: frozenset[str] = frozenset()
-    """The words of the usage that may be what came from a service: they open, run and set nothing."""
+    """The placeholders that accept values from a service, because they do not open, run or set anything."""
 
     @property
     def summary(self) -> str:
         return self.help.partition("\n")[0]
 
     def sends_with(self, text: str) -> bool:
-        """Whether it sends the statement that is being written when that is the rest of its line."""
+        """Whether the command sends the query buffer if `text` is the rest of its line."""
         return self.sends and not (text.strip() and self.usage == "[TEXT...]")
 
     async def run(self, port: Port, text: Own, typed: str = "") -> Effect | None:
-        """Run it with the rest of its line. Raises UsageError for arguments that the usage does not allow."""
+        """Run the command with the rest of its line. Raises UsageError for arguments that do not match the usage."""
         name = typed or self.name
         elsewhere = name[0] in ".!" and len(name) > 1
         args = parse(self.name, self.usage, text, port.variables, elsewhere=elsewhere, data=self.data)
@@ -98,7 +98,7 @@ class Command(Struct, frozen=True):
 def command(
     name: str, usage: str = "", aliases: tuple[str, ...] = (), *, sends: bool = False, data: Iterable[str] = ()
 ) -> Callable[[Body], Command]:
-    """Make a command of a coroutine; registering it is up to whoever lists it."""
+    """Decorator that makes a Command of a coroutine; the caller registers it by listing it."""
 
     def make(body: Body) -> Command:
         return Command(name, usage, inspect.getdoc(body) or "", body, aliases, sends=sends, data=frozenset(data))
@@ -107,7 +107,7 @@ def command(
 
 
 def table(commands: Iterable[Command]) -> Mapping[str, Command]:
-    """Commands by name and alias, in order. Two claims on a name are a ValueError."""
+    """Commands by name and alias, in order. Raises ValueError if two commands have the same name."""
     by_name: dict[str, Command] = {}
     for item in commands:
         for name in (item.name, *item.aliases):
@@ -124,13 +124,13 @@ def find(commands: Mapping[str, Known], name: str) -> Known:
     if _COMBINED.fullmatch(name) and len(set(name)) == len(name):
         return commands["dt"]
     if name in ABSENT:
-        raise UsageError(f"there is no command {_shown(name)}", ABSENT[name])
+        raise UsageError(f"unknown command {_shown(name)}", ABSENT[name])
     hint = did_you_mean(name, commands, "\\? lists the commands", most=3, shown=_shown)
-    raise UsageError(f"there is no command {_shown(name)}", hint)
+    raise UsageError(f"unknown command {_shown(name)}", hint)
 
 
 def _shown(name: str) -> str:
-    """A command's name as it is typed: those of other shells have no backslash."""
+    """The name of a command as typed: commands of other shells have no backslash."""
     return name if name[:1] in {".", "!"} and len(name) > 1 else f"\\{name}"
 
 
@@ -143,10 +143,10 @@ def parse(
     elsewhere: bool = False,
     data: Collection[str] = (),
 ) -> Args:
-    """The arguments in `text` by `usage`, with the values of variables. Raises UsageError that shows the usage.
+    """Parse `text` by `usage` and substitute variables. Raises UsageError that shows the usage.
 
-    Those of a command from `elsewhere`, `.print` or `!print`, have no double quotes left. Only the words of the usage
-    that are `data` take what came from a service.
+    The arguments of a command of another shell (`elsewhere`), such as `.print`, lose their double quotes. Only the
+    placeholders in `data` accept values from a service.
     """
     hint = f"usage: \\{name} {usage}".rstrip()
     wanted = usage.split()
@@ -160,7 +160,7 @@ def parse(
     whole = last == "TEXT..." or (last == "FILE..." and text.startswith("|"))
     if whole and len(wanted) == 1:
         if not text and not wanted[-1].startswith("["):
-            raise UsageError(f"\\{name} needs {wanted[-1]}", hint)
+            raise UsageError(f"\\{name} requires {wanted[-1]}", hint)
         return _args(name, [mine(text)] if text else [], options)
     try:
         quotes = not elsewhere and not KEEP_QUOTES.isdisjoint(usage.split())
@@ -171,24 +171,28 @@ def parse(
     said = [word.text for word in found]
     if len(said) > len(wanted) and not (last.endswith("...") and last != "FILE..."):
         extra = said[len(wanted)]
-        raise UsageError(f"\\{name} does not take {extra!r}", hint)
+        raise UsageError(f"\\{name}: unexpected argument {extra!r}", hint)
     for number, argument in enumerate(found):
         meant = wanted[min(number, len(wanted) - 1)].strip("[]").removesuffix("...")
         if meant not in data:
             argument.own(f"{meant} of \\{name}")
     if said and said[-1].endswith(";") and not last.endswith("..."):
-        # A ; that hands are used to type.
+        # Ignore a ; typed out of habit.
         found[-1] = found[-1].part(0, len(said[-1].rstrip(";")))
         found = found if found[-1].text else found[:-1]
         said = [word.text for word in found]
     required = [word for word in wanted if not word.startswith("[")]
     if len(said) < len(required):
-        raise UsageError(f"\\{name} needs {required[len(said)].removesuffix('...')}", hint)
+        raise UsageError(f"\\{name} requires {required[len(said)].removesuffix('...')}", hint)
     for usual, word in zip(wanted, said, strict=False):
         choices = usual.strip("[]").split("|")
         if len(choices) > 1 and word not in choices:
-            raise UsageError(f"\\{name}: {word!r} is not one of {', '.join(choices)}", hint)
+            raise UsageError(f"\\{name}: invalid argument {word!r}; expected {_or(choices)}", hint)
     return _args(name, found, options)
+
+
+def _or(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _args(name: str, given: Sequence[Text], options: Sequence[Text]) -> Args:
@@ -199,10 +203,10 @@ def _args(name: str, given: Sequence[Text], options: Sequence[Text]) -> Args:
 
 
 def _options(text: Own, values: Mapping[str, Text], hint: str) -> tuple[list[Text], Own]:
-    """The words in the brackets that a text begins with, and what is behind them."""
+    """The options in the parentheses at the start of a text, and the rest of the text."""
     found = _BRACKETS.match(text)
     if found is None:
-        raise UsageError(f"a bracket is not closed: {text[:40]}", hint)
+        raise UsageError(f"missing closing parenthesis: {text[:40]}", hint)
     return _words(Own(found[1]), values, quotes=False), Own(text[found.end() :].strip())
 
 

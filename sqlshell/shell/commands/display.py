@@ -1,4 +1,4 @@
-"""How results are shown."""
+"""Commands for the display of results."""
 
 from __future__ import annotations
 
@@ -109,26 +109,26 @@ async def pset(port: Port, args: Args) -> Effect:
 
 
 def options_in(port: Port, words: Sequence[str]) -> Mapping[str, object]:
-    """The options that words such as `format=csv` set. Raises UsageError."""
+    """Parse options such as `format=csv`. Raises UsageError."""
     found: dict[str, object] = {}
     for word in words:
         given, equals, text = word.partition("=")
         name, inverted = _option(given)
         if not equals:
-            raise UsageError(f"the option {given} needs a value", f"({given}=VALUE)")
+            raise UsageError(f"option {given} requires a value", f"({given}=VALUE)")
         value = _read(port, name, text)
         found[name] = not value if inverted else value
     return found
 
 
 def _option(given: str) -> tuple[str, bool]:
-    """The name of an option, and whether it was named by its opposite. Raises UsageError."""
+    """The name of an option, and whether the value is inverted (tuples_only). Raises UsageError."""
     asked = given.lower().replace("-", "_")
     if asked in {"tuples_only", "t"}:
         return "header", True
     name = {"columns": "maxwidth", "x": "expanded"}.get(asked, asked)
     if name not in NAMES:
-        raise UsageError(f"there is no option {given!r}", did_you_mean(name, NAMES, "\\pset lists the options"))
+        raise UsageError(f"unknown option {given!r}", did_you_mean(name, NAMES, "\\pset lists the options"))
     return name, False
 
 
@@ -138,18 +138,18 @@ WORDS = {
     "wide": ("scroll", "fold"),
     "on_error": ("stop", "continue"),
 }
-"""The options that take one of some words."""
+"""The options whose value is one of a few words."""
 NUMBERS = {
-    "rowlimit": "rows of the local service at the prompt, 0 for all",
-    "maxwidth": "cells of a value, 0 for all",
-    "max_rows": "rows of an endless result, 0 for no end",
-    "stream_for": "seconds of an endless result, 0 for no end",
-    "notify": "seconds, 0 for never",
+    "rowlimit": "rows at the prompt on the local service, 0 = no limit",
+    "maxwidth": "width of a value in characters, 0 = no limit",
+    "max_rows": "rows of an unbounded result, 0 = no limit",
+    "stream_for": "seconds of an unbounded result, 0 = no limit",
+    "notify": "seconds, 0 = never",
 }
 
 
 def _allowed(port: Port, name: str) -> str:
-    """What an option may be."""
+    """A description of the values that an option accepts."""
     old = getattr(Options(), name)
     if name in WORDS:
         return ", ".join(WORDS[name])
@@ -159,7 +159,7 @@ def _allowed(port: Port, name: str) -> str:
         case "table_style":
             return "psql, simple, grid, rounded_outline, …"
         case "theme":
-            return "a name of \\theme"
+            return "a theme; \\theme lists them"
         case "null" | "color":
             return "any text"
         case "prompt" | "rprompt" | "toolbar" | "title":
@@ -173,22 +173,24 @@ def _read(port: Port, name: str, text: str) -> object:
         return "on" if SWITCH[text.lower()] else "off"
     if name in WORDS:
         if text.lower() not in WORDS[name]:
-            raise UsageError(f"{name} is one of {', '.join(WORDS[name])}, not {text!r}")
+            raise UsageError(f"\\pset {name}: invalid value {text!r}", f"expected one of {', '.join(WORDS[name])}")
         return text.lower()
     if isinstance(old, bool):
         if text.lower() not in SWITCH:
-            raise UsageError(f"{name} is on or off, not {text!r}")
+            raise UsageError(f"\\pset {name}: invalid value {text!r}", "expected on or off")
         return SWITCH[text.lower()]
     if isinstance(old, int):
         if not (text.isascii() and text.isdecimal()):
-            raise UsageError(f"{name} is a number ({NUMBERS[name]}), not {text!r}")
+            raise UsageError(f"\\pset {name}: invalid value {text!r}", f"expected a number ({NUMBERS[name]})")
         return int(text)
     if isinstance(old, float):
         from sqlshell.config.values import seconds_of
 
         seconds = seconds_of(text)
         if seconds is None:
-            raise UsageError(f"{name} is a time ({NUMBERS[name]}), not {text!r}", "30s, 5m, 1h30m")
+            raise UsageError(
+                f"\\pset {name}: invalid value {text!r}", f"expected a duration ({NUMBERS[name]}), such as 30s or 5m"
+            )
         return seconds
     match name:
         case "format":
@@ -207,7 +209,7 @@ def _read(port: Port, name: str, text: str) -> object:
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "(the format's own)" if value is None else str(value)
+    return "(default of the format)" if value is None else str(value)
 
 
 COMMANDS = (expanded, choose_format, alignment, timing, theme, rows_only, headers, pset)

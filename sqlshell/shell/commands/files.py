@@ -1,4 +1,4 @@
-"""Files to the service and from it, and what it is."""
+"""Commands that upload and download files, and show the service's version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlshell.shell.running.attachments import place_for
 async def attach(port: Port, args: Args) -> Effect:
     """Send a file with the next statement that names it: 'file' = 'NAME'. \\attach - forgets all, alone it lists them.
 
-    A statement may also name it itself: 'file' = '@path/NAME'."""
+    \\attach - detaches all files. A statement can also name the path itself: 'file' = '@path/NAME'."""
     if args and args[0] == "-":
         return Detach()
     if args:
@@ -26,27 +26,27 @@ async def attach(port: Port, args: Args) -> Effect:
 
 @command("download", "TYPE NAME [FILE] [--force]")
 async def download(port: Port, args: Args) -> Say:
-    """Save a resource of the service: function_source or descriptor_source. FILE may be a folder.
+    """Download a resource of the service. TYPE is function_source or descriptor_source; FILE may be a folder.
 
-    It is written beside its place and moved there when it is whole; an interrupted one goes on where it broke off.
-    Without --force no file is written over."""
+    The file appears under its name when it is complete. An interrupted download is resumed.
+    An existing file is overwritten only with --force."""
     more = [args.own(number) for number in range(2, len(args))]
     force = "--force" in more
     rest = [item for item in more if item != "--force"]
     if len(rest) > 1:
-        raise UsageError(f"\\download does not take {rest[1]!r}", "usage: \\download TYPE NAME [FILE] [--force]")
+        raise UsageError(f"\\download: unexpected argument {rest[1]!r}", "usage: \\download TYPE NAME [FILE] [--force]")
     place = place_for(args.own(1), rest[0] if rest else NOWHERE)
     done = await port.service.download(
         args[0], args[1], place, port.session.context, force=force, progress=port.progressed
     )
-    checked = "as the service says" if done.checked else "the service gave none to compare"
-    resumed = f", {done.resumed:,} of them were there already" if done.resumed else ""
+    checked = "verified" if done.checked else "not verified: the service sent no checksum"
+    resumed = f", resumed after {done.resumed:,}" if done.resumed else ""
     return Say(f"{done.path}: {done.size:,} bytes{resumed}, sha256 {done.sha256} ({checked})")
 
 
 @command("version")
 async def version(port: Port, args: Args) -> Say:
-    """Show the versions of this shell and of the service."""
+    """Show the versions of the shell and of the service."""
     return Say(f"sqlshell {__version__}\n{port.session.target}: service {await port.service.version()}")
 
 

@@ -1,4 +1,4 @@
-"""Help, leaving, and the context."""
+"""Help, exit, connection, context and history."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from sqlshell.shell.effects import Connect, Effect, ForgetHistory, Many, Print, 
 from sqlshell.shell.port import Port
 
 WIDEST_HEAD = 22
-"""Characters of a command with its arguments that stand on one line with what it does."""
+"""Width of the column with a command and its arguments in the list of commands."""
 _SENTENCE = re.compile(r"(?<=[\w)])[.;:](?:\s|$)")
 
 
 VARIABLES = (
-    "\\set NAME VALUE sets a variable. :NAME is its value, :'NAME' a string, :\"NAME\" a name, :{?NAME} tells whether"
-    " it is set.",
+    "\\set NAME VALUE sets a variable. :NAME is replaced by its value, :'NAME' by a string literal, :\"NAME\" by an"
+    " identifier, :{?NAME} by TRUE if it is set and FALSE otherwise.",
     "Options of the shell:",
-    "  ON_ERROR_STOP (on, off): whether a failure ends a script",
-    "  ECHO (none, queries, all): whether statements are shown before they run",
-    "  QUIET (on, off): whether messages are left out",
-    "Set by each statement: ERROR, SQLSTATE, ROW_COUNT, ELAPSED (seconds), LAST_STATEMENT_ID, and LAST_ERROR_MESSAGE by"
-    " one that fails. \\! sets SHELL_ERROR and SHELL_EXIT_CODE.",
-    "What came from a service (\\gset, LAST_ERROR_MESSAGE, LAST_STATEMENT_ID, and all that is made of them) is data: it"
-    " is no file, command, target, setting or name of a variable. \\own NAME EXPRESSION makes a value yours where it"
-    " matches.",
+    "  ON_ERROR_STOP (on, off): stop a script at a failure",
+    "  ECHO (none, queries, all): print statements before they run",
+    "  QUIET (on, off): suppress messages",
+    "Set by each statement: ERROR, SQLSTATE, ROW_COUNT, ELAPSED (seconds), LAST_STATEMENT_ID, and after a failure"
+    " LAST_ERROR_MESSAGE. \\! sets SHELL_ERROR and SHELL_EXIT_CODE.",
+    "Values that came from a service (\\gset, LAST_ERROR_MESSAGE, LAST_STATEMENT_ID, and values derived from them) are"
+    " data: they cannot be a file, command, target, setting or variable name. \\own NAME EXPRESSION accepts a value"
+    " that matches a regular expression.",
 )
 
 
 @command("?", "[COMMAND]", aliases=("help", ".help", "!help"), data=("COMMAND",))
 async def show_help(port: Port, args: Args) -> Print:
-    """List the backslash commands, or explain one; \\? variables explains the variables of the shell."""
+    """List the backslash commands, or explain one. \\? variables explains the variables of the shell."""
     width = max(40, min(shutil.get_terminal_size().columns, 100)) - 1
     if args == ["variables"]:
         lines = [line for text in VARIABLES for line in _wrapped(text.strip(), width, "  " * text.startswith(" "))]
@@ -51,7 +51,7 @@ async def show_help(port: Port, args: Args) -> Print:
         for text in [*item.help.split("\n"), *([f"Also {also}"] if also else [])]:
             lines += _wrapped(text, width, "  ") or [""]
         return Print("\n".join(lines) + "\n", own=True, paged=True)
-    first = "Statements end with ; and may go over several lines. \\? COMMAND explains a command, \\h a statement."
+    first = "Statements end with ; and may span several lines. \\? COMMAND explains a command, \\h a statement."
     lines = _wrapped(first, width, "")
     for title, commands in itertools.groupby(dict.fromkeys(port.commands.values()), lambda item: item.group):
         lines += ["", title]
@@ -61,7 +61,7 @@ async def show_help(port: Port, args: Args) -> Print:
 
 
 def _entry(name: str, usage: str, brief: str, width: int) -> list[str]:
-    """A command and what it does, in two columns; arguments that do not fit are left to `\\? COMMAND`."""
+    """A command and its summary in two columns; arguments that do not fit are omitted."""
     head = f"\\{name}"
     for word in usage.split():
         if len(f"{head} {word} …") > WIDEST_HEAD and not f"\\{name} {usage}".endswith(f"{head} {word}"):
@@ -73,7 +73,7 @@ def _entry(name: str, usage: str, brief: str, width: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[str]:
-    """A text in lines of `width` characters, never cut in a word."""
+    """Wrap a text to lines of `width` characters without breaking words."""
     return textwrap.wrap(
         text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
@@ -81,7 +81,7 @@ def _wrapped(text: str, width: int, indent: str) -> list[str]:
 
 @command("q", aliases=("quit", "exit", ".quit", ".exit", "!quit", "!exit"))
 async def leave(port: Port, args: Args) -> Quit:
-    """Leave the shell. In a script it ends that script alone, and what runs the script goes on."""
+    """Exit the shell. In a script, end only that script; its caller goes on."""
     return Quit()
 
 
@@ -92,8 +92,9 @@ PARTS = tuple(name for name, _ in SessionContext().parts())
 async def show_context(port: Port, args: Args) -> Effect:
     """Show the service and the context, or set a part. Each stands with its source; reset undoes one or all.
 
-    \\context set schema sales; \\context reset schema; \\context reset. The service's answers change it,
-    as after USE; a statement that failed changes no part that was set."""
+    Each part is shown with its source. Examples: \\context set schema sales, \\context reset schema, \\context reset.
+    The service's answers change the context, for example after USE. A failed statement does not change a part that
+    was set."""
     session = port.session
     context, sources = session.context, session.state.sources
     chosen: dict[str, str] = {}
@@ -104,7 +105,7 @@ async def show_context(port: Port, args: Args) -> Effect:
         chosen = {_part(args[1]): "\\context set"}
     elif args:
         if len(args) > 2:
-            raise UsageError("\\context reset takes one part, or none for all", f"parts: {', '.join(PARTS)}")
+            raise UsageError("\\context reset accepts at most one part", f"parts: {', '.join(PARTS)}")
         names = [_part(args[1])] if len(args) > 1 else [name for name in PARTS if name != "session_id"]
         began = dict(session.connection.context.parts())
         context = replace(context, **{name: began[name] for name in names})
@@ -126,16 +127,17 @@ def _described(target: str, context: SessionContext, sources: Mapping[str, str])
 def _part(text: str) -> str:
     name = text.lower().replace(" ", "_").replace("-", "_")
     if name not in PARTS:
-        raise UsageError(f"the context has no part {text!r}", f"parts: {', '.join(PARTS)}")
+        raise UsageError(f"unknown part of the context: {text!r}", f"parts: {', '.join(PARTS)}")
     return name
 
 
 @command("c", "[TARGET]", aliases=("connect", "!connect"))
 async def connect(port: Port, args: Args) -> Effect | None:
-    """Go on at another target: a profile, a URL or a file, as on the command line; alone, show where this is.
+    """Connect to another target. Without an argument, show the current connection.
 
-    A profile brings its own read_only and confirm; elsewhere the present ones stay. --read-only always holds.
-    The old connection is left once the new service has answered: where that fails, it is kept as it is."""
+    TARGET is a profile, a URL or a file, as on the command line. A profile brings its own read_only and confirm; for
+    other targets the current ones still apply. --read-only always applies.
+    If the new service does not answer, the shell keeps the old connection unchanged."""
     if not args:
         return await show_context.body(port, Args())
     return Connect(args.own(0))
@@ -159,7 +161,7 @@ async def history(port: Port, args: Args) -> Effect:
         if typed.lower() in text.lower() or all(char in rest for char in typed.lower()):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
             lines.append(f"{when}  " + text.replace("\n", "\n" + " " * 18))
-    return Say("\n".join(lines) or "nothing is remembered")
+    return Say("\n".join(lines) or "the history is empty")
 
 
 COMMANDS = (show_help, leave, show_context, connect, refresh, history)

@@ -1,4 +1,4 @@
-"""Statements that outlive their prompt: what runs, what ran, and its results."""
+"""Commands for background statements and earlier statements, and their results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 
 SHOWN = 10
 NAMED_SECONDS = 1.0
-"""How long a list waits for the ids of statements that were just sent."""
+"""Maximum time that a list waits for the ids of statements that were just sent."""
 COLUMNS = (
     ("job", "INTEGER"),
     ("id", "VARCHAR"),
@@ -35,10 +35,10 @@ COLUMNS = (
 
 @command("jobs", "[COUNT]", data=("COUNT",))
 async def jobs(port: Port, args: Args) -> Show:
-    """List statements of this shell and of others. Those that run, and the latest 10 that ran, or COUNT.
+    """List running and recent statements, of other shells too. The default COUNT is 10.
 
-    job is the number that ;& gave a statement of this shell: \\fetch, \\wait and \\cancel take it in place of the id.
-    The service is asked for the state of those that were running."""
+    job is the number that ;& printed for a statement of this shell; \\fetch, \\wait and \\cancel accept it instead of
+    the id. The shell asks the service for the state of running statements."""
     most = _count(args)
     await port.background.named(NAMED_SECONDS)
     entries = port.journal.recent(most)
@@ -55,62 +55,62 @@ async def jobs(port: Port, args: Args) -> Show:
 
 @command("fetch", "[ID]", aliases=("!result",), data=("ID",))
 async def fetch(port: Port, args: Args) -> Fetch:
-    """Show the result of an earlier statement. It may be another shell's, while the service still has it.
+    """Show the result of an earlier statement. It may be from another shell; the service must still have the result.
 
-    ID may be shortened where \\jobs knows it, or be the number that ;& gave. Without one it is the last statement of
-    this connection, in the background or not; before the first one, the last that the journal knows here."""
+    ID may be a prefix of an id that \\jobs lists, or the number that ;& printed. The default is the last statement of
+    this connection, in the background or not; if there is none, the last one of the journal for this service."""
     latest = next((entry.id for entry in port.journal.recent(1, here=True)), "") if not args else ""
     return Fetch((await _known(port, args, latest)).id)
 
 
 @command("wait", "[ID]", data=("ID",))
 async def wait(port: Port, args: Args) -> Say | None:
-    """Wait until a statement has ended; without an id, until nothing of this shell runs in the background.
+    """Wait until a statement has finished. Without ID, wait for all background statements of this shell.
 
-    ID is that of \\jobs, shortened or not, or the number that ;& gave."""
+    ID is an id that \\jobs lists, a prefix of it, or the number that ;& printed."""
     if not args:
         await port.background.finished()
         failed = next((job.error for job in port.background.jobs if job.error is not None), None)
         if failed is not None and not port.session.interactive:
-            raise StatementError("a statement in the background failed", where=failed.where)
+            raise StatementError("a background statement failed", where=failed.where)
         return None
     entry = await _known(port, args)
     state, said = await port.background.wait(entry.id, port.session.context)
     if sqlstate.failed(state):
         raise StatementError(said or "the statement failed", where=Where(state, entry.id))
-    return Say(f"{entry.id} is finished; \\fetch {entry.id} shows its result")
+    return Say(f"{entry.id} has finished; \\fetch {entry.id} shows its result")
 
 
 @command("cancel", "[ID]", aliases=("!abort",), data=("ID",))
 async def cancel(port: Port, args: Args) -> Say:
-    """Ask the service to end a statement. It says how the statement stands then.
+    """Ask the service to cancel a statement. Prints the state of the statement.
 
-    ID is that of \\jobs, shortened or not, or the number that ;& gave. Without one it is the last statement of this
-    connection, in the background or not."""
+    ID is an id that \\jobs lists, a prefix of it, or the number that ;& printed. The default is the last statement of
+    this connection, in the background or not."""
     entry = await _known(port, args)
     try:
         state, said = await port.background.cancel(entry.id, entry.query_id, port.session.context)
     except StatementError as error:
-        error.message = f"the service did not end {entry.id}: {error.message}"
+        error.message = f"the service did not cancel {entry.id}: {error.message}"
         raise
     if state == sqlstate.CANCELLED:
-        return Say(f"{entry.id} is cancelled")
+        return Say(f"{entry.id} was cancelled")
     if sqlstate.running(state):
-        return Say(f"the service took the request, and {entry.id} still runs")
+        return Say(f"the service accepted the request, but {entry.id} is still running")
     words = sqlstate.meaning(state)
-    return Say(f"{entry.id} had ended: {state}{f' ({words})' if words else ''} {said}".rstrip())
+    return Say(f"{entry.id} had already finished: {state}{f' ({words})' if words else ''} {said}".rstrip())
 
 
 def _count(args: Args) -> int:
     if not args:
         return SHOWN
     if not (args[0].isascii() and args[0].isdecimal()) or not 0 < int(args[0]) <= 10_000:
-        raise UsageError(f"\\jobs takes a number of statements, not {args[0]!r}", "usage: \\jobs [COUNT]")
+        raise UsageError(f"\\jobs: invalid number of statements {args[0]!r}", "usage: \\jobs [COUNT], at most 10,000")
     return int(args[0])
 
 
 async def _known(port: Port, args: Args, otherwise: str = "") -> Entry:
-    """The statement that is meant: by its number, by the start of its id, or by the whole id where it is a stranger's.
+    """The statement that the argument refers to: by job number, by a prefix of its id, or by a complete unknown id.
 
     Without arguments it is the last one, or `otherwise` where this connection has had none."""
     named = args[0].lower() if args else port.session.state.last_id or otherwise
@@ -118,26 +118,32 @@ async def _known(port: Port, args: Args, otherwise: str = "") -> Entry:
     if args and _number(named) is not None:
         number = _number(named) or 0
         known = any(job.number == number for job in port.background.jobs)
-        # Digits may also begin an id.
+        # Digits may also be the start of an id.
         number = number if known or named.startswith("[") else 0
     elif args:
         number = 0
     if number:
         named = await port.background.id_of(number)
     if not named:
-        raise UsageError("there is no statement yet on this connection", "\\jobs lists those of earlier shells")
+        raise UsageError("no statement has run on this connection", "\\jobs lists the statements of earlier shells")
     entry = chosen(port.journal, named)
     if entry is None:
         if len(named) < 32:
-            raise UsageError(f"no statement begins with {named!r}", "\\jobs lists them; write another's id in full")
+            raise UsageError(
+                f"no statement id begins with {named!r}",
+                "\\jobs lists the ids; for an unlisted statement, give the full id",
+            )
         return Entry(named, "", "", "", "", 0.0, None, "", "", None, "")
     if not port.journal.here(entry):
-        raise UsageError(f"{entry.id} ran on {entry.target}, and this is {port.session.target}", "start a shell there")
+        raise UsageError(
+            f"{entry.id} ran on {entry.target}, but this shell is connected to {port.session.target}",
+            f"connect to {entry.target} first",
+        )
     return entry
 
 
 def _number(text: str) -> int | None:
-    """What is written as the number of a job: `2` or `[2]`; None for anything else."""
+    """A job number, written as `2` or `[2]`; None for anything else."""
     digits = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 8 else None
 

@@ -1,4 +1,4 @@
-"""Syntax, a tour, and a look at what may be wrong."""
+"""Syntax help, the tour, and the doctor."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ TABLE = (
     " i % 3 = 0 as sold\n  from range(1, 201) t(i);"
 )
 TOUR = (
-    ("A table, made on the spot. Statements end with ; and may go over several lines.", TABLE),
-    ("Rows come aligned. Type sel and a part of a name: Tab completes both.", "select * from tour limit 3;"),
+    ("Create a table. Statements end with ; and may span several lines.", TABLE),
     (
-        "With many columns a record a line is easier to read: \\gx ends a statement too.",
+        "Results are aligned tables. Tab completes keywords and names: type sel, or a part of a name.",
+        "select * from tour limit 3;",
+    ),
+    (
+        "If there are many columns, records are easier to read: end the statement with \\gx.",
         "select * from tour limit 1 \\gx",
     ),
-    ("Programs like other formats, and files: \\format csv, or \\g rows.csv at the end.", MEANS),
+    ("For other formats and for files, use \\format csv, or end the statement with \\g rows.csv.", MEANS),
     (
-        "Ctrl-C asks the service to end what runs. ;& leaves it running behind the prompt, in a session of its own,"
-        " which does not see temporary tables.",
+        "Ctrl-C asks the service to cancel the running statement. ;& runs a statement in the background, in its own"
+        " session, which does not see temporary tables.",
         "select count(*) as n, sum(i) as total from range(1000000) t(i);&",
     ),
-    ("\\wait waits for what is in the background.", "\\wait"),
-    ("\\jobs lists what ran, here and in other shells; \\fetch shows a result again.", "\\jobs 3"),
-    ("A mistake is shown where it is.", "select pricee from tour;"),
+    ("\\wait waits for the background statements.", "\\wait"),
+    ("\\jobs lists the statements of this and other shells; \\fetch shows a result again.", "\\jobs 3"),
+    ("An error message marks the position of the error.", "select pricee from tour;"),
 )
 
 
@@ -45,27 +48,25 @@ async def syntax_help(port: Port, args: Args) -> Say:
     wanted = " ".join(args).rstrip("; ")
     found = syntax(wanted)
     if not found:
-        raise UsageError(f"no statement begins with {wanted!r}", "\\h lists them")
+        raise UsageError(f"no statement begins with {wanted!r}", "\\h lists the statements")
     found.sort(key=lambda item: item[0] not in here)
     lines = []
     for name, text in found[:8]:
-        note = "" if name in here else "  (not taken by this service)"
+        note = "" if name in here else "  (not supported by this service)"
         lines.append(f"{name}{note}\n  " + text.replace("\n", "\n  "))
     return Say("\n\n".join(lines))
 
 
 @command("tutorial")
 async def tutorial(port: Port, args: Args) -> Run:
-    """A tour of five minutes, with data made on the spot.
+    """Take a five-minute tour with generated data.
 
     At the prompt each step waits: Enter runs it, s skips it, q or Ctrl-C ends the tour. Its table is temporary."""
     steps = [
         (f"\n{number}/{len(TOUR)}  {text}\n> {script}".replace("\n  ", "\n>   "), Own(f"{script}\n"))
         for number, (text, script) in enumerate(TOUR, 1)
     ]
-    return Run(
-        [*steps, ("\nThat is it. \\? lists the commands, \\h the statements, and README has the rest.", NOWHERE)]
-    )
+    return Run([*steps, ("\nEnd of the tour. \\? lists the commands, \\h the statements; README has more.", NOWHERE)])
 
 
 @command("doctor")

@@ -1,9 +1,9 @@
-"""The arguments of a backslash command, by psql's rules.
+"""Splits the arguments of a backslash command by psql's rules.
 
-Blanks separate; what is in 'single quotes' stands as it is, with `''` and C's escapes; "double quotes" hold blanks
-together; `:x`, `:'x'`, `:"x"` and `:{?x}` are values of variables, never split; in `backticks` stands a command of the
-person's shell, whose output it is. What came from a service stands in one only as `:'x'`, which is a word in the
-shell's quotes; the output is then the service's too.
+Blanks separate arguments; 'single quotes' quote text, with `''` and C's escapes; "double quotes" group words;
+`:x`, `:'x'`, `:"x"` and `:{?x}` are replaced by values of variables and not split; `backticks` are replaced by the
+output of a shell command. A value from a service is allowed in backticks only as `:'x'`, which is quoted for the shell;
+the output then counts as coming from the service too.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ESCAPE: Final = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)|''", re.DOTALL)
 _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 _PLAIN: Final = re.compile(r"(?:[\w/=.,:@%+\- \t|;&]++|'[^']*+')*+")
-"""What may stand before a word in quotes, so that the shell reads its quotes as quotes."""
+"""The text that may precede a quoted word, so that the shell interprets its quotes as quotes."""
 _LAST: Final = re.compile(r"(?:'[^']*+'|[^'|;&])*+\Z")
 _ARGUMENT: Final = re.compile(r"[ \t]*+(?:\w++=\S*+[ \t]++)*+(?P<command>[^ \t=]++)[ \t].*", re.DOTALL)
-"""The part of a command behind its name."""
+"""A command name followed by arguments."""
 _RUNNERS: Final = frozenset(
     {
         *("if", "then", "else", "elif", "do", "while", "until", "time", "coproc", "exec", "eval"),
@@ -40,7 +40,7 @@ _RUNNERS: Final = frozenset(
         *("read", "unset", "alias"),
     }
 )
-"""Words behind which the shell takes a command or a name, and programs that run what they are given."""
+"""Words after which the shell expects a command or a name, and programs that run their arguments."""
 
 Runner = Callable[[Own], str]
 
@@ -48,10 +48,10 @@ Runner = Callable[[Own], str]
 def words(
     text: Own, values: Mapping[str, Text], run: Runner | None = None, *, quotes: bool = False, strings: bool = False
 ) -> list[Text]:
-    """The words of a command's line; with `quotes` the double quotes stay, as part of a name or of SQL, and with
-    `strings` the single ones too.
+    """Split a command's arguments into words.
 
-    Raises UsageError for a quote that is not closed and a command that fails.
+    `quotes` keeps the double quotes, as part of a name or of SQL; `strings` keeps the single quotes too. Raises
+    UsageError for an unterminated quote and for a command in backticks that fails.
     """
     found: list[Text] = []
     current: list[Text] | None = None
@@ -65,7 +65,7 @@ def words(
             continue
         part = _PART.match(text, position)
         if part is None:
-            raise UsageError(f"a quote is not closed: {text[position : position + 40]}")
+            raise UsageError(f"unterminated quote: {text[position : position + 40]}")
         position = part.end()
         if part["blank"] is not None:
             if current is not None:
@@ -81,15 +81,15 @@ def words(
 
 
 def output_of(command: Own) -> str:
-    """What a command of the person's shell prints, without its last line end. Raises UsageError when it fails."""
+    """The output of a shell command without its final line break. Raises UsageError if the command fails."""
     try:
         done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, check=False)
     except (OSError, ValueError) as error:
-        raise UsageError(f"the command {command!r} cannot be started: {reason(error)}") from None
+        raise UsageError(f"cannot run the command {command!r}: {reason(error)}") from None
     if done.returncode:
         raise UsageError(
-            f"the command {command!r} ended with code {done.returncode}",
-            "a command that ends in ; true succeeds, and what it wrote is taken",
+            f"the command {command!r} failed with exit code {done.returncode}",
+            "to use its output anyway, append ; true to the command",
         )
     text = done.stdout.decode("utf-8", "replace")
     return text.removesuffix("\n").removesuffix("\r")
@@ -117,14 +117,15 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _for_shell(text: str, values: Mapping[str, Text]) -> tuple[Own, str]:
-    """A command with its variables, which are words of the shell where they stand in quotes, and what is foreign in it.
+    """A shell command with its variables substituted, and the source of a part that came from a service.
 
-    Raises UsageError for what came from a service and the shell might not read as one word.
+    `:'x'` is quoted for the shell. Raises UsageError for a value from a service that the shell might not read as one
+    word.
     """
     import shlex
 
     made: list[str] = []
-    seen: list[str] = []  # the same, with an empty word in the place of each that came from a service
+    seen: list[str] = []  # the same, with an empty word in place of each value from a service
     done, source = 0, ""
     for found in REFERENCE.finditer(text):
         name = found[1] or found[2]
@@ -132,11 +133,11 @@ def _for_shell(text: str, values: Mapping[str, Text]) -> tuple[Own, str]:
             continue
         value, before = values[name], text[done : found.start()]
         if value.foreign and found[1] is not None:
-            raise refused("a part of a command in backticks", f":{name}")
+            raise refused("part of a command in backticks", f":{name}")
         if value.foreign and not _one_word("".join([*seen, before])):
             raise UsageError(
-                f":'{name}' came from the service, and is only taken as an argument of a plain command in backticks",
-                f"`printf %s :'{name}'`; not within quotes, behind < and >, or as what is run",
+                f":'{name}' came from the service; in backticks it may only be an argument of a simple command",
+                f"write, for example, `printf %s :'{name}'`; not inside quotes, after < or >, or as the command",
             )
         word = value.text if found[1] is not None else shlex.quote(value.text)
         made += [before, word]
@@ -147,7 +148,7 @@ def _for_shell(text: str, values: Mapping[str, Text]) -> tuple[Own, str]:
 
 
 def _one_word(before: str) -> bool:
-    """Whether a word in quotes behind this part of a command is an argument, and nothing that the shell opens."""
+    """Whether a quoted word after this part of a command is a plain argument, not a file or a command."""
     last = _LAST.search(before)
     if not _PLAIN.fullmatch(before) or last is None:
         return False

@@ -1,6 +1,6 @@
-"""What there is: databases, schemas, relations, stores, functions, types, roles, queries.
+"""Lists of objects: databases, schemas, stores, functions, types, roles, queries.
 
-From the catalog of a service where it can be asked with SQL, else from LIST and DESCRIBE.
+They come from the service's catalog if it supports SQL queries on it, otherwise from LIST and DESCRIBE.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ STORES = (
 ENDED = frozenset(
     {"cancelled", "canceled", "completed", "ended", "error", "failed", "stopped", "succeeded", "terminated"}
 )
-"""States of queries that do not run any more."""
+"""States of queries that have ended."""
 QUERY_CELLS = 100
-"""Characters of a query that its line in a list shows."""
+"""Number of characters of a query that a list shows."""
 SHORT = 3
-"""Columns that a list shows without +."""
+"""Number of columns that a list shows without +."""
 
 
 def _table(titles: Sequence[str], rows: Rows) -> Show:
@@ -61,7 +61,7 @@ def _table(titles: Sequence[str], rows: Rows) -> Show:
 
 
 def _chosen(columns: Sequence[Column], rows: Rows, args: Args) -> Rows:
-    """The rows whose name matches."""
+    """The rows whose name matches the pattern."""
     pattern = Pattern(args[0] if args else "*")
     schema, name = at(columns, "schema"), at(columns, "name") or 0
     return [row for row in rows if pattern.matches(value(row, schema), value(row, name))]
@@ -70,7 +70,7 @@ def _chosen(columns: Sequence[Column], rows: Rows, args: Args) -> Rows:
 def _lister(
     name: str, statements: Sequence[str], help_text: str, aliases: tuple[str, ...] = (), short: int = SHORT
 ) -> Command:
-    """A command that shows what the first of the statements tells that the service knows; + shows all columns."""
+    """A command that lists the result of the first statement that the service supports; + shows all columns."""
 
     async def body(port: Port, args: Args) -> Effect:
         return await _listed(port, args, statements, short)
@@ -89,7 +89,7 @@ async def _listed(port: Port, args: Args, statements: Sequence[str], short: int)
 
 @command("de", "[PATTERN]", aliases=("de+",), data=("PATTERN",))
 async def entities(port: Port, args: Args) -> Effect:
-    """List the entities of the current store, or of all: names, sizes, and when they were changed."""
+    """List the entities of the current store, or of all. Shows names, sizes and modification times."""
     store = port.session.context.store
     here = f" WHERE store_name = {literal(store)}" if store else ""
     asked = f'SELECT name, size, modified_at AS modified, store_name AS store FROM deltastream.sys."entities"{here}'
@@ -98,7 +98,7 @@ async def entities(port: Port, args: Args) -> Effect:
 
 @command("l", "[PATTERN]", aliases=("l+", "list", ".databases"), data=("PATTERN",))
 async def databases(port: Port, args: Args) -> Show:
-    """List databases and organizations; those that statements run in are marked. + shows their other columns."""
+    """List databases and organizations; the current ones are marked. + shows all columns."""
     pattern = Pattern(args[0] if args else "*")
     found: Rows = []
     for kind, what in (("database", "DATABASES"), ("organization", "ORGANIZATIONS")):
@@ -125,16 +125,16 @@ async def databases(port: Port, args: Args) -> Show:
 
 @command("df", "[PATTERN]", aliases=("df+",), data=("PATTERN",))
 async def functions(port: Port, args: Args) -> Effect:
-    """List functions with their arguments and results: alone your own, with a pattern the built-in ones too.
+    """List functions with arguments and results. Without PATTERN, omit built-in functions.
 
-    + adds what they do, and the definitions of macros."""
+    + adds descriptions, and the definitions of macros."""
     columns, rows = await told(port, *FUNCTIONS)
     own = at(columns, "own")
     rows = _chosen(columns, rows, args)
     if own is not None and not args:
         rows = [row for row in rows if value(row, own) == "true"]
         if not rows:
-            return Say("There are no functions of your own; \\df * lists all, \\df PATTERN some.")
+            return Say("No user-defined functions. \\df * lists all functions.")
     name, result = at(columns, "name") or 0, at(columns, "result")
     listed: Rows = [
         [
@@ -156,7 +156,7 @@ async def functions(port: Port, args: Args) -> Effect:
 
 
 def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | None:
-    """A function's arguments: names and types where both are told."""
+    """A function's arguments with their types, if the service reports both."""
     if at(columns, "parameters") is None:
         return value(row, at(columns, "signature", "arguments")) or None
     names = json.loads(value(row, at(columns, "parameters")) or "[]") or []
@@ -168,7 +168,7 @@ def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | No
 
 @command("sf", "PATTERN", aliases=("sf+",), data=("PATTERN",))
 async def show_function(port: Port, args: Args) -> Print:
-    """Show the SQL that makes a macro. DuckDB does not tell the defaults of its parameters."""
+    """Show the SQL that creates a macro. DuckDB does not report the defaults of its parameters."""
     columns, rows = await told(port, *FUNCTIONS)
     known, rows = rows, _chosen(columns, rows, args)
     name, schema = at(columns, "name") or 0, at(columns, "schema")
@@ -177,7 +177,9 @@ async def show_function(port: Port, args: Args) -> Print:
     place, kind = at(columns, "definition"), at(columns, "type")
     made = [row for row in rows if value(row, place)]
     if not made:
-        raise StatementError(f"the service tells no definition of {args[0]}", f"\\df+ {args[0]} shows what it tells")
+        raise StatementError(
+            f"the service does not report the definition of {args[0]}", f"\\df+ {args[0]} shows what it reports"
+        )
     lines = []
     for row in made:
         parts = [part for part in (value(row, schema), value(row, name)) if part]
@@ -191,7 +193,7 @@ async def show_function(port: Port, args: Args) -> Print:
 
 @command("dq", "[PATTERN]", aliases=("dq+", "!queries"), data=("PATTERN",))
 async def queries(port: Port, args: Args) -> Effect:
-    """List the queries that run: their text, whose they are, and since when. + lists all that the service knows."""
+    """List running queries with text, owner and start time. + lists all queries with all columns."""
     columns, rows = await told(port, "LIST QUERIES")
     state = at(columns, "state", "currentstate", "actualstate", "status")
     text = at(columns, "statement", "sql", "query", "name")
@@ -199,7 +201,7 @@ async def queries(port: Port, args: Args) -> Effect:
     if pattern is not None:
         rows = [row for row in rows if any(pattern.matches(value or "") for value in row)]
     if args.plus:
-        # A person reads the beginnings; DESCRIBE QUERY has the whole of one.
+        # Show only the beginning of each query; DESCRIBE QUERY shows all of it.
         if text is not None and port.outlet.for_people:
             rows = [[*row[:text], one_line(value(row, text), QUERY_CELLS), *row[text + 1 :]] for row in rows]
         return Show(table_of([(column.name, column.type) for column in columns], rows))
@@ -212,19 +214,19 @@ async def queries(port: Port, args: Args) -> Effect:
         "since": at(columns, "created", "createdat", "createdon", "started"),
     }
     if not running and port.outlet.for_people:
-        return Say("no query runs; \\dq+ lists those that ran")
+        return Say("no running queries; \\dq+ also lists finished ones")
     known = {title: place for title, place in wanted.items() if place is not None}
     return _table(tuple(known), [[one_line(value(row, place), 1000) for place in known.values()] for row in running])
 
 
 COMMANDS = (
     databases,
-    _lister("dn", ("LIST SCHEMAS",), "List schemas. + shows all of their columns."),
+    _lister("dn", ("LIST SCHEMAS",), "List schemas. + shows all columns."),
     _lister("di", INDEXES, "List indexes. + shows their definitions.", (".indexes",)),
-    _lister("dT", TYPES, "List the types that were made here."),
+    _lister("dT", TYPES, "List user-defined types."),
     functions,
     show_function,
-    _lister("ds", STORES, "List stores. + shows all of their columns."),
+    _lister("ds", STORES, "List stores. + shows all columns."),
     entities,
     _lister("dp", ("LIST COMPUTE_POOLS",), "List compute pools."),
     _lister("dr", ("LIST ROLES",), "List roles.", ("dg", "du")),

@@ -1,4 +1,4 @@
-"""What is remembered by name and on record: named queries, transcripts, logs."""
+"""Commands for named queries, transcripts and logs."""
 
 from __future__ import annotations
 
@@ -20,56 +20,56 @@ def _queries(port: Port) -> Queries:
 
 @command("n", "[NAME] [WORD...]", data=("WORD",))
 async def named(port: Port, args: Args) -> Effect | None:
-    """List the named queries, or run one. The words are its $1, $2 …; \\n+ keeps one, \\n- forgets it."""
+    """List the named queries, or run one. The arguments replace $1, $2 …; \\n+ saves a query, \\n- deletes it."""
     queries = _queries(port)
     if not args:
         known = queries.all()
         width = max(map(len, known), default=0)
         lines = [f"  {name.ljust(width)}  {one_line(text, 100)}" for name, text in known.items()]
-        return Say("\n".join(lines) or "no query has a name: \\n+ NAME gives one to the last statement")
+        return Say("\n".join(lines) or "no named queries; \\n+ NAME saves the last statement")
     return Execute(statements(with_arguments(queries.text(args.own(0)), args.texts[1:])))
 
 
 @command("n+", "NAME [SQL...]")
 async def keep(port: Port, args: Args) -> Effect | None:
-    """Give a name to a statement: that being written, the last one, or the SQL after the name.
+    """Save a statement as a named query: the SQL after the name, the query buffer, or the last statement.
 
-    The SQL stands as it is, strings too; where all of it is in single quotes, these go: \\n+ top 'select $1'"""
+    The SQL is saved verbatim; if all of it is in single quotes, these are removed: \\n+ top 'select $1'"""
     if len(args) > 1:
         _queries(port).keep(args[0], " ".join(args[1:]))
-        return Say(f"kept as {args[0]}")
+        return Say(f"saved as {args[0]}")
 
     if not port.buffer.text:
-        raise UsageError("there is no statement to keep", "usage: \\n+ NAME text")
+        raise UsageError("there is no statement to save", "usage: \\n+ NAME SQL")
     port.buffer.check_written()
     _queries(port).keep(args[0], port.buffer.text)
-    return Say(f"kept as {args[0]}")
+    return Say(f"saved as {args[0]}")
 
 
 @command("n-", "NAME")
 async def forget(port: Port, args: Args) -> Say:
-    """Forget a named query."""
+    """Delete a named query."""
     _queries(port).drop(args[0])
-    return Say(f"{args[0]} is forgotten")
+    return Say(f"deleted {args[0]}")
 
 
 @command("transcript", "[FILE]")
 async def transcript(port: Port, args: Args) -> Record:
-    """Record statements and how they ended in a file. Each is a line of JSON; without a name, no more.
+    """Record statements and their outcomes in a file. Each is a line of JSON. Without FILE, stop recording.
 
-    sqlshell replay FILE and \\replay FILE run it again and tell what is not as it was."""
+    sqlshell replay FILE and \\replay FILE run the statements again and print the differences."""
     return Record(args.own(0) if args else NOWHERE)
 
 
 @command("replay", "FILE")
 async def replay(port: Port, args: Args) -> Replay:
-    """Run a transcript again and tell what differs. It compares sqlState, columns, rows and values."""
+    """Run a transcript again and print the differences. It compares sqlState, columns, rows and values."""
     return Replay(args.own(0))
 
 
 @command("log", "[FILE]", aliases=(".log",))
 async def log(port: Port, args: Args) -> Log:
-    """Append statements and their results to a file. Without a name, no more."""
+    """Append statements and their results to a file. Without FILE, stop logging."""
     return Log(args.own(0) if args else NOWHERE)
 
 

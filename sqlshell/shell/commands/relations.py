@@ -1,4 +1,4 @@
-"""Tables, views, streams and sequences: lists of them, what each is made of, and the SQL that makes it."""
+"""Tables, views, streams and sequences: lists, descriptions, and the SQL that creates them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sqlshell.sql.completion.catalog import Relation
 from sqlshell.sql.identifiers import Pattern, quoted
 
 MOST_DESCRIBED = 20
-"""Relations that one pattern describes."""
+"""Maximum number of relations that one pattern may describe."""
 RELATIONS = (
     'SELECT database_name, schema_name, name, type FROM deltastream.sys."relations" '
     "UNION ALL SELECT table_catalog, table_schema, table_name, "
@@ -39,10 +39,10 @@ SIZES = (
 
 
 LETTERS = {"t": ("table",), "v": ("view",), "m": ("stream", "changelog"), "s": ("sequence",)}
-"""The kinds of relations that a letter of \\dtvms means."""
+"""The kinds of relations that each letter of \\dtvms stands for."""
 
 ABSENT = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE})
-"""What a service says of a relation that is not there."""
+"""The codes for a relation that does not exist."""
 
 _INDEX = re.compile(r"CREATE (UNIQUE )?INDEX .{1,200}? ON .{1,200}?(?= USING\b|\s?\()", re.I | re.S)
 
@@ -52,7 +52,7 @@ def _table(titles: Sequence[str], rows: Rows) -> Show:
 
 
 async def _relations(port: Port) -> list[Relation]:
-    """Every relation that the service tells of."""
+    """Every relation that the service lists."""
     columns, rows = await told(port, *RELATIONS)
     context = port.session.context
     name = at(columns, "name", "relationname", "tablename") or 0
@@ -71,7 +71,7 @@ async def _relations(port: Port) -> list[Relation]:
 
 
 def _matching(port: Port, known: Sequence[Relation], text: str, kinds: Sequence[str] = ()) -> list[Relation]:
-    """The relations that a pattern means: temporary ones and those of the current schema, unless it names another."""
+    """The relations that match a pattern: in the current schema or temporary, unless it names another schema."""
     pattern = Pattern(text or "*")
     context = port.session.context
     here = context.database.lower(), context.schema.lower()
@@ -85,13 +85,13 @@ def _matching(port: Port, known: Sequence[Relation], text: str, kinds: Sequence[
         for item in wanted
         if pattern.matches(item.database, item.schema, item.name) and (pattern.qualified or seen(item))
     ]
-    # `database.name` is read as DuckDB reads it, where no schema has that name.
+    # If no schema has that name, `database.name` is interpreted as DuckDB does.
     return found or [item for item in wanted if pattern.matches(item.database, item.name) and pattern.qualified]
 
 
 def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases: tuple[str, ...] = ()) -> Command:
     async def body(port: Port, args: Args) -> Effect:
-        # Letters stand together only in the names that \\dt has beside its aliases.
+        # Only \\dt has names with combined letters, in addition to its aliases.
         combined = args.name.rstrip("+")[1:] if name == "dt" and args.name.startswith("d") else ""
         return await _list_relations(port, args, [kind for one in combined for kind in LETTERS[one]] or kinds)
 
@@ -119,27 +119,29 @@ async def _list_relations(port: Port, args: Args, kinds: Sequence[str]) -> Effec
         for item in found
     ]
     titles = ("database", "schema", "name", "type", "rows", "comment")
-    # The numbers of rows are the engine's estimates; a service that knows no sizes has no such columns.
+    # The row counts are the engine's estimates; the columns are omitted if the service has none.
     return _table(titles, rows) if sizes else _table(titles[:4], [row[:4] for row in rows])
 
 
 @command("d", "[PATTERN]", aliases=("d+", "describe", "!describe"), data=("PATTERN",))
 async def describe(port: Port, args: Args) -> Effect | None:
-    """Describe a relation, or all that a pattern means: columns, keys, constraints, indexes. Alone, list the relations.
+    """Describe relations; without PATTERN, list them. Shows columns, keys, constraints and indexes.
 
-    + adds comments, keys beside their columns, the text of a view, and about how many rows there are."""
+    + adds comments, the key of each column, the definition of a view, and the approximate number of rows."""
     if not args:
         return await _list_relations(port, args, ())
     inspector = Inspector(lambda sql: told(port, sql))
     known = await _relations(port)
     found = _matching(port, known, args[0])
     if len(found) > MOST_DESCRIBED:
-        raise UsageError(f"{args[0]} means {len(found)} relations, more than {MOST_DESCRIBED}", "\\dt lists them")
+        raise UsageError(
+            f"{args[0]} matches {len(found)} relations; \\d describes at most {MOST_DESCRIBED}", "use \\dt to list them"
+        )
     if not found and not Pattern(args[0]).exact:
         raise no_such("relation", args[0], [])
     if not found:
         try:
-            # The service may know names that it does not list, such as the entities of a store.
+            # A service may not list all its names, such as the entities of a store.
             return Many(_shown(port, await inspector.described(args[0]), "", plus=args.plus))
         except StatementError as error:
             if not known and error.where.sql_state not in ABSENT:
@@ -155,7 +157,7 @@ async def describe(port: Port, args: Args) -> Effect | None:
 
 
 def _shown(port: Port, details: Details, title: str, *, plus: bool) -> list[Effect]:
-    """A table of the columns, and what else is known: below it for people, as a second result for programs."""
+    """A table of the columns, and further details: below the table for people, as a second result for programs."""
     if details.sequence:
         rows: Rows = [list(details.sequence.values())]
         head = [Print(f"{title}\n", with_results=True)] if port.outlet.for_people else []
@@ -184,7 +186,7 @@ def _shown(port: Port, details: Details, title: str, *, plus: bool) -> list[Effe
 
 
 def _below(notes: Sequence[tuple[str, str, str]]) -> str:
-    """Notes as psql has them below a table: headings, each with its lines."""
+    """Notes in psql's layout: headings, each followed by its lines."""
     lines: list[str] = []
     for head, name, text in notes:
         if head in {"Comment", "Rows"}:
@@ -198,7 +200,7 @@ def _below(notes: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _notes(details: Details, *, plus: bool) -> list[tuple[str, str, str]]:
-    """What stands below the columns, as (heading, name, text)."""
+    """The notes below the columns, as (heading, name, text)."""
     heads = {"CHECK": "Check constraints", "FOREIGN KEY": "Foreign keys"}
     notes = [(heads.get(item.kind, "Keys"), item.name, item.definition) for item in details.constraints]
     notes.sort(key=lambda note: ("Keys", "Check constraints", "Foreign keys").index(note[0]))
@@ -219,13 +221,13 @@ def _notes(details: Details, *, plus: bool) -> list[tuple[str, str, str]]:
 
 @command("schema", "[PATTERN]", aliases=(".schema", "sv", "sv+"), data=("PATTERN",))
 async def show_ddl(port: Port, args: Args) -> Print:
-    """Show the SQL that makes relations. A pattern chooses them; alone, all of this schema."""
+    """Show the SQL that creates relations. Without PATTERN, show all of the current schema."""
     inspector = Inspector(lambda sql: told(port, sql))
     known = await _relations(port)
     found = _matching(port, known, args[0] if args else "")
     if not found and args:
         raise no_such("relation", args[0], [item.name for item in known])
-    # What others depend on comes first.
+    # Dependencies come first.
     order = ("sequence", "table", "stream", "changelog", "view")
 
     def rank(item: tuple[Relation, Details]) -> tuple[int, int]:
@@ -235,15 +237,15 @@ async def show_ddl(port: Port, args: Args) -> Print:
     return Print("".join(f"{ddl(*item)}\n" for item in made), with_results=True)
 
 
-TABLES = """List tables of this schema, or of others: \\dt *.ord*
+TABLES = """List tables of the current schema. A pattern can name others: \\dt *.ord*
 
-Letters may stand together: t tables, v views, m streams, s sequences. \\dtv lists tables and views."""
+Letters can be combined: t tables, v views, m streams, s sequences. \\dtv lists tables and views."""
 
 COMMANDS = (
     describe,
     show_ddl,
     _relation_lister("dt", ("table",), TABLES, (".tables",)),
-    _relation_lister("dv", ("view",), "List views, materialized ones too."),
+    _relation_lister("dv", ("view",), "List views, including materialized ones."),
     _relation_lister("dm", ("stream", "changelog"), "List streams and changelogs."),
     _relation_lister("dseq", ("sequence",), "List sequences."),
 )

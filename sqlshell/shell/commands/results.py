@@ -1,5 +1,4 @@
-"""Looking at a result once more: copied, turned, drawn, browsed, asked. Each works on the last result, or ends a
-statement and works on its own."""
+"""Commands that copy, pivot, draw, browse or query a result: the last one, or that of the statement before them."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ from sqlshell.shell.port import Port
 from sqlshell.shell.results.rows import collect
 
 MOST_ROWS = 200_000
-"""Rows that are copied or turned at most."""
+"""Maximum number of rows to copy, pivot or draw."""
 
 
 @command("clip", "[FORMAT]", sends=True)
 async def clip(port: Port, args: Args) -> Use:
-    """Copy a result to the clipboard, as TSV or FORMAT. The terminal does it (OSC 52), over ssh too."""
+    """Copy a result to the clipboard, as TSV or FORMAT. It uses the terminal (OSC 52), so it works over ssh."""
     form = format_named(args[0] if args else "tsv")
     told: list[Effect] = []
 
@@ -36,7 +35,9 @@ async def clip(port: Port, args: Args) -> Use:
         chunks = [*writer.begin(result.columns), *writer.write(Batch(len(result.columns), rows=rows))]
         data = b"".join([*chunks, *writer.end(summary)])
         if not summary.complete:
-            raise UsageError(f"more than {MOST_ROWS:,} rows are too many for a clipboard", "\\g FILE writes them")
+            raise UsageError(
+                f"too many rows to copy: more than {MOST_ROWS:,}", "write them to a file with \\g FILE instead"
+            )
         copy_text(data)
         told.append(Say(f"{summary.rows:,} row{'' if summary.rows == 1 else 's'} copied ({len(data):,} bytes)"))
         return summary
@@ -52,9 +53,9 @@ async def clip(port: Port, args: Args) -> Use:
     data=("ROW", "COLUMN", "VALUE"),
 )
 async def turn(port: Port, args: Args) -> Use:
-    """Show a result as a cross table. One column's values are rows, a second's columns, a third's cells.
+    """Pivot a result: ROW becomes the rows, COLUMN the columns, VALUE the cells.
 
-    Columns are named, or numbered from 1; without names they are the first three."""
+    Columns are given by name, or by number from 1. The default is the first three columns."""
     turned: list[Effect] = []
 
     async def take(result: Result) -> Summary:
@@ -63,7 +64,7 @@ async def turn(port: Port, args: Args) -> Use:
 
         summary, rows = await collect(result, MOST_ROWS)
         if not summary.complete:
-            raise UsageError(f"more than {MOST_ROWS:,} rows are too many to turn", "group them first")
+            raise UsageError(f"too many rows to pivot: more than {MOST_ROWS:,}", "aggregate them with GROUP BY first")
         turned.append(Show(crosstab(result.columns, with_hex(rows, binary_columns(result.columns)), args)))
         return summary
 
@@ -74,14 +75,17 @@ async def turn(port: Port, args: Args) -> Use:
 async def draw(port: Port, args: Args) -> Use:
     """Draw a result: \\chart [bar|line|scatter|hist|heat] [X] [Y...] [to FILE.svg]
 
-    Columns are named, or numbered from 1; what is left out is chosen. to FILE.svg writes a picture."""
+    Columns are given by name, or by number from 1. Omitted arguments are chosen to fit the data. to FILE.svg writes
+    a picture."""
     words = list(args)
     picture = NOWHERE
     if len(words) > 1 and words[-2].lower() == "to":
         args.own(-2)
         picture, words = args.own(-1), words[:-2]
         if not picture.lower().endswith(".svg"):
-            raise UsageError(f"{picture} is no SVG file", "\\chart line day total to days.svg")
+            raise UsageError(
+                f"{picture} does not have the extension .svg", "example: \\chart line day total to days.svg"
+            )
         check(picture)
     made: list[Effect] = []
 
@@ -93,12 +97,12 @@ async def draw(port: Port, args: Args) -> Use:
         summary, rows = await collect(result, MOST_ROWS)
         figure = chart(result.columns, rows, words)
         if not summary.complete:
-            figure.said.append(f"only the first {MOST_ROWS:,} rows are drawn")
+            figure.said.append(f"the chart shows only the first {MOST_ROWS:,} rows")
         if picture:
             sink = FileSink(picture)
             sink.write(svg(figure).encode())
             sink.close()
-            made.append(Say(f"{picture} is written"))
+            made.append(Say(f"wrote {picture}"))
         else:
             colours = port.session.interactive and port.front_end.paint is not None
             size = shutil.get_terminal_size((80, 24))
@@ -111,21 +115,22 @@ async def draw(port: Port, args: Args) -> Use:
 
 @command("browse", aliases=("explore",), sends=True)
 async def browse(port: Port, args: Args) -> Use:
-    """Walk through a result on the whole screen: search, sort, filter, copy, values in full; ? lists the keys.
+    """Browse a result in full screen. Search, sort, filter, copy, view full values; ? lists the keys.
 
     Its partitions are fetched when they are looked at, so that large results open at once."""
     if not port.session.interactive or port.front_end.browse is None or os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError(
-            "\\browse is for a person at a terminal that can be drawn on", "\\g FILE writes a result to a file"
+            "\\browse requires an interactive terminal with cursor control", "use \\g FILE to write a result to a file"
         )
     return Use(port.front_end.browse)
 
 
 @command("local", "[TEXT...]", sends=True)
 async def local(port: Port, args: Args) -> LocalSql:
-    """Run SQL of DuckDB on the last results, here: \\local select city, sum(n) from _ group by all
+    """Query the last results with DuckDB's SQL: \\local select city, sum(n) from _ group by all
 
-    _ is the last result, _1 the one before it, up to _9; they are typed. What comes out is a result like any other."""
+    The query runs on your machine. _ is the last result, _1 the one before it, up to _9; columns keep their types.
+    The output is a result like any other."""
     return LocalSql(args.own(0) if args else NOWHERE)
 
 

@@ -1,4 +1,4 @@
-"""Ways to end a statement, and to look at it before."""
+"""Commands that send the query buffer, and commands that show, write or clear it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from sqlshell.shell.scripts.variables import check_received
 from sqlshell.sql.script.items import Statement
 
 MOST_STATEMENTS = 100_000
-"""Statements that \\gexec runs at most: they are read before the first of them is run."""
+"""Maximum number of statements that \\gexec runs: it reads all of them before it runs the first."""
 LONGEST_VALUE = 1 << 20
-"""Characters of a value that \\gset takes."""
+"""Maximum length of a value that \\gset stores, in characters."""
 
 
 @command("g", f"{OPTIONS} [FILE...]", sends=True)
 async def go(port: Port, args: Args) -> Effect:
-    """Run a statement, as ; does. With a name, its result goes to that file, or with | to a command.
+    """Run a statement, as ; does. With FILE, write the result to the file; with |command, send it to the command.
 
-    Options of \\pset in brackets hold for this result alone: \\g (format=csv null=-) FILE
+    Options of \\pset in parentheses apply to this result only: \\g (format=csv null=-) FILE
 
     \\g browse opens it as \\browse does."""
     if args == ["browse"] and port.front_end.browse is not None:
@@ -35,12 +35,12 @@ async def go(port: Port, args: Args) -> Effect:
 
 @command("gx", f"{OPTIONS} [FILE...]", aliases=("G",), sends=True)
 async def go_expanded(port: Port, args: Args) -> Submit:
-    """Run a statement and show its rows as records. Otherwise as \\g."""
+    """Run a statement and show its rows as records. Otherwise like \\g."""
     return _submitted(port, args, expanded=True)
 
 
 def _submitted(port: Port, args: Args, *, expanded: bool = False) -> Submit:
-    """Raises UsageError and OutputError before the statement runs, where its result could not be shown so."""
+    """Check options and output before the statement runs. Raises UsageError and OutputError."""
     output = args.own(0) if args else NOWHERE
     options = options_in(port, args.options)
     with port.session.options_for(options):
@@ -52,16 +52,17 @@ def _submitted(port: Port, args: Args, *, expanded: bool = False) -> Submit:
 async def go_background(port: Port, args: Args) -> Submit:
     """Run a statement in the background, as ;& does.
 
-    Its end is announced, \\jobs lists it, \\fetch shows its result. It runs in a session of its own."""
+    The shell prints a notice when it finishes, \\jobs lists it, \\fetch shows its result. It runs in its own
+    session."""
     return Submit(background=True)
 
 
 @command("gset", "[PREFIX]", sends=True)
 async def go_set(port: Port, args: Args) -> Submit:
-    """Run a statement and keep its one row in variables. They are named PREFIX and the column's name.
+    """Run a statement and store its only row in variables. Each variable is named PREFIX plus the column name.
 
-    A NULL unsets its variable. The values are data, and name no file, command or setting: see \\own.
-    A column that is named as a variable of the shell, such as ON_ERROR_STOP, is refused."""
+    A NULL unsets the variable. The values are data: they cannot name a file, command or setting; see \\own.
+    A column named like a variable of the shell, such as ON_ERROR_STOP, is refused."""
     prefix = args[0] if args else ""
     received: list[Effect] = []
 
@@ -71,7 +72,7 @@ async def go_set(port: Port, args: Args) -> Submit:
         summary, rows = await collect(result, 2)
         rows = with_hex(rows, binary_columns(result.columns))
         if len(rows) != 1:
-            raise UsageError(f"\\gset takes one row, and {'there was none' if not rows else 'there were more'}")
+            raise UsageError(f"\\gset requires exactly one row; the result has {'none' if not rows else 'more'}")
         values = {prefix + column.name: value for column, value in zip(result.columns, rows[0], strict=True)}
         for name, value in values.items():
             if value is not None and len(value) > LONGEST_VALUE:
@@ -85,15 +86,15 @@ async def go_set(port: Port, args: Args) -> Submit:
 
 @command("gexec", sends=True)
 async def go_execute(port: Port, args: Args) -> Submit:
-    """Run a statement, then each value of its result. The values run as statements, row by row; NULLs are skipped.
+    """Run each value of a statement's result as a statement. They run row by row; NULLs are skipped.
 
-    They are statements only: what came from the service is never taken for a command, and names no file of yours."""
+    A value is only SQL: it is never interpreted as a backslash command, and cannot name a local file."""
     statements: list[Statement] = []
 
     async def take(result: Result) -> Summary:
         summary, rows = await collect(result, MOST_STATEMENTS)
         if not summary.complete:
-            raise UsageError(f"\\gexec: there are more than {MOST_STATEMENTS:,} rows")
+            raise UsageError(f"\\gexec: the result has more than {MOST_STATEMENTS:,} rows")
         texts = (value for row in rows for value in row if value and value.strip())
         statements.extend(
             Statement(text, 0, 0, True, foreign=theirs(text, "what \\gexec runs").foreign) for text in texts
@@ -105,9 +106,9 @@ async def go_execute(port: Port, args: Args) -> Submit:
 
 @command("gdesc", sends=True)
 async def go_describe(port: Port, args: Args) -> Submit:
-    """Show the columns and types of a statement's result. Its rows are not shown.
+    """Show the columns and types of a statement's result. The rows are not shown.
 
-    The interface can tell them only by running it, so that a statement which may write is refused."""
+    The interface has to run the statement for that, so a statement that may write is refused."""
     described: list[Effect] = []
 
     async def take(result: Result) -> Summary:
@@ -120,7 +121,7 @@ async def go_describe(port: Port, args: Args) -> Submit:
         return Summary(0, True)
 
     def then() -> Effect:
-        return described[-1] if described else Say("the statement has no result")
+        return described[-1] if described else Say("the statement returns no result")
 
     return Submit(consumer=take, then=then, reads=True)
 
@@ -132,9 +133,10 @@ async def go_describe(port: Port, args: Args) -> Submit:
     data=("SECONDS", "i=SECONDS", "c=TIMES", "m=ROWS"),
 )
 async def watch(port: Port, args: Args) -> Again:
-    """Run a statement every 2 SECONDS until Ctrl-C. Also until c TIMES, or fewer than m ROWS.
+    """Run a statement every 2 SECONDS until Ctrl-C. c=TIMES and m=ROWS stop it earlier.
 
-    On a terminal the result is drawn over, and what changed is marked."""
+    c=TIMES stops after that many runs, m=ROWS when the result has fewer rows. On a terminal each result replaces the
+    previous one, and changes are highlighted."""
     seconds, times, least = 2.0, 0, 0
     for number, word in enumerate(args):
         name, given, value = word.partition("=")
@@ -149,41 +151,44 @@ async def watch(port: Port, args: Args) -> Again:
                 case "m" | "min_rows":
                     least = int(value)
                 case _:
-                    raise UsageError(f"\\watch does not take {word!r}", "usage: \\watch [SECONDS] [i=] [c=] [m=]")
+                    raise UsageError(
+                        f"\\watch: unexpected argument {word!r}",
+                        "usage: \\watch [SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]",
+                    )
         except ValueError:
-            raise UsageError(f"\\watch: {value!r} is not a number", "write it as \\watch i=5 c=10 m=1") from None
+            raise UsageError(f"\\watch: {value!r} is not a number", "example: \\watch i=5 c=10 m=1") from None
     if not 0 <= seconds < 1e7 or times < 0 or least < 0:
-        raise UsageError("\\watch takes numbers from 0 on", "\\watch i=5 c=10 m=1")
+        raise UsageError("\\watch: a number is out of range", "use numbers from 0; example: \\watch i=5 c=10 m=1")
     return Again(seconds, times, least)
 
 
 @command("repeat", "TIMES [SECONDS]", sends=True, data=("TIMES", "SECONDS"))
 async def repeat(port: Port, args: Args) -> Again:
-    """Run a statement so many TIMES, SECONDS (0) apart. Each result is shown as if it was run alone."""
+    """Run a statement several TIMES, SECONDS (0) apart. Each result is shown separately."""
     try:
         times, seconds = int(args[0]), float(args[1]) if len(args) > 1 else 0.0
     except ValueError:
-        raise UsageError(f"\\repeat takes numbers, not {' '.join(args)!r}", "\\repeat 10 0.5") from None
+        raise UsageError(f"\\repeat: {' '.join(args)!r} is not a number", "example: \\repeat 10 0.5") from None
     if not (times > 0 and 0 <= seconds < 1e7):
-        raise UsageError("\\repeat takes numbers from 1 on", "\\repeat 10 0.5")
+        raise UsageError("\\repeat: a number is out of range", "TIMES is at least 1; example: \\repeat 10 0.5")
     return Again(seconds, times, redraw=False)
 
 
 @command("p", aliases=("print",))
 async def show_buffer(port: Port, args: Args) -> Effect:
-    """Show the query buffer: the statement that is being written, or the last one."""
+    """Show the query buffer: the unfinished statement, or the last one."""
     return Print(f"{port.buffer.text}\n") if port.buffer.text else Say("the query buffer is empty")
 
 
 @command("r", aliases=("reset",))
 async def clear_buffer(port: Port, args: Args) -> Reset:
-    """Clear the query buffer: throw away the statement that is being written."""
+    """Clear the query buffer: discard the unfinished statement."""
     return Reset()
 
 
 @command("w", "FILE", aliases=("write",))
 async def write_buffer(port: Port, args: Args) -> None:
-    """Write the query buffer to a file: the statement that is being written, or the last one."""
+    """Write the query buffer to a file: the unfinished statement, or the last one."""
     if not port.buffer.script:
         raise UsageError("there is no statement to write")
     port.buffer.check_written()

@@ -1,4 +1,4 @@
-"""Scripts in, files out."""
+"""Commands that run scripts, redirect results and use the operating system's shell."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from sqlshell.shell.scripts.reading import work_in
 
 @command("i", "FILE", aliases=("include", ".read", "!source", "!load"))
 async def include(port: Port, args: Args) -> RunFile:
-    """Run the statements and commands of a file."""
+    """Run the statements and commands in a file."""
     return RunFile(args.own(0))
 
 
 @command("o", "[FILE...]", aliases=("out", ".output"))
 async def redirect(port: Port, args: Args) -> Redirect:
-    """Send results to a file or |command. Without a name, to the terminal again.
+    """Send results to a file or |command. Without FILE, send them to the terminal again.
 
-    A file is written beside its place and moved there at the next \\o or at the end."""
+    The file appears under its name at the next \\o or on exit; until then a temporary file next to it is written."""
     return Redirect(args.own(0) if args else NOWHERE)
 
 
 @command("e", "[FILE]", aliases=("edit", "!edit"))
 async def edit(port: Port, args: Args) -> Edit:
-    """Edit the statement being written, or FILE, in $EDITOR. Where none is being written, it is the last one.
+    """Edit the query buffer, or FILE, in $EDITOR. If the buffer is empty, edit the last statement.
 
     What is saved is taken as if it was typed: statements that end with ; run, the rest is at the prompt. The last
     statement does not run again when it was left as it was."""
@@ -40,19 +40,19 @@ async def once(port: Port, args: Args) -> Redirect:
 
 @command("tee", "[FILE...]", aliases=("!spool",))
 async def tee(port: Port, args: Args) -> Redirect:
-    """Show results and send them to a file or |command too. Without a name, no more."""
+    """Show results and also send them to a file or |command. Without FILE, stop."""
     return Redirect(args.own(0) if args else NOWHERE, too=True)
 
 
 @command("ir", "FILE", aliases=("include_relative",))
 async def include_beside(port: Port, args: Args) -> RunFile:
-    """As \\i, but relative to the script that names it."""
+    """Like \\i, but FILE is relative to the current script."""
     return RunFile(args.own(0), beside=True)
 
 
 @command("cd", "[FOLDER]", aliases=(".cd",))
 async def change_folder(port: Port, args: Args) -> None:
-    """Work in another folder; without a name, in your own."""
+    """Change the working directory; without FOLDER, to the home directory."""
     work_in(args.own(0) if args else Own("~"))
 
 

@@ -1,4 +1,4 @@
-"""Variables, conditions, and what a script says."""
+"""Commands for variables, conditions and output."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sqlshell.shell.scripts.variables import switch
 async def set_variable(port: Port, args: Args) -> Effect:
     """Show the variables, or give one its value: \\set limit 10, then select … limit :limit;
 
-    Several words are joined, and double quotes stay.
+    Several values are concatenated; double quotes are kept.
 
-    :'name' is the value as a string, :"name" as a name, :{?name} says whether it is set."""
+    :'name' is the value as a string, :"name" as an identifier, :{?name} says whether it is set."""
     if not args:
         lines = [f"{name} = {_quoted(port.variables[name].text)}" for name in sorted(port.variables)]
         return Print("".join(f"{line}\n" for line in lines))
@@ -37,16 +37,18 @@ async def unset_variable(port: Port, args: Args) -> UnsetVariable:
 async def adopt(port: Port, args: Args) -> SetVariable:
     """Make a variable that a service gave your own, where all of its value matches a regular expression.
 
-    Only then may it name a file, a command or a setting: \\own file '[a-z0-9_]+[.]csv', then \\o :file"""
+    Only then can it name a file, a command or a setting: \\own file '[a-z0-9_]+[.]csv', then \\o :file"""
     import re
 
     name, expression = args.own(0), args.own(1)
     if name not in port.variables:
-        raise UsageError(f"there is no variable {name}", "\\set lists them")
+        raise UsageError(f"variable {name} is not set", "\\set lists the variables")
     try:
         matches = re.fullmatch(expression, port.variables[name].text) is not None
     except re.error as error:
-        raise UsageError(f"{expression!r} is not a regular expression: {error}", "'[a-z0-9_]+[.]csv' is one") from None
+        raise UsageError(
+            f"{expression!r} is not a valid regular expression: {error}", "example: '[a-z0-9_]+[.]csv'"
+        ) from None
     if not matches:
         raise UsageError(f"the value of {name} does not match {expression}", f"\\echo :{name} shows it")
     return SetVariable(name, mine(Own(port.variables[name].text)))
@@ -64,7 +66,7 @@ async def get_environment(port: Port, args: Args) -> SetVariable | None:
 async def ask(port: Port, args: Args) -> SetVariable:
     """Ask the person for the value of a variable; a script takes the next line of the terminal."""
     if len(args) > 2 or not args:
-        raise UsageError("\\prompt needs NAME", "usage: \\prompt [TEXT] NAME")
+        raise UsageError("\\prompt requires NAME", "usage: \\prompt [TEXT] NAME")
     text, name = args[0] if len(args) == 2 else "", args.own(-1)
     if port.front_end.ask is None:
         value = _from_terminal(text)
@@ -100,19 +102,19 @@ async def end(port: Port, args: Args) -> Branch:
 
 @command("echo", "[VALUE...]", aliases=(".print", "!print"), data=("VALUE",))
 async def echo(port: Port, args: Args) -> Print:
-    """Print words, and values of variables, on stdout; -n first ends no line."""
+    """Print text and values of variables to stdout. -n omits the line break."""
     return Print(_line(args))
 
 
 @command("qecho", "[VALUE...]", data=("VALUE",))
 async def echo_to_output(port: Port, args: Args) -> Print:
-    """As \\echo, but where results go: to the file of \\o."""
+    """Like \\echo, but print to the output of results (\\o)."""
     return Print(_line(args), with_results=True)
 
 
 @command("warn", "[VALUE...]", data=("VALUE",))
 async def warn(port: Port, args: Args) -> Say:
-    """As \\echo, but on stderr."""
+    """Like \\echo, but print to stderr."""
     return Say(_line(args).removesuffix("\n"))
 
 
@@ -127,14 +129,14 @@ def _quoted(value: str) -> str:
 
 
 def _from_terminal(text: str) -> str:
-    """A line of the terminal, where stdin may be a script."""
+    """Read a line from the terminal, because stdin may be a script."""
     try:
         with Path("/dev/tty").open("r+", encoding="utf-8", buffering=1) as terminal:
             terminal.write(printable(text))
             terminal.flush()
             return terminal.readline().rstrip("\n")
     except OSError:
-        raise UsageError("\\prompt has nobody to ask", "--set NAME=VALUE gives a value on the command line") from None
+        raise UsageError("\\prompt requires a terminal", "set the value with --set NAME=VALUE instead") from None
 
 
 COMMANDS = (

@@ -15,10 +15,10 @@ from sqlshell.shell.explorer.pages import Pages
 async def browse(result: Result, style: BaseStyle | None) -> Summary:
     """Until the person leaves; the summary is complete. Raises UsageError, and what reading the first rows raises."""
     if not result.columns:
-        raise UsageError("the statement has no rows to look at")
+        raise UsageError("the statement returned no result set to browse")
     if result.endless is not None:
         await result.batches.aclose()
-        raise UsageError("an endless result cannot be browsed", "\\g shows it, --max-rows ends it")
+        raise UsageError("cannot browse an unbounded result", "use \\g to show it, or --max-rows to limit it")
     pages = Pages(result)
     await pages.open()
     explorer = Explorer(pages, style)

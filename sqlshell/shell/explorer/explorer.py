@@ -175,7 +175,7 @@ class Explorer:
 
     def _status(self) -> StyleAndTextTuples:
         if self._reading:
-            return [("", " q leaves this")]
+            return [("", " q goes back")]
         grid, pages = self.grid, self.pages
         shown = grid.current
         hidden = len(grid.columns) - len(grid.visible)
@@ -185,7 +185,7 @@ class Explorer:
             self.sorted,
             f"{hidden} hidden" if hidden else "",
             f"only the first {pages.total:,} rows" if pages.cut else "",
-            self.message or "? lists the keys, q leaves",
+            self.message or "? lists the keys, q exits",
         ]
         return [("", " " + " │ ".join(part for part in parts if part))]
 

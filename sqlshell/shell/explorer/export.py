@@ -42,7 +42,7 @@ def copied(grid: Grid, what: str) -> str:
         copy_text(data)
     except OutputError as error:
         return error.message
-    missing = "" if grid.pages.whole or what != "column" else " that are here"
+    missing = "" if grid.pages.whole or what != "column" else " in memory"
     return f"{len(rows):,} × {len(columns)} copied{missing}"
 
 
@@ -54,7 +54,7 @@ async def exported(explorer: Explorer, path: Own) -> None:
     grid = explorer.grid
     form = format_for_path(path)
     if form is None:
-        raise OutputError(f"{path}: its ending is not that of a format", f"endings are {' '.join(EXTENSIONS)}")
+        raise OutputError(f"{path}: unknown file extension", f"extensions: {' '.join(EXTENSIONS)}")
     writer = form.factory(WriterOptions())
     columns = grid.visible
     sink = FileSink(path)

@@ -17,24 +17,24 @@ from sqlshell.shell.explorer.summary import pretty, sort_key, summary
 from sqlshell.shell.results.crosstab import place
 
 HELP: Final = (
-    ("arrows, h j k l", "walk; PgUp, PgDn and Space by screens"),
-    ("g, G", "the first row, the last row; Home, End the first and the last column"),
+    ("arrows, h j k l", "move; PgUp, PgDn and Space move by a screen"),
+    ("g, G", "go to the first or last row; Home, End to the first or last column"),
     (":", "go to a row by its number"),
     ("c", "go to a column by its name or number"),
-    ("/", "search, a regular expression; n and N the next and the one before, Esc stops"),
-    ("&", "keep the rows whose value in this column has a text; nothing keeps all"),
-    ("[ and ]", "sort by this column, from the least and from the greatest"),
-    ("=", "rows as they came: no filter, no order"),
-    ("f", "freeze the columns up to this one, or none"),
-    ("-, +", "hide this column, show all"),
-    ("<, >", "narrower, wider"),
-    ("{, }", "move this column to the left, to the right"),
-    ("Enter", "the whole value, JSON and nested ones laid out"),
-    ("s", "what the values of this column are like"),
-    ("v", "begin a selection, or end it"),
-    ("y, Y, K", "copy the cell or the selection, the row, the column"),
-    ("w", "write what is shown to a file, in the format of its ending"),
-    ("q, Esc", "leave"),
+    ("/", "search for a regular expression; n next match, N previous match, Esc stops"),
+    ("&", "show only rows that contain a text in this column; empty shows all"),
+    ("[ and ]", "sort by this column, ascending or descending"),
+    ("=", "remove filter and sorting"),
+    ("f", "freeze the columns up to this one, or unfreeze"),
+    ("-, +", "hide this column, show all columns"),
+    ("<, >", "make this column narrower or wider"),
+    ("{, }", "move this column to the left or to the right"),
+    ("Enter", "show the full value; JSON and nested values are indented"),
+    ("s", "show statistics of this column"),
+    ("v", "start or end a selection"),
+    ("y, Y, K", "copy the cell or selection, the row, the column"),
+    ("w", "write the visible rows and columns to a file; the extension sets the format"),
+    ("q, Esc", "exit"),
 )
 
 
@@ -83,7 +83,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
     @on("s")
     def like() -> None:
         values = [row[grid.current.at] for _, row in pages.local()]
-        note = "all rows" if pages.whole else f"of the {len(values):,} rows that are here; there are {pages.total:,}"
+        note = "all rows" if pages.whole else f"of the {len(values):,} rows in memory; the result has {pages.total:,}"
         explorer.read(summary(grid.current.column, values, note))
 
     @on("v")
@@ -166,7 +166,7 @@ def _walking(explorer: Explorer, on: On) -> None:
             except UsageError:
                 near = [at for at, column in enumerate(visible) if text.lower() in column.name.lower()]
                 grid.go(place=near[0] if near else None)
-                explorer.message = "" if near else f"there is no column {text!r}"
+                explorer.message = "" if near else f"no column {text!r}"
 
         explorer.ask("column: ", answered)
 
@@ -191,7 +191,7 @@ def _looking(explorer: Explorer, on: On) -> None:
                     explorer.message = ""
                     return
             line += step
-        explorer.message = f"{grid.found.pattern!r} is not found {'below' if step > 0 else 'above'}"
+        explorer.message = f"{grid.found.pattern!r} not found {'below' if step > 0 else 'above'}"
 
     @on("/")
     def find() -> None:
@@ -235,9 +235,9 @@ def _arranging(explorer: Explorer, on: On) -> None:
             (lambda row: sort_key(column, row[by[0]])) if by is not None else None,
             down=by is not None and by[1],
         )
-        told = [f"has {text!r}"] if text else []
+        told = [f"contains {text!r}"] if text else []
         told += [f"by {printable(column.name)}{' down' if by[1] else ''}"] if by is not None else []
-        part = "" if pages.whole or not told else f" of the {sum(1 for _ in pages.local()):,} rows that are here"
+        part = "" if pages.whole or not told else f" of the {sum(1 for _ in pages.local()):,} rows in memory"
         explorer.sorted = ", ".join(told) + part
 
     @on("&")
@@ -246,7 +246,7 @@ def _arranging(explorer: Explorer, on: On) -> None:
             kept[0] = text
             arrange()
 
-        explorer.ask(f"rows whose {printable(grid.current.column.name)} has: ", answered)
+        explorer.ask(f"rows whose {printable(grid.current.column.name)} contains: ", answered)
 
     @on("[")
     def ascending() -> None:
@@ -270,7 +270,7 @@ def _arranging(explorer: Explorer, on: On) -> None:
     @on("-")
     def hide() -> None:
         if not grid.hide():
-            explorer.message = "the last column stays"
+            explorer.message = "cannot hide the last column"
 
     @on("+")
     def show_all() -> None:

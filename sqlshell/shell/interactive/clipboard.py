@@ -9,19 +9,21 @@ from pathlib import Path
 from sqlshell.errors import OutputError
 
 MOST_BYTES = 1 << 20
-"""More than this few terminals take."""
+"""The largest text that most terminals accept."""
 
 
 def copy_text(data: bytes) -> None:
-    """Raises OutputError where there is no terminal, or too much for one."""
+    """Copy to the clipboard by OSC 52. Raises OutputError if there is no terminal or the data is too large."""
     if len(data) > MOST_BYTES:
-        raise OutputError(f"{len(data):,} bytes are too many for a clipboard", "\\g FILE writes them to a file")
+        raise OutputError(
+            f"too large for the clipboard: {len(data):,} bytes; the limit is {MOST_BYTES:,}", "use \\g FILE instead"
+        )
     text = f"\x1b]52;c;{base64.b64encode(data).decode()}\x07"
     if os.environ.get("TMUX"):
-        # tmux lets through what it is told to.
+        # tmux passes the sequence to the terminal only in this envelope.
         text = "\x1bPtmux;" + text.replace("\x1b", "\x1b\x1b") + "\x1b\\"
     try:
         with Path("/dev/tty").open("wb", buffering=0) as terminal:
             terminal.write(text.encode())
     except OSError:
-        raise OutputError("there is no terminal whose clipboard could be used", "\\g FILE writes to a file") from None
+        raise OutputError("there is no terminal to copy with", "use \\g FILE instead") from None

@@ -21,13 +21,13 @@ def edit_file(path: Own) -> None:
         with lent_terminal():
             done = subprocess.run([*shlex.split(editor), str(Path(path).expanduser())], check=False)
     except (OSError, ValueError) as error:
-        raise UsageError(f"the editor {editor!r} cannot be started: {reason(error)}", "EDITOR names one") from None
+        raise UsageError(f"cannot start the editor {editor!r}: {reason(error)}", "set EDITOR") from None
     if done.returncode:
-        raise UsageError(f"the editor ended with code {done.returncode}", "what it left was not taken")
+        raise UsageError(f"the editor failed with exit code {done.returncode}", "the text was discarded")
 
 
 def edited(text: str, path: Own = NOWHERE) -> Own:
-    """A text, or that of a file, as the person left it; nobody else may read it meanwhile. Raises UsageError."""
+    """Edit a text, or a file, and return what was saved; other users cannot read it. Raises UsageError."""
     folder = scratch().folder("editor")
     try:
         place = Path(path).expanduser() if path else folder / "statement.sql"
@@ -37,10 +37,10 @@ def edited(text: str, path: Own = NOWHERE) -> Own:
         try:
             return Own(place.read_text(encoding="utf-8").rstrip())
         except FileNotFoundError:
-            raise UsageError(f"nothing was saved in {path or 'the file of the statement'}") from None
+            raise UsageError(f"nothing was saved to {path or 'the temporary file'}") from None
         except UnicodeDecodeError:
-            raise UsageError(f"{path or 'what the editor saved'} is not UTF-8 text") from None
+            raise UsageError(f"{path or 'the saved text'} is not valid UTF-8") from None
         except OSError as error:
-            raise UsageError(f"{path or 'what the editor saved'} cannot be read: {reason(error)}") from None
+            raise UsageError(f"cannot read {path or 'the saved text'}: {reason(error)}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)

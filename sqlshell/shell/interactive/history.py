@@ -147,7 +147,7 @@ class FileHistory(History):
     def _fail(self, path: Path, error: OSError) -> None:
         if self._usable:
             self._usable = False
-            self._warn(f"the history {path} cannot be used: {error.strerror or error}")
+            self._warn(f"cannot use the history {path}: {error.strerror or error}")
 
 
 def _entry(entry: Entry) -> bytes:

@@ -112,8 +112,8 @@ class Local:
             else:
                 break
         if failed is not None:
-            told = "text" if types is not loose else "JSON where they are nested"
-            self._diagnostics.warn_here(f"the columns are {told} here, for: {failed.message.splitlines()[0]}")
+            loaded = "all columns are loaded as text" if types is not loose else "nested columns are loaded as JSON"
+            self._diagnostics.warn_here(f"{loaded}: {failed.message.splitlines()[0]}")
 
     async def _forget(self, past: Past) -> None:
         """Drop the tables of results that no name is left for."""
@@ -142,7 +142,7 @@ class _Bounded(FileSink):
     def write(self, data: bytes) -> None:
         self._left -= len(data)
         if self._left < 0:
-            raise OutputError(f"the result has more than {DISK_BYTES >> 30} GB", "choose some of it first")
+            raise OutputError(f"the result is larger than {DISK_BYTES >> 30} GB", "select fewer rows or columns first")
         super().write(data)
 
 

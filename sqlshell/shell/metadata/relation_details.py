@@ -93,7 +93,7 @@ class Inspector:
     async def described(self, name: str) -> Details:
         """What DESCRIBE tells about a name, which is written as in a statement. Raises StatementError."""
         if not _NAMED.fullmatch(name):
-            raise StatementError(f"{name} is not the name of a relation", where=Where(sqlstate.NO_RELATION))
+            raise StatementError(f"{name} is not a valid relation name", where=Where(sqlstate.NO_RELATION))
         _, rows = await self._ask(f"DESCRIBE RELATION COLUMNS {name}")
         if not rows:
             raise StatementError(f"relation {name} does not exist", where=Where(sqlstate.NO_RELATION))

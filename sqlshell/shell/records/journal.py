@@ -220,7 +220,7 @@ class Journal:
     def _tell(self, error: Exception) -> None:
         if not self._told:
             self._told = True
-            self._warn(f"the journal {self._path or ''} cannot be used, and statements are not remembered: {error}")
+            self._warn(f"cannot use the journal {self._path or ''}; statements are not recorded: {error}")
 
 
 def _file(path: Path) -> sqlite3.Connection:

@@ -34,11 +34,11 @@ class Queries:
         except FileNotFoundError:
             return {}
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise UsageError(f"{self._path} cannot be read: {reason(error)}") from None
+            raise UsageError(f"cannot read {self._path}: {reason(error)}") from None
         return {name: text for name, text in found.items() if isinstance(text, str)}
 
     def keep(self, name: str, text: str) -> None:
-        """Raises UsageError for a name that is none, a text with a secret in it, and where it cannot be written."""
+        """Save a query. Raises UsageError for an invalid name, a text with a secret, or an unwritable file."""
         if not _NAME.fullmatch(name):
             raise UsageError(
                 f"{name!r} is not a valid query name",
@@ -46,20 +46,20 @@ class Queries:
             )
         if self._redact(text) != text:
             raise UsageError(
-                "the statement holds a secret, which would stand in a file",
-                "write a variable in its place, such as password = :'new_password'",
+                "the statement contains a secret, which would be saved in a file",
+                "use a variable instead, such as password = :'new_password'",
             )
         self._write(self.all() | {name: text})
 
     def drop(self, name: str) -> None:
-        """Raises UsageError where there is none of that name."""
+        """Raises UsageError if there is no query with this name."""
         self._write({known: text for known, text in self.all().items() if known != name} if self.text(name) else {})
 
     def text(self, name: str) -> Own:
-        """Raises UsageError where there is none of that name."""
+        """Raises UsageError if there is no query with this name."""
         known = self.all()
         if name not in known:
-            raise UsageError(f"there is no query {name!r}", did_you_mean(name, known, "\\n lists them"))
+            raise UsageError(f"no query {name!r}", did_you_mean(name, known, "\\n lists the queries"))
         return Own(known[name])
 
     def _write(self, queries: dict[str, str]) -> None:
@@ -71,7 +71,7 @@ class Queries:
             part.write_text("\n".join([*lines, ""]), encoding="utf-8")
             part.replace(self._path)
         except OSError as error:
-            raise UsageError(f"{self._path} cannot be written: {error.strerror or error}") from None
+            raise UsageError(f"cannot write {self._path}: {error.strerror or error}") from None
 
 
 def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
@@ -84,12 +84,12 @@ def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
             continue
         at = int(number.text)
         if not 1 <= at <= len(arguments):
-            raise UsageError(f"the query needs ${at}, and has {len(arguments)} arguments", text)
+            raise UsageError(f"the query uses ${at}, but got {len(arguments)} arguments", text)
         most = max(most, at)
         made += [mine(Own(text[done : sign.start])), arguments[at - 1]]
         done = number.end
     if most < len(arguments):
-        raise UsageError(f"the query takes {most} arguments, not {len(arguments)}", text)
+        raise UsageError(f"the query expects {most} arguments, but got {len(arguments)}", text)
     return joined([*made, mine(Own(text[done:]))])
 
 

@@ -65,7 +65,7 @@ class Transcript:
             # Statements and their errors are as private as a history.
             self._file = FileIO(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
         except (OSError, RuntimeError, ValueError) as error:
-            raise OutputError(f"{path} cannot be written: {getattr(error, 'strerror', None) or error}") from None
+            raise OutputError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
 
     def noting(self, show: Consumer) -> Consumer:
         """The same consumer; what it is shown is digested on its way."""
@@ -102,7 +102,9 @@ class Transcript:
         try:
             self._file.write(msgspec.json.encode(record) + b"\n")
         except OSError as failure:
-            raise OutputError(f"{self.path} cannot be written: {failure.strerror}", "\\transcript ends it") from None
+            raise OutputError(
+                f"cannot write {self.path}: {failure.strerror}", "stop recording with \\transcript"
+            ) from None
 
     def close(self) -> None:
         self._file.close()
@@ -138,6 +140,6 @@ def read(path: Own) -> Iterator[tuple[int, Record]]:
                 try:
                     yield number, msgspec.json.decode(line, type=Record)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    raise UsageError(f"{path}:{number}: this is not a transcript record: {error}") from None
+                    raise UsageError(f"{path}:{number}: not a transcript record: {error}") from None
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None

@@ -17,7 +17,7 @@ def crosstab(columns: Sequence[Column], rows: Rows, names: Sequence[str]) -> Res
     Raises UsageError for columns that are not there, several values for one cell, and too many columns.
     """
     if len(columns) < 3 and len(names) < 3:
-        raise UsageError(f"\\crosstab needs three columns, and the result has {len(columns)}")
+        raise UsageError(f"\\crosstab requires three columns, but the result has {len(columns)}")
     down, across, value = _places(columns, names)
     heads: dict[str | None, int] = {}
     lines: dict[str | None, dict[int, str | None]] = {}
@@ -25,14 +25,14 @@ def crosstab(columns: Sequence[Column], rows: Rows, names: Sequence[str]) -> Res
         at = heads.setdefault(row[across], len(heads))
         if len(heads) > MOST_COLUMNS:
             raise UsageError(
-                f"{columns[across].name} has more than {MOST_COLUMNS:,} values", "choose another for columns"
+                f"{columns[across].name} has more than {MOST_COLUMNS:,} values", "use another column for COLUMN"
             )
         line = lines.setdefault(row[down], {})
         if at in line:
             raise UsageError(
                 f"there are several values for {columns[down].name} {row[down]!r} and"
                 f" {columns[across].name} {row[across]!r}",
-                "group by both of them",
+                "use GROUP BY with both columns",
             )
         line[at] = row[value]
     made = [(columns[down].name, columns[down].type)]
@@ -46,7 +46,7 @@ def _places(columns: Sequence[Column], names: Sequence[str]) -> tuple[int, int, 
     free = [at for at in range(len(columns)) if at not in found]
     found += free[: 3 - len(found)]
     if len(set(found)) < 3:
-        raise UsageError("\\crosstab needs three different columns", "\\crosstab row col value")
+        raise UsageError("\\crosstab requires three different columns", "usage: \\crosstab ROW COLUMN VALUE")
     return found[0], found[1], found[2]
 
 

@@ -38,13 +38,15 @@ def texts_of(titles: Sequence[str], rows: Rows) -> Result:
 
 
 def nothing(pattern: Sequence[str], hint: str = "") -> str:
-    """What a person is told in the place of an empty list."""
-    said = f"nothing matches {pattern[0]}" if pattern else "there is nothing to list"
+    """The message for an empty list."""
+    said = f"nothing matches {pattern[0]}" if pattern else "nothing found"
     return f"{said}; {hint}" if hint else said
 
 
 def no_such(what: str, name: str, known: Sequence[str]) -> StatementError:
-    lists = "\\d lists those of this schema, \\d *.* all" if what == "relation" else "\\df * lists them"
+    lists = (
+        "\\d lists the relations of this schema, \\d *.* all" if what == "relation" else "\\df * lists the functions"
+    )
     hint = did_you_mean(name.rpartition(".")[2].strip('"'), known, lists, most=2, shown=quoted)
     return StatementError(f"no {what} matches {name}", hint, Where(sqlstate.NO_RELATION if what == "relation" else ""))
 

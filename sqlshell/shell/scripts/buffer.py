@@ -63,8 +63,8 @@ class Buffer:
         alone = len(items) == 1 and isinstance(items[0], Statement) and items[0].text == whole.text.strip()
         if not alone or any(whole.part(start, end).foreign for start, end in references(whole.text)):
             raise UsageError(
-                f"{whole.source} came from the service, and would act as a command or a variable if it was read again",
-                "\\p shows the statement; write it yourself",
+                f"{whole.source} came from the service and would be a command or a variable when read again",
+                "check the statement with \\p, then type it yourself",
             )
         named_files(whole, again=True)
         # It may be read where this program's own DuckDB works with the person's rights.
@@ -92,7 +92,7 @@ class Buffer:
         """
         statement = self.scanner.take()
         if statement is None and not self.last.text:
-            raise UsageError(f"\\{name} sends a statement, and there is none", "write it before the command")
+            raise UsageError(f"\\{name}: there is no statement to send", "write a statement before the command")
         return statement
 
     def settle(self) -> Sequence[Statement]:

@@ -34,11 +34,11 @@ def read_script(path: Own) -> Iterator[Own]:
         with Path(path).expanduser().open("rb") as file:
             yield from decoded(file, path)
     except FileNotFoundError:
-        raise UsageError(f"there is no script {path}") from None
+        raise UsageError(f"no such script: {path}") from None
     except OSError as error:
         name = "stdin" if path == "-" else path
         reason = "it is closed" if error.errno == errno.EBADF else error.strerror or error
-        raise UsageError(f"{name} cannot be read: {reason}") from None
+        raise UsageError(f"cannot read {name}: {reason}") from None
 
 
 def decoded(stream: BinaryIO, name: str) -> Iterator[Own]:
@@ -49,13 +49,13 @@ def decoded(stream: BinaryIO, name: str) -> Iterator[Own]:
     while True:
         chunk = read(CHUNK)
         if b"\0" in chunk:
-            raise UsageError(f"{name} is a binary file, not a script", "a script is UTF-8 text")
+            raise UsageError(f"{name} is a binary file, not a script", "a script must be UTF-8 text")
         try:
             text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             line = lines + error.object[: error.start].count(b"\n")
             raise UsageError(
-                f"{name}:{line}: this is not UTF-8 text", "convert it with iconv, or is it binary?"
+                f"{name}:{line}: invalid UTF-8", "a script must be UTF-8 text; iconv converts other encodings"
             ) from None
         lines += chunk.count(b"\n")
         if text:
@@ -106,7 +106,7 @@ def write_text(path: Own, text: str) -> None:
         Path(path).expanduser().write_text(text, encoding="utf-8")
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise OutputError(f"{path} cannot be written: {reason or error}") from None
+        raise OutputError(f"cannot write {path}: {reason or error}") from None
 
 
 def work_in(folder: Own) -> None:

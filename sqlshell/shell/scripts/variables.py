@@ -66,7 +66,7 @@ class Variables(Mapping[str, Text]):
         """One `NAME=VALUE` of the command line; `NAME` alone is empty. Raises UsageError."""
         name, _, value = text.partition("=")
         if name.isdecimal():
-            raise UsageError(f"--set {text}: {name!r} is not a name", "write it like --set limit=5")
+            raise UsageError(f"--set {text}: {name!r} is not a valid variable name", "example: --set limit=5")
         self.set(Own(name), mine(Own(value)))
 
     def fill(self, sql: Text) -> Text:
@@ -103,7 +103,7 @@ class Variables(Mapping[str, Text]):
                 options.quiet = switch(value or "on", name)
             case "ECHO":
                 if value not in {"none", "queries", "all", "errors"}:
-                    raise UsageError(f"ECHO is none, queries or all, not {value!r}")
+                    raise UsageError(f"ECHO: invalid value {value!r}; expected none, queries or all")
                 options.echo = value in {"queries", "all"}
 
 
@@ -129,4 +129,4 @@ def switch(text: str, name: str) -> bool:
     for known, value in SWITCHES.items():
         if word == known or (word and known.startswith(word) and word not in {"o"}):
             return value
-    raise UsageError(f"{name} takes true or false (on, off, 1, 0), not {text!r}")
+    raise UsageError(f"{name}: invalid value {text!r}; expected true or false (on, off, 1, 0)")

@@ -30,11 +30,11 @@ def formatted(text: str) -> tuple[str, str]:
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
         if any(unfinished(item.text) for item in split(text, commands=False) if isinstance(item, Statement)):
-            return text, "left as it is, for a statement is not finished"
+            return text, "not formatted: a statement is unfinished"
         parts = sqlglot.transpile(text, read="duckdb", write="duckdb", pretty=True)
     except (SqlglotError, ValueError, RecursionError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return text, f"left as it is, for it cannot be parsed: {first[:120]}"
+        return text, f"not formatted: cannot parse the text: {first[:120]}"
     end = ";" if text.rstrip().endswith(";") else ""
     return ";\n".join(part for part in parts if part) + end, ""
 

@@ -39,8 +39,8 @@ def checked(setting: str, template: str) -> str:
     """The template. Raises UsageError for a name or a style that it does not know."""
     for name in _FIELD.findall(_STYLE.sub("", template)):
         if name not in NAMES:
-            styles = "styles are {bold}, {#ff8800}, {bg:#003355 italic}, {/} ends one"
-            raise UsageError(f"{setting}: there is no {{{name}}}", f"known are {', '.join(NAMES)}; {styles}")
+            styles = "styles: {bold}, {#ff8800}, {bg:#003355 italic}, and {/} to end a style"
+            raise UsageError(f"{setting}: unknown field {{{name}}}", f"fields: {', '.join(NAMES)}; {styles}")
     return template
 
 
@@ -51,7 +51,9 @@ def checked_color(text: str) -> str:
     try:
         Style([("prompt", text)])
     except ValueError:
-        raise UsageError(f"color: {text!r} is not a colour", "write it like '#ff5f5f' or '#ff5f5f bold'") from None
+        raise UsageError(
+            f"color: {text!r} is not a valid colour", "write it like '#ff5f5f' or '#ff5f5f bold'"
+        ) from None
     return text
 
 

@@ -98,7 +98,7 @@ def load(name: str, own: Path | None = None) -> Theme:
         if path.parent == folder and path.is_file():
             return read(path)
     known = names(own)
-    raise UsageError(f"there is no theme {name!r}", did_you_mean(name, known, f"themes: {', '.join(known)}"))
+    raise UsageError(f"unknown theme {name!r}", did_you_mean(name, known, f"themes: {', '.join(known)}"))
 
 
 def read(path: Path) -> Theme:
@@ -120,16 +120,16 @@ def read(path: Path) -> Theme:
     if table:
         raise UsageError(
             f"{at(next(iter(table)))}: unexpected {', '.join(table)}",
-            "a theme has background, canvas, [tokens] and [ui]",
+            "a theme consists of background, canvas, [tokens] and [ui]",
         )
     if background not in {"dark", "light"}:
-        raise UsageError(f"{at('background')}: background is dark or light, not {background!r}")
+        raise UsageError(f"{at('background')}: background is {background!r}; expected dark or light")
     if not re.fullmatch("#[0-9a-fA-F]{6}", str(canvas)):
-        raise UsageError(f"{at('canvas')}: canvas is a colour such as #1c1f26, not {canvas!r}")
+        raise UsageError(f"{at('canvas')}: canvas is {canvas!r}; expected a colour such as #1c1f26")
     for title, given, known in (("tokens", tokens, TOKENS), ("ui", ui, UI)):
         for key, look in given.items():
             if key not in known:
-                raise UsageError(f"{at(key)}: [{title}] has an unknown key {key!r}", f"known are {', '.join(known)}")
+                raise UsageError(f"{at(key)}: [{title}] unknown key {key!r}", f"keys: {', '.join(known)}")
             if not isinstance(look, str) or not _STYLE.fullmatch(look):
                 hint = "write it like '#ffcc00', '#ffcc00 bold' or '#ffffff bg:#003355'"
                 raise UsageError(f"{at(key)}: [{title}] {key} = {look!r} is not a style", hint)
