@@ -86,7 +86,7 @@ def service_of(place: Place, reached: Reached, sharing: Sharing, redact: Callabl
     settings, network, diagnostics = place.settings, network_of(place.settings), sharing.diagnostics
     command = place.where.token_command if isinstance(place.where, Remote) else ""
     if network.insecure and reached.target.scheme == "https":
-        diagnostics.warn(f"--insecure: the certificate of {reached.target.name} is not checked")
+        diagnostics.warn(f"--insecure: not verifying the certificate of {reached.target.name}")
 
     async def renew() -> str:
         return await asyncio.to_thread(run_token_command, command)
@@ -120,7 +120,7 @@ def redactor_of(settings: Settings) -> Callable[[str], str]:
     try:
         return redactor(settings["secret_names"])
     except re.error as error:
-        raise UsageError(f"secret_names: {error.pattern!r} is not a pattern: {error.msg}") from None
+        raise UsageError(f"secret_names: {error.pattern!r} is not a valid regular expression: {error.msg}") from None
 
 
 def journal_of(

@@ -149,7 +149,7 @@ def _started(asked: Start, ending: Ending) -> int:
                 if shell.exit == Exit.DONE or (going and shell.exit != Exit.INTERRUPTED):
                     written = outlet.close()
                     if asked.output and written and shell.exit != Exit.DONE and not session.interactive:
-                        diagnostics.warn(f"{asked.output} has the results of the statements that did not fail")
+                        diagnostics.warn(f"{asked.output} contains the results of the statements that succeeded")
             finally:
                 outlet.abort()
                 await shell.aclose()
@@ -293,5 +293,5 @@ def _greeting(shell: Shell) -> Sequence[str]:
 
     return (
         f"sqlshell {__version__} on {shell.session.target}",
-        "Statements end with ;   \\? lists commands, \\q leaves.",
+        "Statements end with ;   \\? lists commands, \\q exits.",
     )

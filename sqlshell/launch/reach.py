@@ -24,7 +24,7 @@ def label(place: Place) -> str:
     elif place.where.database is not None:
         address = str(place.where.database)
     else:
-        address = ", ".join(str(path) for path in place.where.views.values()) or "local, transient"
+        address = ", ".join(str(path) for path in place.where.views.values()) or "local, in memory"
     return f"{place.profile} ({address})" if place.profile else address
 
 

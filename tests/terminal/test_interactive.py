@@ -106,7 +106,7 @@ def test_an_error_leaves_the_prompt(opened: Open) -> None:
     terminal.wait("42601")
     terminal.prompt()
     terminal.enter("\\nope")
-    terminal.wait("unknown command \\\\nope")
+    terminal.wait("unknown command \\nope")
     terminal.prompt()
     terminal.type("\x04")
     assert terminal.end() == 0

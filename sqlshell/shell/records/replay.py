@@ -120,7 +120,7 @@ def _differences(record: Record, state: str, message: str, results: Sequence[Tol
         return [f"sqlState was {record.sql_state}, is {state}{told}"]
     found: list[str] = []
     if len(results) != len(record.results):
-        found.append(f"gave {len(record.results)} results, gives {len(results)}")
+        found.append(f"number of results was {len(record.results)}, is {len(results)}")
     for number, (old, new) in enumerate(zip(record.results, results, strict=False), 1):
         which = f"result {number}: " if len(results) > 1 else ""
         if old.columns != new.columns:
@@ -130,5 +130,5 @@ def _differences(record: Record, state: str, message: str, results: Sequence[Tol
         elif old.rows != new.rows:
             found.append(f"{which}rows were {old.rows:,}, are {new.rows:,}")
         elif old.digest != new.digest:
-            found.append(f"{which}has as many rows, with other values, types or another order")
+            found.append(f"{which}same number of rows, but different values, types or order")
     return found

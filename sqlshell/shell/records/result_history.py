@@ -104,18 +104,20 @@ class Past:
                 if result.columns:
                     yield result
                     return
-            raise UsageError(f"the result {name} has no rows to look at")
+            raise UsageError(f"result {name} has no rows")
         finally:
             await fetched.aclose()
 
     def entry(self, name: str) -> Entry:
-        """Raises UsageError where there is no such result."""
+        """Raises UsageError if there is no such result."""
         if name not in NAMES:
             raise UsageError(f"{name} is not a result", f"results are {NAMES[0]}, {NAMES[1]} … {NAMES[-1]}")
         number = NAMES.index(name)
         if number >= len(self._known):
             raise UsageError(
-                "no statement has given rows yet" if not self._known else f"there are {len(self._known)} results",
-                "run one first: select …;",
+                "no statement has returned rows yet"
+                if not self._known
+                else f"there are only {len(self._known)} results",
+                "run a statement first: select …;",
             )
         return self._known[number]

@@ -111,8 +111,8 @@ class Outlet:
         ending = Path(output).suffix
         if found is None and ending and not options.format_chosen and options.format == Options().format:
             raise UsageError(
-                f"{output}: {ending} is not the ending of a format",
-                f"endings are {' '.join(EXTENSIONS)}; --format or \\format writes any file",
+                f"{output}: unknown file extension {ending}",
+                f"extensions: {' '.join(EXTENSIONS)}; for other names set the format with --format or \\format",
             )
         return found
 
@@ -132,7 +132,7 @@ class Outlet:
         if not form.concatenates and not output:
             self._shared += 1
             if self._shared == 2:
-                self._diagnostics.warn_here(f"several results in one {form.name} output: jsonl or csv can hold them")
+                self._diagnostics.warn_here(f"several results in one {form.name} output: use jsonl or csv")
         self._partial = self._partial or result.endless is not None
         if form.audience == "programs":
             warn_of_names(result, self._diagnostics.warn_here)
@@ -233,7 +233,7 @@ class Outlet:
         """Finish a sink. A file that would have nothing in it stays as it was, which is False. Raises OutputError."""
         if isinstance(sink, FileSink) and sink.unused:
             sink.abort()
-            self._diagnostics.warn(f"{sink.name} was not written: no statement gave a result")
+            self._diagnostics.warn(f"{sink.name} was not written: no statement returned a result")
             return False
         sink.close()
         return True

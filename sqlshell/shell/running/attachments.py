@@ -68,7 +68,7 @@ class Attachments:
         except UsageError as error:
             if NAMES.search(item.key) and not item.key.lower().endswith(("file", "path")):
                 # It may be the secret itself.
-                error.message = "the file behind its @ cannot be sent"
+                error.message = "cannot send the file named after @"
             error.message = f"{item.key!r}: {error.message}"
             error.hint = f"{error.hint or 'nothing was sent'}; a value that begins with @ is written '@@…'"
             raise
@@ -83,7 +83,7 @@ class Attachments:
         if left:
             self._waiting = []
             raise UsageError(
-                f"{left} was attached, and no statement names it", "a statement names it as 'file' = 'NAME'"
+                f"{left} was attached, but no statement used it", "a statement names the file as 'file' = 'NAME'"
             )
 
 
@@ -108,5 +108,5 @@ def place_for(name: Own, output: Own) -> Path:
         return chosen
     bare = name.replace("\\", "/").rpartition("/")[2]
     if bare in {"", ".", ".."} or any(ord(char) < 32 or ord(char) == 127 for char in bare) or ":" in bare:
-        raise UsageError(f"{name!r} is not a file name", "-o FILE says where to write it")
+        raise UsageError(f"{name!r} is not a file name", "set the output file with -o FILE")
     return chosen / bare

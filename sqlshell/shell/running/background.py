@@ -94,10 +94,10 @@ class Background:
         """The statementID of a job, once the service has named it. Raises UsageError, or the error that ended it."""
         job = next((job for job in self.jobs if job.number == number), None)
         if job is None:
-            raise UsageError(f"there is no job [{number}]", "\\jobs lists them")
+            raise UsageError(f"there is no job [{number}]", "\\jobs lists the jobs")
         await job.named.wait()
         if not job.statement_id:
-            raise job.error or UsageError(f"the service gave [{number}] no id")
+            raise job.error or UsageError(f"the service assigned no id to [{number}]")
         return job.statement_id
 
     async def finished(self) -> None:
@@ -122,9 +122,9 @@ class Background:
                 self._journal.ended(statement_id, state, said)
                 return state, said
             if limit is not None and time.monotonic() - began >= limit:
-                hint = f"it goes on there; \\wait {statement_id} waits again"
+                hint = f"it keeps running; \\wait {statement_id} waits again"
                 where = Where(state, statement_id)
-                raise WaitTimeout(f"the statement still runs after {limit:g} s", hint, where)
+                raise WaitTimeout(f"the statement is still running after {limit:g} s", hint, where)
             await asyncio.sleep(wait)
             wait = min(wait * 1.3, 2.0)
 
@@ -144,7 +144,7 @@ class Background:
             try:
                 state, said = await self._client.state(entry.id, context)
             except UnknownStatement:
-                self._journal.ended(entry.id, sqlstate.UNDEFINED, "the service no longer has it")
+                self._journal.ended(entry.id, sqlstate.UNDEFINED, "the service no longer has the statement")
                 return
             except ShellError:
                 return
@@ -212,5 +212,5 @@ def chosen(journal: Journal, start: str) -> Entry | None:
     found = journal.find(start)
     if len({entry.id for entry in found}) > 1:
         ids = ", ".join(entry.id[:13] for entry in found[:4])
-        raise UsageError(f"several statements begin with {start}: {ids}", "write more of the id")
+        raise UsageError(f"several statement ids begin with {start}: {ids}", "use more characters of the id")
     return found[0] if found else None

@@ -137,10 +137,10 @@ class Foreground:
         elif running.finished or self._presses == 2:
             self._task.cancel()
         elif not self._client.can_cancel:
-            self._diagnostics.say("the legacy interface knows no way to end a statement; Ctrl-C again stops waiting")
+            self._diagnostics.say("the legacy interface cannot cancel a statement; Ctrl-C again stops waiting")
         elif not running.statement_id:
             # Nothing can be ended before the service has named it, which it does within moments.
-            self._diagnostics.say("cancelling as soon as the service has answered; Ctrl-C again stops waiting")
+            self._diagnostics.say("cancelling when the service answers; Ctrl-C again stops waiting")
         else:
             self._ask(running)
         return True
@@ -219,7 +219,7 @@ class Foreground:
                     await result.batches.aclose()
                     self._journal.ended(result.statement_id, result.sql_state)
                     raise Interrupted(
-                        "the statement was done before it could be ended",
+                        "the statement finished before it could be cancelled",
                         self._offer(result.statement_id, "shows its result") if result.columns else "",
                         Where(result.sql_state, result.statement_id),
                     )
@@ -253,7 +253,7 @@ class Foreground:
             remedy = "; \\pset rowlimit 0 shows all" if result.sql_state == sqlstate.ROW_LIMIT else ""
             self._diagnostics.warn_here(result.message + remedy)
         if result.secret:
-            self._diagnostics.say(f"secret, shown this once: {result.secret}")
+            self._diagnostics.say(f"secret, shown only once: {result.secret}")
         if result.endless is not None:
             await self._after_endless(result.endless, result, seconds, own=running.own)
         elif quiet:
@@ -292,13 +292,13 @@ class Foreground:
                     await self._client.terminate(query, self._session.context)
                     state, _ = await self._client.state(result.statement_id, self._session.context)
                 self._journal.ended(result.statement_id, state)
-                self._diagnostics.detail(f"query {query} was ended: {told}{gaps}")
+                self._diagnostics.detail(f"query {query} was terminated: {told}{gaps}")
             except (TimeoutError, ShellError) as error:
                 said = error.message if isinstance(error, ShellError) else "no answer"
                 self._diagnostics.warn_here(f"query {query} may still be running: {said}")
             return
-        again = self._offer(result.statement_id, "joins it again")
-        goes_on = f"the query goes on: TERMINATE QUERY {query}; ends it{f', {again}' if again else ''}"
+        again = self._offer(result.statement_id, "shows it again")
+        goes_on = f"the query keeps running: TERMINATE QUERY {query}; stops it{f', {again}' if again else ''}"
         if not self._session.interactive and endless.ended == "stopped":
             raise Interrupted(f"interrupted after {told}{gaps}", goes_on)
         tell = self._diagnostics.say if self._session.interactive else self._diagnostics.note
@@ -338,7 +338,7 @@ class Foreground:
 
     def _ask(self, running: Running) -> None:
         """Ask the service to end the statement, while it is still waited for."""
-        says = "asking the service to end it; Ctrl-C again leaves it running there"
+        says = "asking the service to cancel it; Ctrl-C again leaves it running"
         if self.says_after:
             self._saying = asyncio.get_running_loop().call_later(self.says_after, self._diagnostics.say, says)
         else:
@@ -351,33 +351,33 @@ class Foreground:
             async with asyncio.timeout(patience):
                 await self._client.terminate(running.query_id or running.statement_id, self._session.context)
                 await asyncio.sleep(ENDING_SECONDS)
-                said = "the service took the request, and the statement still runs"
+                said = "the service accepted the request, but the statement is still running"
         except TimeoutError:
-            said = "the service has not ended it in time"
+            said = "the service did not cancel it in time"
         except (StatementError, UsageError) as error:
-            said = f"the service knows no way to end it: {error.message}"
+            said = f"the service cannot cancel it: {error.message}"
         except ServiceError as error:
-            said = f"the service could not be asked: {error.message}"
+            said = f"cannot reach the service to cancel it: {error.message}"
         except ShellError as error:
             said = error.message
         if self._session.interactive:
-            self._diagnostics.say(f"{said}; it is still waited for, Ctrl-C again leaves it running there")
+            self._diagnostics.say(f"{said}; still waiting, Ctrl-C again leaves it running")
         elif self._task is not None:
             running.message = said
             self._task.cancel()
 
     def _left(self, running: Running) -> Interrupted:
-        """The person, or a script's patience, stopped waiting."""
+        """The error for a statement that is no longer waited for."""
         if not self.patient:
             self.left_at = time.monotonic()
         name = running.statement_id
         if not name:
-            return Interrupted("interrupted before the service had answered", "it may have taken the statement")
+            return Interrupted("interrupted before the service answered", "the statement may be running")
         where = Where(statement_id=name)
-        brings = self._offer(name, "brings its result")
+        brings = self._offer(name, "shows its result")
         if running.finished:
             self._journal.ended(name, sqlstate.DONE)
-            return Interrupted("interrupted; the statement itself was done", brings, where)
+            return Interrupted("interrupted; the statement had already finished", brings, where)
         return Interrupted("stopped waiting; the statement was left running", brings, where)
 
     def _offer(self, statement_id: str, does: str) -> str:
@@ -386,8 +386,8 @@ class Foreground:
     def _remember(self, running: Running, error: ShellError) -> None:
         state = error.where.sql_state
         if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
-            brings = self._offer(error.where.statement_id, "brings its result")
-            error.hint = f"it keeps running there; {brings}" if brings else ""
+            brings = self._offer(error.where.statement_id, "shows its result")
+            error.hint = f"it keeps running; {brings}" if brings else ""
         if not running.statement_id or not state:
             return
         self._journal.ended(running.statement_id, state, error.message)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlshell.shell.session import Session
 
 
-def fetching(session: Session, statement_id: str, *, can_refetch: bool, does: str = "brings its result") -> str:
-    """The command that has its result later; "" where none does.
+def fetching(session: Session, statement_id: str, *, can_refetch: bool, does: str = "shows its result") -> str:
+    """The command that fetches a result later, with what it `does`; "" if no command can.
 
-    `keeps` says whether the service keeps results. The embedded service ends with its shell, and so with a script.
+    `can_refetch` says whether the service keeps results. The embedded service stops when its shell or script ends.
     """
     if not (can_refetch and statement_id) or (session.embedded and not session.interactive):
         return ""

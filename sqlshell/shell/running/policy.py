@@ -50,7 +50,7 @@ class Policy(Struct, frozen=True):
     read_only_by: str = ""
 
     async def check(self, sql: str, ask: Ask | None) -> None:
-        """Raises UsageError where the statement may not be sent; `ask` is None in a script."""
+        """Raises UsageError if the policy does not allow the statement; `ask` is None in a script."""
         if not self.read_only and (not self.confirm or self.yes):
             return
         from sqlshell.sql.analysis.effects import effects
@@ -61,11 +61,11 @@ class Policy(Struct, frozen=True):
             if writing is not None:
                 what = f"{writing.name} may write" + (f" ({writing.reason})" if writing.reason else "")
                 if self.read_only_by:
-                    reason = f"{what}, and {self.read_only_by} allows only statements that read"
+                    reason = f"{what}, but {self.read_only_by} allows only statements that read"
                     raise UsageError(reason, f"start without {self.read_only_by} to run it")
                 raise UsageError(
-                    f"{what}, and {self._where} is read only",
-                    "connect to a profile that is not read only",
+                    f"{what}, but {self._where} is read-only",
+                    "connect to a profile that is not read-only",
                 )
         if not self.confirm or self.yes:
             return
@@ -74,15 +74,15 @@ class Policy(Struct, frozen=True):
             return
         shown = one_line(sql, 60)
         if ask is None:
-            raise UsageError(f"{met.name} on {self._where} asks for a yes: {shown}", "--yes gives it")
+            raise UsageError(f"{met.name} on {self._where} requires confirmation: {shown}", "use --yes")
         if TYPE_NAME in self.confirm:
-            answer = await ask(f"{met.name} on {self._where}. Type {self.name!r} to go on: ")
+            answer = await ask(f"{met.name} on {self._where}. Type {self.name!r} to continue: ")
             agreed = answer.strip() == self.name
         else:
-            answer = await ask(f"{met.name} on {self._where}: {shown}  Go on? [y/N] ")
+            answer = await ask(f"{met.name} on {self._where}: {shown}  Continue? [y/N] ")
             agreed = answer.strip().lower() in {"y", "yes"}
         if not agreed:
-            raise UsageError("not sent")
+            raise UsageError("not confirmed; the statement was not sent")
 
     @property
     def _where(self) -> str:
