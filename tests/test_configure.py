@@ -180,7 +180,7 @@ def test_a_policy_moves_along_to_what_is_no_profile(
     script = f"\\c {place}\ndelete from kept_t;\ndrop table kept_t;\nselect 1 as a;\n"
     found = program(*start, "--format", "csv", "--on-error", "continue", stdin=script, env=env)
     assert found.code == 2, found.err
-    assert found.err.count("--yes gives it" if start == ("careful",) else "may write, and") == 2
+    assert found.err.count("use --yes" if start == ("careful",) else "may write, but") == 2
     assert found.out == "a\n1\n"
 
 
@@ -261,7 +261,7 @@ def test_a_profile_names_a_file(program: Program, env: dict[str, str], tmp_path:
     found = program("--format", "csv", stdin=script, env=env)
     assert found.out == "a\n7\na,b\n1,2\n"
     assert "now on file (" in found.err
-    assert "CREATE TABLE may write, and data is read only" in found.err
+    assert "CREATE TABLE may write, but data is read-only" in found.err
     named = program("-c", "from t", "--format", "csv", env=env | {"SQLSHELL_URL": str(tmp_path / "own.duckdb")})
     assert named.out == "a\n7\n"
     bare = program("bare", "-c", "select 1 as a", env=env)
@@ -311,5 +311,5 @@ def test_a_refusal_names_what_made_it_read_only(program: Program, env: dict[str,
     variable = program("-c", "create table a (x int)", env={"SQLSHELL_READ_ONLY": "1"})
     assert "start without SQLSHELL_READ_ONLY" in variable.err
     profile = program("reading", "-c", "create table a (x int)", env=env)
-    assert "reading is read only" in profile.err
+    assert "reading is read-only" in profile.err
     assert "--read-only" not in profile.err

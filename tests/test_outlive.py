@@ -154,7 +154,7 @@ def test_a_result_is_offered_only_where_it_can_be_had(program: Program, kept: Se
     """The embedded service ends with its script, and so does what runs there."""
     there = program("-c", LONG, "--wait", "0.3", env=to(kept))
     assert there.code == 4
-    offered = re.search(r"it keeps running there; sqlshell fetch ([0-9a-f-]{36}) brings its result", there.err)
+    offered = re.search(r"it keeps running; sqlshell fetch ([0-9a-f-]{36}) shows its result", there.err)
     assert offered is not None, there.err
     assert program("-c", f"\\cancel {offered[1]}", env=to(kept)).code == 0
     here = program("-c", LONG, "--wait", "0.3")
@@ -292,7 +292,7 @@ def test_a_file_that_no_statement_names_is_an_error(program: Program, kept: Serv
     (tmp_path / "lib.jar").write_bytes(b"x")
     found = program("--attach", "lib.jar", "-c", "select 1 as a", "--format", "csv", env=to(kept))
     assert (found.code, found.out) == (2, "a\n1\n")
-    assert "no statement names it" in found.err
+    assert "no statement used it" in found.err
 
 
 def test_the_legacy_interface(program: Program, kept: Served) -> None:
@@ -418,7 +418,7 @@ def test_wait_is_bounded_too(program: Program, kept: Served) -> None:
     waited = program("--wait", "0.3", "-c", f"\\wait {entry['id']}", env=to(kept))
     ended = program("-c", f"\\cancel {entry['id']}", env=to(kept))
     assert waited.code == 4, waited.err
-    assert "still runs" in waited.err
+    assert "still running" in waited.err
     assert ended.code == 0
 
 
@@ -446,7 +446,7 @@ def test_insecure_is_warned_of_each_time(program: Program) -> None:
         "https://127.0.0.1:9", "--insecure", "--retries", "0", "-c", "select 1", env={"SQLSHELL_TOKEN": "t"}
     )
     assert found.code == 3
-    assert "is not checked" in found.err
+    assert "not verifying" in found.err
 
 
 def test_a_service_without_a_way_to_end_statements(program: Program, tmp_path: Path) -> None:

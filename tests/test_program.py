@@ -133,7 +133,7 @@ def test_an_ending_that_is_no_formats(program: Program, tmp_path: Path, way: str
     argv = ["-o", "x.xlsx", "-c", sql] if way == "-o" else ["-c", script]
     done = program(*made, *argv)
     assert done.code == 2, done.err
-    assert "x.xlsx: .xlsx is not the ending of a format" in done.err
+    assert "x.xlsx: unknown file extension .xlsx" in done.err
     assert ".jsonl" in done.err
     assert not (tmp_path / "x.xlsx").exists()
     # -o is looked at before anything runs.

@@ -64,7 +64,7 @@ def test_results_of_what_did_not_fail_are_kept(program: Program, tmp_path: Path)
     done = program(*going, stdin="select 1 as a; select nope; select 3 as c;")
     assert done.code == 1
     assert tmp_path.joinpath("out.csv").read_text() == "a\n1\nc\n3\n"
-    assert "warning: out.csv has the results of the statements that did not fail" in done.err
+    assert "warning: out.csv contains the results of the statements that succeeded" in done.err
     program("-q", "-o", "out.csv", stdin="select 2 as a; select nope;")
     assert tmp_path.joinpath("out.csv").read_text() == "a\n1\nc\n3\n"
 
@@ -87,7 +87,7 @@ def test_a_file_stays_as_it_was_without_a_result(
     assert done.code == code
     assert tmp_path.joinpath("out.csv").read_text() == "before\n"
     told = [line for line in done.err.splitlines() if "out.csv" in line]
-    assert told == ["warning: out.csv was not written: no statement gave a result"]
+    assert told == ["warning: out.csv was not written: no statement returned a result"]
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith("csv") or "out" in path.name] == ["out.csv"]
 
 

@@ -29,9 +29,9 @@ def test_crosstab(program: Program) -> None:
         ("select 1 as a, 2 as b, 3 as c \\crosstab x", "no column 'x'"),
         ("select 1 as a, 2 as b, 3 as c \\crosstab a a b", "different columns"),
         ("select 1 as a, i as b, 3 as c from range(2000) t(i) \\crosstab", "more than 1,600"),
-        ("\\crosstab", "no statement has given rows"),
-        ("\\chart", "no statement has given rows"),
-        ("\\local select 1 from _", "no statement has given rows"),
+        ("\\crosstab", "no statement has returned rows"),
+        ("\\chart", "no statement has returned rows"),
+        ("\\local select 1 from _", "no statement has returned rows"),
         ("select 1 as a; \\local select 1 from _3", "there are 1 results"),
         ("\\local", "needs a statement"),
         ("select 'x' as a \\chart", "no numeric column"),
@@ -314,8 +314,8 @@ def test_a_transcript_run_again(program: Program, tmp_path: Path) -> None:
     done = program("replay", "-q", "t.jsonl")
     assert done.code == 1
     assert "select now() as changes" in done.out
-    assert "secrets were not kept" in done.out
-    assert "4 statements run again, 1 came out otherwise, 1 not run" in done.err
+    assert "secrets were not recorded" in done.out
+    assert "4 statements run again, 1 differs, 1 not run" in done.err
     same = "\n".join(text.splitlines()[:3])
     (tmp_path / "same.jsonl").write_text(same)
     assert program("replay", "same.jsonl").code == 0
@@ -327,7 +327,7 @@ def test_a_transcript_run_again(program: Program, tmp_path: Path) -> None:
         ('"rows":10', '"rows":11', "rows were 11, are 10"),
         ('"sqlState":"42601"', '"sqlState":"00000"', "sqlState was 00000, is 42601"),
         ('"columns":["i"]', '"columns":["j"]', "columns were j, are i"),
-        ("order by i", "order by i desc", "other values"),
+        ("order by i", "order by i desc", "different values"),
     ],
 )
 def test_differences(program: Program, tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -343,7 +343,7 @@ def test_a_replay_is_bound_by_the_policy(program: Program, tmp_path: Path) -> No
     program("-q", stdin="\\transcript t.jsonl\ncreate table t (a int);\n")
     done = program("replay", "-q", "--read-only", "t.jsonl")
     assert done.code == 1
-    assert "was not run: " in done.out
+    assert "not run: " in done.out
     assert "--read-only" in done.out
     assert "sqlState" not in done.out
     assert "0 statements run again, 1 not run" in done.err

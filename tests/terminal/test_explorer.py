@@ -155,12 +155,12 @@ def test_watch_redraws_and_marks(tmp_path: Path) -> None:
     terminal.enter("create sequence s;")
     terminal.wait("CREATE")
     terminal.enter("select nextval('s') as n, 'same' as t \\watch 0.2")
-    terminal.wait("Ctrl-C ends it")
+    terminal.wait("Ctrl-C stops")
     terminal.wait("|   4 |")
     terminal.type("\x03")
     terminal.prompt()
     assert b"\x1b[7m  3\x1b[0m | same" in terminal.written
-    assert terminal.screen().count("Ctrl-C ends it") == 1
+    assert terminal.screen().count("Ctrl-C stops") == 1
     terminal.close()
 
 

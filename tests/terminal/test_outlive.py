@@ -47,7 +47,7 @@ def test_a_stream_is_a_view_of_its_last_rows(tmp_path: Path, streaming: Served, 
     assert "|   a |" in shown or "a |" in shown
     other.close()
     terminal.type("\x03")
-    shown = terminal.wait(lambda text: "joins it again" in text.replace("\n", ""))
+    shown = terminal.wait(lambda text: "shows it again" in text.replace("\n", ""))
     assert "105 rows in" in shown
     assert "1099 |" in shown
     assert "rows/s" not in shown
@@ -77,7 +77,7 @@ def test_ctrl_c_cancels_and_says_what_the_service_said(terminal: Terminal) -> No
     terminal.wait(lambda text: re.search("[\u2800-\u28ff] [0-9]", text) is not None)
     terminal.type("\x03")
     shown = terminal.wait("57000 (cancelled)")
-    assert "asking the service to end it" in shown
+    assert "asking the service to cancel it" in shown
     terminal.prompt()
     terminal.enter("\\jobs 1")
     terminal.wait("cancelled")
@@ -105,8 +105,8 @@ def test_ctrl_c_three_times(tmp_path: Path) -> None:
 
         state.answers = Answers(real)
         terminal.type("\x03")
-        shown = terminal.wait("Ctrl-C again leaves it running there")
-        terminal.wait("knows no way to end it")
+        shown = terminal.wait("Ctrl-C again leaves it running")
+        terminal.wait("cannot cancel it")
         terminal.type("\x03")
         shown = terminal.wait("left running")
         assert f"\\fetch {ID}" in shown.replace("\n", "")
@@ -127,5 +127,5 @@ def test_a_view_on_a_terminal_that_cannot_draw(tmp_path: Path, streaming: Served
     terminal.wait("|   7 |")
     assert b"\x1b[?7l\x1b[" not in terminal.written
     terminal.type("\x03")
-    terminal.wait("joins it again")
+    terminal.wait("shows it again")
     terminal.close()

@@ -38,7 +38,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory, served: Served) -> Iterat
     opened = Terminal(tmp_path, "-q", "--profile", "asking", env=environment)
     opened.prompt()
     opened.enter("create or replace table t as select range as a from range(100);")
-    opened.wait("Go on?")
+    opened.wait("Continue?")
     opened.enter("y")
     opened.wait("CREATE TABLE (")
     opened.prompt()
@@ -72,9 +72,9 @@ MODES = {
     "search, a match chosen": ("\x12bait\x1b[B", "as bait", {*KEYS} - {"resize"}, INTERRUPT),
     "completion": ("select * fro\t", "select * fro", {"Ctrl-C"}, INTERRUPT),
     "continuation": ("delete from t\r", "->", {"Ctrl-C"}, INTERRUPT),
-    "question": ("drop table t;\r", "Go on?", {"Ctrl-C", "Ctrl-D"}, "\r"),
+    "question": ("drop table t;\r", "Continue?", {"Ctrl-C", "Ctrl-D"}, "\r"),
     "prompt": ("\\prompt 'say: ' word\r", "\nsay:", {"Ctrl-C", "Ctrl-D"}, "\r"),
-    "watch": ("select 1 as w \\watch 1\r", "Ctrl-C ends it", {"Ctrl-C"}, INTERRUPT),
+    "watch": ("select 1 as w \\watch 1\r", "Ctrl-C stops", {"Ctrl-C"}, INTERRUPT),
     "pager": ("select a, 'page' as p from t;\r", "\n:", set(), "q"),
     "explorer": ("select a from t \\browse\r", "? lists the keys", {"Ctrl-C", "Ctrl-D", "Escape"}, "q"),
     "editor": ("delete from t \\e\r", "editing", set(), f"\r{INTERRUPT}"),
