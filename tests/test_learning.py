@@ -68,8 +68,8 @@ def test_what_the_present_service_takes(program: Program, served: Served) -> Non
     assert {"SELECT", "CREATE STREAM", "CREATE API_TOKEN"} <= set(supported_statements(local=False)) & set(
         supported_statements(local=True)
     )
-    assert "(not taken by this service)" in program("-c", "\\h grant").err
-    assert "(not taken by this service)" not in program("-c", "\\h create table").err
+    assert "(not supported by this service)" in program("-c", "\\h grant").err
+    assert "(not supported by this service)" not in program("-c", "\\h create table").err
 
 
 def test_the_local_service_refuses_what_help_leaves_out(program: Program) -> None:

@@ -104,7 +104,7 @@ def _started(asked: Start, ending: Ending) -> int:
     diagnostics.quiet, diagnostics.verbose = lambda: options.quiet, settings["verbose"]
     say_logs(lambda text: diagnostics.detail(text, 2))
     if not scripts and isinstance(place.where, Local) and place.where.database is None and not place.where.views:
-        diagnostics.note("local service, transient: nothing is kept (sqlshell FILE.duckdb keeps it, --help says more)")
+        diagnostics.note("local service in memory, lost on exit (sqlshell FILE.duckdb stores the data; see --help)")
     keeping = Keeping(settings["secret_names"])
     for value in tokens_of(asked.environ, asked.config):
         keeping.note(value)

@@ -38,7 +38,7 @@ def reach(place: Place, streams: Streams, *, ask: bool = True, read_only: bool =
         known = where.token or where.token_command or place.settings["offline"] or not ask
         return Reached(where.target, where.token if known else _asked_token(where.target, streams))
     if place.settings["offline"]:
-        raise UsageError("--offline is for a service that has an address", "sqlshell https://host/v2 --offline -c …")
+        raise UsageError("--offline requires a remote service", "example: sqlshell https://host/v2 --offline -c …")
     from sqlshell.launch.embedded import start
 
     embedded = start(place.where.database, views=place.where.views, read_only=read_only)

@@ -233,16 +233,18 @@ class Actions:
                 state.sources |= sources
             case Attach(path):
                 added = self._attachments.add(path)
-                told = f"{added.path} ({added.size:,} bytes) goes with the next statement that names {added.name!r}"
+                told = (
+                    f"{added.path} ({added.size:,} bytes) is attached to the next statement that names {added.name!r}"
+                )
                 self._diagnostics.say(told)
             case Detach():
                 count = self._attachments.clear()
-                self._diagnostics.say(f"{count} file{'' if count == 1 else 's'} forgotten")
+                self._diagnostics.say(f"{count} file{'' if count == 1 else 's'} detached")
             case ForgetHistory():
                 try:
                     self._front_end.forget()
                 except OSError as error:
-                    raise UsageError(f"the history cannot be cleared: {error.strerror or error}") from None
+                    raise UsageError(f"cannot clear the history: {error.strerror or error}") from None
             case RefreshCatalog():
                 self._front_end.refresh()
             case _:

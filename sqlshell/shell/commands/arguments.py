@@ -55,7 +55,7 @@ def arguments(port: Port, name: str, typed: str, before: Sequence[str] = ()) -> 
 
 
 def commands_named(commands: Mapping[str, Described], typed: str) -> list[Suggestion]:
-    """The commands that begin so; those of other shells where their `.` or `!` is typed."""
+    """The commands that begin with `typed`; commands of other shells only after a typed `.` or `!`."""
     foreign = typed[:1] in {".", "!"} and len(typed) > 0
     names = {name: item for name, item in commands.items() if (name[0] in ".!" and len(name) > 1) == foreign}
     own = {item.name for item in commands.values()}
@@ -69,7 +69,7 @@ def commands_named(commands: Mapping[str, Described], typed: str) -> list[Sugges
 
 
 def _word(command: Described, before: Sequence[str]) -> str:
-    """The word of the usage that the argument behind `before` is; "" where none may follow."""
+    """The placeholder in the usage for the argument after `before`; "" if no argument may follow."""
     words = [word for word in command.usage.split() if word != OPTIONS]
     if len(before) < len(words):
         return words[len(before)].strip("[]").removesuffix("...")
@@ -90,7 +90,7 @@ def _matched(known: Iterable[tuple[str, str]], typed: str, kind: str) -> list[Su
 
 
 def _relations(port: Port, typed: str, kind: str) -> list[Suggestion]:
-    """Relations of a kind, written as a pattern takes them: those of this schema by their names, others in full."""
+    """Relations of a kind, written as a pattern: unqualified in the current schema, otherwise qualified."""
     catalog, context = port.front_end.catalog, port.session.context
     found = _NAME.match(typed)
     lead, last = (found[1], found[2].lstrip('"')) if found else ("", typed)

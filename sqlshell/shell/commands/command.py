@@ -118,7 +118,7 @@ def table(commands: Iterable[Command]) -> Mapping[str, Command]:
 
 
 def find(commands: Mapping[str, Known], name: str) -> Known:
-    """The command of that name. Raises UsageError with the nearest names."""
+    """The command with this name. Raises UsageError that suggests similar names."""
     if name in commands:
         return commands[name]
     if _COMBINED.fullmatch(name) and len(set(name)) == len(name):

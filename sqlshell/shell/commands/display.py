@@ -23,9 +23,9 @@ def _set(text: str, **values: object) -> Many:
 
 @command("x", "[on|off|auto]", aliases=("expanded",))
 async def expanded(port: Port, args: Args) -> Many:
-    """Show each row as a record, one line a column; auto does so where a table is wider than the terminal.
+    """Show each row as a record, one line per column. auto does so if a table is wider than the terminal.
 
-    At the prompt auto is the default. Without a word, \\x switches records on, and back to the default."""
+    At the prompt auto is the default. Without an argument, \\x switches between on and the default."""
     default = "auto" if port.session.interactive else "off"
     chosen = args[0] if args else default if port.session.options.expanded == "on" else "on"
     told = {"auto": "used automatically", "on": "on", "off": "off"}[chosen]
@@ -34,7 +34,7 @@ async def expanded(port: Port, args: Args) -> Many:
 
 @command("format", "[NAME]", aliases=(".mode",))
 async def choose_format(port: Port, args: Args) -> Effect:
-    """Show the formats, or choose one for the next results."""
+    """List the output formats, or set one for the next results."""
     if args:
         name = format_named(args[0]).name
         return _set(f"Format is {name}.", format=name)
@@ -47,25 +47,25 @@ async def choose_format(port: Port, args: Args) -> Effect:
 
 @command("a")
 async def alignment(port: Port, args: Args) -> Many:
-    """Switch between aligned tables and values with tabs between them, which is the format tsv."""
+    """Switch between the formats table (aligned) and tsv."""
     name = "table" if port.session.options.format == "tsv" else "tsv"
     return _set(f"Format is {name}.", format=name)
 
 
 @command("timing", "[on|off]", aliases=(".timer",))
 async def timing(port: Port, args: Args) -> Many:
-    """Show the time that each statement took, or not; without a word, the other way than now. Scripts begin without."""
+    """Show the time of each statement; without an argument, toggle it. It is off in scripts by default."""
     chosen = SWITCH[args[0]] if args else not port.session.options.timing
     return _set(f"Timing is {'on' if chosen else 'off'}.", timing=chosen)
 
 
 @command("theme", "[NAME]")
 async def theme(port: Port, args: Args) -> Effect:
-    """Show the themes in their colours, or choose one. The menu behind \\theme shows each while it is walked to."""
+    """List the themes in their colours, or select one. The completion menu previews each theme."""
     names = port.environment.themes()
     if args:
         if args[0] not in names:
-            raise UsageError(f"there is no theme {args[0]!r}", f"themes: {', '.join(names)}")
+            raise UsageError(f"unknown theme {args[0]!r}", f"themes: {', '.join(names)}")
         return _set(f"Theme is {args[0]}.", theme=args[0])
     chosen = port.session.options.theme
     lines = port.front_end.previews() if port.session.interactive else names
@@ -74,21 +74,21 @@ async def theme(port: Port, args: Args) -> Effect:
 
 @command("t", "[on|off]", aliases=("tuples_only",))
 async def rows_only(port: Port, args: Args) -> Many:
-    """Show rows only. Names of columns and numbers of records are left out; alone, it switches."""
+    """Show rows only; without an argument, toggle it. Column names and record numbers are omitted."""
     header = not (SWITCH[args[0]] if args else port.session.options.header)
     return _set(f"Tuples only is {'off' if header else 'on'}.", header=header)
 
 
 @command("headers", "[on|off]", aliases=(".headers", ".header"))
 async def headers(port: Port, args: Args) -> Many:
-    """Show the names of columns, or not; alone, the other way than now. The opposite of \\t."""
+    """Show column names; without an argument, toggle it. This is the opposite of \\t."""
     header = SWITCH[args[0]] if args else not port.session.options.header
     return _set(f"Column names are {'on' if header else 'off'}.", header=header)
 
 
 @command("pset", "[NAME] [VALUE]", aliases=(".show", "!options"))
 async def pset(port: Port, args: Args) -> Effect:
-    """Show the display options, or set one: \\pset rowlimit 0, \\pset null ∅, \\pset wide fold."""
+    """List the display options, or set one: \\pset rowlimit 0, \\pset null ∅, \\pset wide fold."""
     options = port.session.options
     if not args:
         names = max(map(len, NAMES))
@@ -200,7 +200,7 @@ def _read(port: Port, name: str, text: str) -> object:
 
             table_style(text)
         case "theme" if text not in port.environment.themes():
-            raise UsageError(f"there is no theme {text!r}", f"themes: {', '.join(port.environment.themes())}")
+            raise UsageError(f"unknown theme {text!r}", f"themes: {', '.join(port.environment.themes())}")
         case "prompt" | "rprompt" | "toolbar" | "title":
             return checked(name, text)
     return text

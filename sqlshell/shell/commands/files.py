@@ -13,7 +13,7 @@ from sqlshell.shell.running.attachments import place_for
 
 @command("attach", "[FILE]")
 async def attach(port: Port, args: Args) -> Effect:
-    """Send a file with the next statement that names it: 'file' = 'NAME'. \\attach - forgets all, alone it lists them.
+    """Attach a file to the next statement that names it: 'file' = 'NAME'. Without an argument, list the files.
 
     \\attach - detaches all files. A statement can also name the path itself: 'file' = '@path/NAME'."""
     if args and args[0] == "-":

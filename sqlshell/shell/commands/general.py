@@ -90,7 +90,7 @@ PARTS = tuple(name for name, _ in SessionContext().parts())
 
 @command("context", "[set|reset] [PART] [VALUE]", aliases=("conninfo",), data=("VALUE",))
 async def show_context(port: Port, args: Args) -> Effect:
-    """Show the service and the context, or set a part. Each stands with its source; reset undoes one or all.
+    """Show the service and the context, or set a part of it. reset restores the initial value of one part or of all.
 
     Each part is shown with its source. Examples: \\context set schema sales, \\context reset schema, \\context reset.
     The service's answers change the context, for example after USE. A failed statement does not change a part that
@@ -100,7 +100,7 @@ async def show_context(port: Port, args: Args) -> Effect:
     chosen: dict[str, str] = {}
     if args and args[0] == "set":
         if len(args) < 3:
-            raise UsageError("\\context set needs a part and its value", f"parts: {', '.join(PARTS)}")
+            raise UsageError("\\context set requires a part and its value", f"parts: {', '.join(PARTS)}")
         context = replace(context, **{_part(args[1]): args[2]})
         chosen = {_part(args[1]): "\\context set"}
     elif args:
@@ -109,7 +109,7 @@ async def show_context(port: Port, args: Args) -> Effect:
         names = [_part(args[1])] if len(args) > 1 else [name for name in PARTS if name != "session_id"]
         began = dict(session.connection.context.parts())
         context = replace(context, **{name: began[name] for name in names})
-        chosen = dict.fromkeys(names, "as at the start")
+        chosen = dict.fromkeys(names, "initial value")
     told = Say(_described(session.target, context, sources | chosen))
     return Many([SetContext(context, chosen), told]) if chosen else told
 
@@ -145,15 +145,17 @@ async def connect(port: Port, args: Args) -> Effect | None:
 
 @command("refresh")
 async def refresh(port: Port, args: Args) -> Many:
-    """Load again the names that completion proposes. This happens in the background."""
-    return Many([RefreshCatalog(), Say("loading the names that the service has")])
+    """Reload the names for completion. This happens in the background."""
+    return Many([RefreshCatalog(), Say("reloading the names for completion")])
 
 
 @command("history", "[LETTERS]", aliases=("s",))
 async def history(port: Port, args: Args) -> Effect:
-    """Show what was entered, with its time; LETTERS in their order choose. \\history clear forgets it."""
+    """Show the history with times, filtered by LETTERS. \\history clear deletes the history of this target.
+
+    An entry matches if it contains the letters in order."""
     if args == ["clear"]:
-        return Many([ForgetHistory(), Say("the history of this target is cleared")])
+        return Many([ForgetHistory(), Say("history of this target cleared")])
     typed = args[0] if args else ""
     lines = []
     for moment, text in port.front_end.history():

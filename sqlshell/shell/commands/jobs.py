@@ -112,7 +112,7 @@ def _count(args: Args) -> int:
 async def _known(port: Port, args: Args, otherwise: str = "") -> Entry:
     """The statement that the argument refers to: by job number, by a prefix of its id, or by a complete unknown id.
 
-    Without arguments it is the last one, or `otherwise` where this connection has had none."""
+    Without an argument it is the last statement, or `otherwise` if this connection has had none."""
     named = args[0].lower() if args else port.session.state.last_id or otherwise
     number = port.session.state.last_job
     if args and _number(named) is not None:

@@ -38,7 +38,7 @@ TOUR = (
 
 @command("h", "[STATEMENT...]", data=("STATEMENT",))
 async def syntax_help(port: Port, args: Args) -> Say:
-    """Show the syntax of a statement. \\h create stream is an example; alone, list the statements."""
+    """Show the syntax of a statement, or list them. For example: \\h create stream"""
     here = supported_statements(local=port.session.embedded or bool(port.service.transport.extensions))
     if not args:
         names = here
@@ -71,7 +71,7 @@ async def tutorial(port: Port, args: Args) -> Run:
 
 @command("doctor")
 async def doctor(port: Port, args: Args) -> Say:
-    """Say what works, what does not, and what to do: versions, settings, connection, certificate, clock, latency."""
+    """Check the installation and the connection. It checks versions, settings, latency, certificate and clock."""
     return Say(await port.session.connection.examine())
 
 

@@ -14,7 +14,7 @@ from sqlshell.sql.script.splitting import statements
 
 def _queries(port: Port) -> Queries:
     if port.environment.queries is None:
-        raise UsageError("there is no folder for named queries", "XDG_CONFIG_HOME or HOME names one")
+        raise UsageError("no folder for named queries", "set SQLSHELL_CONFIG_DIR, XDG_CONFIG_HOME or HOME")
     return Queries(port.environment.queries, port.session.redact)
 
 

@@ -117,7 +117,7 @@ async def draw(port: Port, args: Args) -> Use:
 async def browse(port: Port, args: Args) -> Use:
     """Browse a result in full screen. Search, sort, filter, copy, view full values; ? lists the keys.
 
-    Its partitions are fetched when they are looked at, so that large results open at once."""
+    Partitions are fetched when you scroll to them, so large results open immediately."""
     if not port.session.interactive or port.front_end.browse is None or os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError(
             "\\browse requires an interactive terminal with cursor control", "use \\g FILE to write a result to a file"

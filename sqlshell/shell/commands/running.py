@@ -27,7 +27,7 @@ async def go(port: Port, args: Args) -> Effect:
 
     Options of \\pset in parentheses apply to this result only: \\g (format=csv null=-) FILE
 
-    \\g browse opens it as \\browse does."""
+    \\g browse opens the result in the explorer, as \\browse does."""
     if args == ["browse"] and port.front_end.browse is not None:
         return Use(port.front_end.browse)
     return _submitted(port, args)
@@ -76,7 +76,9 @@ async def go_set(port: Port, args: Args) -> Submit:
         values = {prefix + column.name: value for column, value in zip(result.columns, rows[0], strict=True)}
         for name, value in values.items():
             if value is not None and len(value) > LONGEST_VALUE:
-                raise UsageError(f"\\gset: the value of {name} has {len(value):,} characters")
+                raise UsageError(
+                    f"\\gset: the value of {name} has {len(value):,} characters; the limit is {LONGEST_VALUE:,}"
+                )
         check_received(values)
         received.append(ReceiveVariables(values))
         return summary

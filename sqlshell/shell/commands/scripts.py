@@ -27,8 +27,8 @@ async def redirect(port: Port, args: Args) -> Redirect:
 async def edit(port: Port, args: Args) -> Edit:
     """Edit the query buffer, or FILE, in $EDITOR. If the buffer is empty, edit the last statement.
 
-    What is saved is taken as if it was typed: statements that end with ; run, the rest is at the prompt. The last
-    statement does not run again when it was left as it was."""
+    The saved text is used as if you typed it: statements that end with ; run, the rest appears at the prompt. If you
+    do not change the last statement, it does not run again."""
     return Edit(args.own(0) if args else NOWHERE)
 
 
@@ -58,7 +58,7 @@ async def change_folder(port: Port, args: Args) -> None:
 
 @command("!", "[TEXT...]", aliases=(".shell", ".system", "!system"))
 async def run_in_shell(port: Port, args: Args) -> Many:
-    """Run a command of your shell, or the shell itself."""
+    """Run a command in your shell, or start the shell."""
     import asyncio
     import os
 

@@ -16,7 +16,7 @@ from sqlshell.shell.scripts.variables import switch
 
 @command("set", "[NAME] [VALUE...]", data=("VALUE",))
 async def set_variable(port: Port, args: Args) -> Effect:
-    """Show the variables, or give one its value: \\set limit 10, then select … limit :limit;
+    """List the variables, or set one: \\set limit 10, then select … limit :limit;
 
     Several values are concatenated; double quotes are kept.
 
@@ -29,13 +29,13 @@ async def set_variable(port: Port, args: Args) -> Effect:
 
 @command("unset", "NAME")
 async def unset_variable(port: Port, args: Args) -> UnsetVariable:
-    """Forget a variable."""
+    """Unset a variable."""
     return UnsetVariable(args.own(0))
 
 
 @command("own", "NAME EXPRESSION")
 async def adopt(port: Port, args: Args) -> SetVariable:
-    """Make a variable that a service gave your own, where all of its value matches a regular expression.
+    """Trust a value from a service if it matches a pattern. The whole value must match the regular expression.
 
     Only then can it name a file, a command or a setting: \\own file '[a-z0-9_]+[.]csv', then \\o :file"""
     import re
@@ -56,7 +56,7 @@ async def adopt(port: Port, args: Args) -> SetVariable:
 
 @command("getenv", "NAME VARIABLE")
 async def get_environment(port: Port, args: Args) -> SetVariable | None:
-    """Set a variable to an environment variable. NAME stays as it is where that is not set."""
+    """Set a variable to an environment variable. If that is not set, NAME does not change."""
     if args[1] not in os.environ:
         return None
     return SetVariable(args.own(0), mine(Own(os.environ[args[1]])), args[1])
@@ -64,7 +64,7 @@ async def get_environment(port: Port, args: Args) -> SetVariable | None:
 
 @command("prompt", "[TEXT] NAME", data=("TEXT",))
 async def ask(port: Port, args: Args) -> SetVariable:
-    """Ask the person for the value of a variable; a script takes the next line of the terminal."""
+    """Ask for the value of a variable. A script reads it from the terminal."""
     if len(args) > 2 or not args:
         raise UsageError("\\prompt requires NAME", "usage: \\prompt [TEXT] NAME")
     text, name = args[0] if len(args) == 2 else "", args.own(-1)
@@ -72,31 +72,31 @@ async def ask(port: Port, args: Args) -> SetVariable:
         value = _from_terminal(text)
     else:
         value = await port.front_end.ask(text)
-    # The answer is the person's own, whatever was asked.
+    # The answer is trusted, whatever the question was.
     return SetVariable(name, mine(Own(value)), text)
 
 
 @command("if", "WORD...", data=("WORD",))
 async def begin(port: Port, args: Args) -> Branch:
-    """Run what follows if its word is true (on, 1, yes). It ends at \\elif, \\else or \\endif: \\if :{?name}"""
+    """Run the following lines if WORD is true (on, 1, yes). They end at \\elif, \\else or \\endif: \\if :{?name}"""
     return Branch("if", lambda: switch(" ".join(args), "\\if"))
 
 
 @command("elif", "WORD...", data=("WORD",))
 async def other(port: Port, args: Args) -> Branch:
-    """As \\if, where nothing since \\if ran."""
+    """Like \\if, if no branch since \\if has run."""
     return Branch("elif", lambda: switch(" ".join(args), "\\elif"))
 
 
 @command("else")
 async def otherwise(port: Port, args: Args) -> Branch:
-    """Run what follows if nothing since \\if ran."""
+    """Run the following lines if no branch has run yet."""
     return Branch("else")
 
 
 @command("endif")
 async def end(port: Port, args: Args) -> Branch:
-    """End what \\if began."""
+    """End an \\if block."""
     return Branch("endif")
 
 

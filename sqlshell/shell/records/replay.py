@@ -59,7 +59,7 @@ class Replayer:
                 found = await self._run(record)
             except NotRun as why:
                 skipped += 1
-                self._outlet.print(f"{head}  was not run: {why.message}\n", with_results=True)
+                self._outlet.print(f"{head}  not run: {why.message}\n", with_results=True)
                 continue
             done += 1
             if found:
@@ -68,10 +68,10 @@ class Replayer:
                 self._outlet.print(f"{head}{told}\n", with_results=True)
         what = f"{done} statement{'' if done == 1 else 's'} run again"
         if differing or skipped:
-            told = f"{differing} came out otherwise" if differing else "all came out as they had" if done else ""
+            told = f"{differing} differ" if differing else "no differences" if done else ""
             left = f"{skipped} not run" if skipped else ""
             raise Differs(", ".join(filter(None, [what, told, left])))
-        self._diagnostics.note(f"{what}, all came out as they had")
+        self._diagnostics.note(f"{what}, no differences")
 
     def _begin(self, record: Record) -> None:
         state = self._session.state
@@ -83,7 +83,7 @@ class Replayer:
     async def _run(self, record: Record) -> Sequence[str]:
         """The differences of one statement. Raises NotRun, and what ends a script."""
         if record.redacted:
-            raise NotRun("its secrets were not kept")
+            raise NotRun("its secrets were not recorded")
         results: list[Told] = []
 
         async def take(result: Result) -> Summary:

@@ -115,7 +115,7 @@ class _View:
         changed = _changes(self._before, rows)
         self._before = rows
         drawn = self._outlet.drawn(result.columns, rows, changed)
-        self._draw([f"{heading}  Ctrl-C ends it", "", *drawn.split("\n")[:-1]])
+        self._draw([f"{heading}  Ctrl-C stops", "", *drawn.split("\n")[:-1]])
         return summary
 
     def _draw(self, lines: Sequence[str]) -> None:

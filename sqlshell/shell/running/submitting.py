@@ -92,7 +92,8 @@ class Submitter:
             parts = statements(joined([whole.part(0, done), rest]))
             if any(copies_from_stdin(part.text) for part in parts) and not copies_from_stdin(given.text):
                 raise Unreadable(
-                    "a variable makes this COPY … FROM STDIN, so its data cannot be told from statements",
+                    "a variable turned this into COPY … FROM STDIN, so its data cannot be distinguished from "
+                    "statements",
                     "write FROM STDIN in the statement itself; the script ends here",
                 )
             parts[-1:] = [replace(part, ending=part.ending or given.ending) for part in parts[-1:]]
@@ -156,8 +157,9 @@ class Submitter:
             )
         if self._position.reads_stdin and reads_stdin(sql):
             raise Unreadable(
-                "the statement reads stdin, where this script comes from: its data cannot be told from statements",
-                "put the data into a file and name that; the script ends here",
+                "the statement reads stdin, but the script itself is on stdin: its data cannot be distinguished "
+                "from statements",
+                "put the data into a file and use its name; the script ends here",
                 Where(sqlstate.UNSUPPORTED),
             )
         limit = None
@@ -228,4 +230,4 @@ def refuse_writing(sql: str, command: str) -> None:
 
     writing = next((found for found in effects(sql) if found.writes), None)
     if writing is not None:
-        raise UsageError(f"\\{command} would run it, and {writing.name} may write")
+        raise UsageError(f"\\{command} has to run the statement, but {writing.name} may write")

@@ -30,7 +30,7 @@ class ScriptFrontEnd:
         return ""
 
     def edit(self, text: str, path: Own) -> Own:
-        raise UsageError("\\e is for a person at a terminal", "\\i FILE runs a script")
+        raise UsageError("\\e requires an interactive terminal", "use \\i FILE to run a script")
 
     def history(self) -> Sequence[tuple[float, str]]:
         return ()

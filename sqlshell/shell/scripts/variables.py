@@ -113,8 +113,8 @@ def check_received(names: Iterable[str]) -> None:
         _check(name)
         if name in CONTROL:
             raise UsageError(
-                f"a column is named {name}, which is a variable of the shell: nothing was set",
-                "\\gset PREFIX puts a prefix before the names",
+                f"column {name} has the name of a variable of the shell; no variable was set",
+                "add a prefix with \\gset PREFIX",
             )
 
 
