@@ -113,7 +113,7 @@ def check_received(names: Iterable[str]) -> None:
         _check(name)
         if name in CONTROL:
             raise UsageError(
-                f"column {name} has the name of a variable of the shell; no variable was set",
+                f"column {name} has the name of a variable of the shell; nothing was set",
                 "add a prefix with \\gset PREFIX",
             )
 
