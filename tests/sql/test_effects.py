@@ -104,9 +104,9 @@ def test_a_refusal_says_what_in_a_query_may_write() -> None:
     ("policy", "words", "hint"),
     [
         (Policy(read_only=True, read_only_by="--read-only"), "--read-only allows only", "start without --read-only"),
-        (Policy(read_only=True, name="production"), "production is read only", "a profile that is not read only"),
-        (Policy(read_only=True), "this target is read only", "a profile that is not read only"),
-        (Policy(read_only=True, confirm=("DROP",), yes=True), "this target is read only", "not read only"),
+        (Policy(read_only=True, name="production"), "production is read-only", "a profile that is not read-only"),
+        (Policy(read_only=True), "this target is read-only", "a profile that is not read-only"),
+        (Policy(read_only=True, confirm=("DROP",), yes=True), "this target is read-only", "not read-only"),
         (Policy(confirm=("DROP",), name="production"), "DROP TABLE on production", "--yes"),
         (Policy(confirm=("type-name",)), "DROP TABLE on this target", "--yes"),
     ],
@@ -144,5 +144,5 @@ def test_patterns_that_no_statement_meets_are_refused(patterns: tuple[str, ...],
 
 def test_yes_answers_for_what_read_only_lets_pass() -> None:
     asyncio.run(Policy(read_only=True, confirm=("SELECT",), yes=True).check("select 1", None))
-    with pytest.raises(UsageError, match="asks for a yes|confirm"):
+    with pytest.raises(UsageError, match="requires confirmation"):
         asyncio.run(Policy(read_only=True, confirm=("SELECT",)).check("select 1", None))
