@@ -63,7 +63,7 @@ class Diagnostics:
             self._write(text)
 
     def say(self, text: str, *, own: bool = False) -> None:
-        """Print the output of a command; `own` text comes from this program alone, and may contain colours."""
+        """Print the output of a command; `own` text comes from this program alone, and may contain colors."""
         self._write(text, own=own)
 
     def _write(self, text: str, *, own: bool = False) -> None:

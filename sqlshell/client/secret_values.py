@@ -133,7 +133,7 @@ def _hex(code: int) -> Iterator[tuple[int, int]]:
 
 
 def _cores(value: bytes) -> list[bytes]:
-    """What base64 makes of a value wherever it begins in a text, without the characters that its neighbours decide."""
+    """What base64 makes of a value wherever it begins in a text, without the characters that its neighbors decide."""
     found = [value.hex().encode(), value.hex().upper().encode()]
     for before in range(3):
         whole = base64.b64encode(b"\0" * before + value)

@@ -272,7 +272,7 @@ SETTINGS: tuple[Setting, ...] = (
         default=(),
         environment=False,
     ),
-    Setting("color", "colour of the prompt in this profile", OUTPUT),
+    Setting("color", "color of the prompt in this profile", OUTPUT),
     Setting("echo", "print each statement to stderr before it runs", SCRIPTS, "flag", flags=("-e", "--echo")),
     Setting("format", "output format (see below)", OUTPUT, flags=("--format",), metavar="NAME", default="table"),
     Setting("null", "text that represents NULL", OUTPUT, flags=("--null",), metavar="TEXT", default=None),

@@ -99,7 +99,7 @@ def shell_command() -> click.Command:
         click.Option(["-f", "--file"], multiple=True, metavar="FILE", help="run a script (- for stdin); repeatable"),
         click.Option(["-o", "--output"], metavar="FILE", help="write results to FILE (the extension sets the format)"),
         *(_option(setting) for setting in SETTINGS if setting.flags),
-        click.Option(["--list-themes"], is_flag=True, help="list the themes, each in its colours"),
+        click.Option(["--list-themes"], is_flag=True, help="list the themes, each in its colors"),
         click.Option(["--version"], is_flag=True, help="print the version"),
     ]
     return Grouped(

@@ -98,7 +98,7 @@ def _here(environ: Mapping[str, str], config: Path, wrong: UsageError | None) ->
             versions.append(f"{name} {importlib.metadata.version(name)}")
     yield Found("packages", ", ".join(versions))
     term = environ.get("TERM", "")
-    yield Found("terminal", f"{term or 'none'}, colours {'off (NO_COLOR)' if environ.get('NO_COLOR') else 'on'}")
+    yield Found("terminal", f"{term or 'none'}, colors {'off (NO_COLOR)' if environ.get('NO_COLOR') else 'on'}")
     if wrong is not None:
         yield Found("config", wrong.message, False, wrong.hint)
     else:

@@ -15,7 +15,7 @@ Role = Literal["header", "null", "changed"]
 class WriterOptions(Struct, frozen=True):
     """`null` is the text for NULL (None: the format's own), `table_style` the looks of tables.
 
-    `paint` puts escape sequences around a text that a format for people draws in that role; None draws without colour.
+    `paint` puts escape sequences around a text that a format for people draws in that role; None draws without color.
     `changed` are cells, by row and column, to be marked.
     """
 

@@ -51,7 +51,7 @@ class Connection(Struct, frozen=True, eq=False):
     own_session: str = ""
     """The session at the service that this shell created, and ends when it leaves; "" for one that it joined."""
     color: str = ""
-    """The colour of the prompt."""
+    """The color of the prompt."""
     offline: Offline | None = None
     """Shows what would be sent; None where statements are sent."""
     examine: Callable[[], Awaitable[str]] = _healthy

@@ -119,7 +119,7 @@ class Redirect(Struct, frozen=True):
 
 
 class Say(Struct, frozen=True):
-    """Tell the person something, on stderr; `own` text has nothing from elsewhere in it, and may hold colours."""
+    """Tell the person something, on stderr; `own` text has nothing from elsewhere in it, and may hold colors."""
 
     text: str
     own: bool = False

@@ -13,7 +13,7 @@ from sqlshell.shell.session import Running, Session
 from sqlshell.sql.completion.catalog import Catalog
 
 Paint = Callable[[str, Role], str]
-"""Draws a text in the colours of its role."""
+"""Draws a text in the colors of its role."""
 
 
 class Progress(Protocol):
@@ -46,7 +46,7 @@ class FrontEnd(Protocol):
 
     @property
     def paint(self) -> Paint | None:
-        """Draws headers and NULLs of tables in the colours of the theme; None for no colours."""
+        """Draws headers and NULLs of tables in the colors of the theme; None for no colors."""
 
     @property
     def ask(self) -> Ask | None:
@@ -75,7 +75,7 @@ class FrontEnd(Protocol):
         """A result with these columns is shown."""
 
     def previews(self) -> Iterable[str]:
-        """One line per theme, in its colours. Raises UsageError for a broken theme file."""
+        """One line per theme, in its colors. Raises UsageError for a broken theme file."""
 
     def announce(self, text: str) -> None:
         """Tell the person something at any time, also while a line is being typed."""

@@ -1,4 +1,4 @@
-"""Colours for SQL and backslash commands: a pygments lexer that goes by the scanner's lexical rules."""
+"""Colors for SQL and backslash commands: a pygments lexer that goes by the scanner's lexical rules."""
 
 from __future__ import annotations
 

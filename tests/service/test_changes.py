@@ -135,7 +135,7 @@ def test_entities_are_made_filled_and_dropped(client: Client, home: Path) -> Non
         00000 create entity "in/lines.ndjson" in store w
         00000 insert into entity w."in/lines.ndjson" value('{"n": 3}')
         00000 update entity orders in store w
-        0A000 update entity orders in store w with ('colour' = 'red')
+        0A000 update entity orders in store w with ('color' = 'red')
         3D008 update entity none in store w
         3D006 create entity orders
         00000 test store w
@@ -470,7 +470,7 @@ def test_pools_have_the_sizes_that_clients_name(client: Client) -> None:
         00000 update compute_pool p with ('queue' = 7)
         00000 update compute_pool p
         42601 update compute_pool p with ('compute_pool.size' = 'huge')
-        3D008 update compute_pool p with ('colour' = 'red')
+        3D008 update compute_pool p with ('color' = 'red')
         42601 update compute_pool p with ('compute_pool.timeout_min' = 'soon')
         3D023 update compute_pool none with ('queue' = 7)
         00000 stop compute_pool p

@@ -1,4 +1,4 @@
-"""What is drawn while typing: what each line is inside of, its colours, words that begin no statement."""
+"""What is drawn while typing: what each line is inside of, its colors, words that begin no statement."""
 
 from __future__ import annotations
 

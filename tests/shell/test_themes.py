@@ -11,8 +11,8 @@ from sqlshell.errors import UsageError
 from sqlshell.shell.interactive.look.themes import TOKENS, UI, load, names, read
 
 
-def luminance(colour: str) -> float:
-    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+def luminance(color: str) -> float:
+    parts = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

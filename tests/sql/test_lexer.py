@@ -1,4 +1,4 @@
-"""Colours: every character in a token, and the right one."""
+"""Colors: every character in a token, and the right one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that completion and colours read."""
+"""The tables that completion and colors read."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_keywords_are_single_words_and_no_types() -> None:
     assert not keywords.KEYWORDS & set(keywords.TYPES)
 
 
-def test_splitting_and_words_load_no_colours() -> None:
+def test_splitting_and_words_load_no_colors() -> None:
     program = "import sys, sqlshell.sql.script.scanner, sqlshell.sql.keywords; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     modules = done.stdout.split()

@@ -26,10 +26,10 @@ NAMED = {
 }
 
 Run = tuple[str, str, str, bool]
-"""Text, colour, background, bold."""
+"""Text, color, background, bold."""
 
 
-def colour(name: str, default: str) -> str:
+def color(name: str, default: str) -> str:
     if name == "default":
         return default
     return NAMED.get(name.removeprefix("bright"), f"#{name}" if re.fullmatch("[0-9a-f]{6}", name) else default)
@@ -41,7 +41,7 @@ def runs(terminal: Terminal, row: int) -> Iterator[tuple[int, Run]]:
     start, text, look = 0, "", ("", "", False)
     for column in range(COLUMNS):
         cell = line[column]
-        front, back = colour(cell.fg, TEXT), colour(cell.bg, GROUND)
+        front, back = color(cell.fg, TEXT), color(cell.bg, GROUND)
         found = (back, front, cell.bold) if cell.reverse else (front, back, cell.bold)
         if found != look and text:
             yield start, (text, *look)

@@ -73,7 +73,7 @@ class Terminal:
                 return text
 
     def cells(self, row: int) -> Any:
-        """The cells of a row, with their colours."""
+        """The cells of a row, with their colors."""
         return self._screen.buffer[row]
 
     def screen_after(self, seconds: float) -> str:

@@ -14,12 +14,12 @@ from tests.terminal.terminal import Terminal
 FOLDER = Path(__file__).parents[1] / "golden" / "screens"
 SIZES = {"80x24": (24, 80), "200x60": (60, 200)}
 KINDS: dict[str, dict[str, str]] = {
-    "256 colours": {"TERM": "xterm-256color"},
-    "16 colours": {"TERM": "xterm"},
+    "256 colors": {"TERM": "xterm-256color"},
+    "16 colors": {"TERM": "xterm"},
     "dumb": {"TERM": "dumb"},
-    "no colour": {"TERM": "xterm-256color", "NO_COLOR": "1"},
+    "no color": {"TERM": "xterm-256color", "NO_COLOR": "1"},
 }
-COLOUR = re.compile(rb"\x1b\[(?:[0-9]+;)*(?:3[0-8]|9[0-7])[;m]")
+COLOR = re.compile(rb"\x1b\[(?:[0-9]+;)*(?:3[0-8]|9[0-7])[;m]")
 STEPS = (
     "\\timing off",
     "select 42 as answer, 'é日本' as text, null as nothing;",
@@ -64,14 +64,14 @@ def test_statements_and_errors(tmp_path: Path, size: str, kind: str) -> None:
         terminal.wait(step.rpartition("\n")[2])
         terminal.prompt()
     compare(f"statements {size} {kind}", terminal.screen())
-    coloured = COLOUR.search(terminal.written) is not None
-    assert coloured == (kind in {"256 colours", "16 colours"})
+    colored = COLOR.search(terminal.written) is not None
+    assert colored == (kind in {"256 colors", "16 colors"})
     terminal.close()
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_the_menu(tmp_path: Path, size: str) -> None:
-    terminal = opened(tmp_path, size, KINDS["256 colours"])
+    terminal = opened(tmp_path, size, KINDS["256 colors"])
     terminal.prompt()
     terminal.type("create st")
     terminal.wait("stream")
@@ -80,7 +80,7 @@ def test_the_menu(tmp_path: Path, size: str) -> None:
 
 
 def test_a_window_that_changes_its_size(tmp_path: Path) -> None:
-    terminal = opened(tmp_path, "200x60", KINDS["256 colours"])
+    terminal = opened(tmp_path, "200x60", KINDS["256 colors"])
     terminal.prompt()
     terminal.type("select 'a long text that will not fit into the next width of this window' as first, 2 as second")
     terminal.wait("as second")

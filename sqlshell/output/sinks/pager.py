@@ -61,7 +61,7 @@ class ScreenSink:
 
     @property
     def terminal(self) -> bool:
-        """Colours go through the default pager, and through any other that is told to let them."""
+        """Colors go through the default pager, and through any other that is told to let them."""
         plain = self._command in {"", DEFAULT} or " -R" in self._command or "raw-control" in self._command.lower()
         return self._plain.terminal and plain
 

@@ -26,7 +26,7 @@ class Sink(Protocol):
 
     @property
     def terminal(self) -> bool:
-        """Whether a person sees it in colours, on a screen of some width."""
+        """Whether a person sees it in colors, on a screen of some width."""
 
     @property
     def closed(self) -> bool:

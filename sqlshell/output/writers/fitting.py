@@ -102,7 +102,7 @@ class FoldWriter:
         alone = [table_width(plain, [column], [[row[at]] for row in rows]) for at, column in enumerate(self._columns)]
         first, used = 0, 0
         for at, width in enumerate(alone):
-            # Two neighbours share an edge.
+            # Two neighbors share an edge.
             if at > first and used + width - 1 > self._width:
                 yield first, at
                 first, used = at, 0

@@ -15,7 +15,7 @@ MOST_HEIGHT = 30
 TICKS = 5
 
 
-def drawn(chart: Chart, width: int, height: int, *, colours: bool) -> str:
+def drawn(chart: Chart, width: int, height: int, *, colors: bool) -> str:
     """Lines of `width` cells at most, and about `height` of them; bars take what they need. Raises UsageError."""
     if chart.kind == "heat":
         return _heat(chart, width)
@@ -25,8 +25,8 @@ def drawn(chart: Chart, width: int, height: int, *, colours: bool) -> str:
         raise UsageError("\\chart requires plotext (extra: charts)", "run: pip install 'plotext>=5.3,<6'") from None
     plotext.clear_figure()
     plotext.limit_size(False, False)
-    plotext.theme("clear" if not colours else "default")
-    if colours:
+    plotext.theme("clear" if not colors else "default")
+    if colors:
         for paint in (plotext.canvas_color, plotext.axes_color):
             paint("default")
         plotext.ticks_color("default")
@@ -35,7 +35,7 @@ def drawn(chart: Chart, width: int, height: int, *, colours: bool) -> str:
     else:
         _points(plotext, chart, width, min(height, MOST_HEIGHT))
     text = str(plotext.build())
-    if not colours:
+    if not colors:
         text = plotext.uncolorize(text)
     return "\n".join(line.rstrip() for line in text.rstrip("\n").split("\n")) + "\n"
 

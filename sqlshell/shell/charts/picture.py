@@ -11,7 +11,7 @@ from sqlshell.shell.charts.drawing import moment
 
 WIDTH, HEIGHT = 800, 450
 LEFT, RIGHT, TOP, BOTTOM = 90, 20, 30, 50
-COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
+COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
 TICKS = 5
 LINE = 22
 """Pixels of one bar with its gap."""
@@ -33,8 +33,8 @@ def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _axis(x1: float, y1: float, x2: float, y2: float, colour: str = "#999") -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"/>'
+def _axis(x1: float, y1: float, x2: float, y2: float, color: str = "#999") -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{color}"/>'
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -61,7 +61,7 @@ def _bars(chart: Chart, height: int) -> Iterator[str]:
             end = left + wide * (item.ys[row] - low) / span
             yield (
                 f'<rect x="{min(zero, end):.1f}" y="{y + step * 0.1 + number * thick:.1f}" '
-                f'width="{abs(end - zero):.1f}" height="{thick:.1f}" fill="{COLOURS[number % len(COLOURS)]}"/>'
+                f'width="{abs(end - zero):.1f}" height="{thick:.1f}" fill="{COLORS[number % len(COLORS)]}"/>'
             )
     yield _text(left + wide / 2, height - 10, chart.y)
 
@@ -88,14 +88,14 @@ def _points(chart: Chart, height: int) -> Iterator[str]:
             label = chart.labels[min(len(chart.labels) - 1, round(tick))]
         yield _text(x, height - BOTTOM + 16, label)
     for number, item in enumerate(chart.series):
-        colour = COLOURS[number % len(COLOURS)]
+        color = COLORS[number % len(COLORS)]
         places = [at(x, y) for x, y in zip(item.xs, item.ys, strict=True)]
         if chart.kind == "line":
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-            yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
+            yield f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="1.5"/>'
         else:
-            yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in places)
-        yield f'<rect x="{LEFT + number * 130}" y="8" width="10" height="10" fill="{colour}"/>'
+            yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{color}"/>' for x, y in places)
+        yield f'<rect x="{LEFT + number * 130}" y="8" width="10" height="10" fill="{color}"/>'
         yield _text(LEFT + number * 130 + 15, 17, item.name, "start")
     yield _text(LEFT + wide / 2, height - 10, chart.x)
 

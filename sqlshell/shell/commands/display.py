@@ -61,7 +61,7 @@ async def timing(port: Port, args: Args) -> Many:
 
 @command("theme", "[NAME]")
 async def theme(port: Port, args: Args) -> Effect:
-    """List the themes in their colours, or select one. The completion menu previews each theme."""
+    """List the themes in their colors, or select one. The completion menu previews each theme."""
     names = port.environment.themes()
     if args:
         if args[0] not in names:

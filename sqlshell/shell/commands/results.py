@@ -104,9 +104,9 @@ async def draw(port: Port, args: Args) -> Use:
             sink.close()
             made.append(Say(f"wrote {picture}"))
         else:
-            colours = port.session.interactive and port.front_end.paint is not None
+            colors = port.session.interactive and port.front_end.paint is not None
             size = shutil.get_terminal_size((80, 24))
-            made.append(Print(drawn(figure, min(size.columns, 120), size.lines - 4, colours=colours), True, own=True))
+            made.append(Print(drawn(figure, min(size.columns, 120), size.lines - 4, colors=colors), True, own=True))
         made.extend(map(Say, figure.said))
         return summary
 

@@ -95,7 +95,7 @@ class Grid:
         self.current.chosen = True
 
     def shift(self, by: int) -> None:
-        """Change places with the visible neighbour."""
+        """Change places with the visible neighbor."""
         visible = self.visible
         to = self.place + by
         if 0 <= to < len(visible):

@@ -191,7 +191,7 @@ class Looks:
         self._name = ""
         self._style: BaseStyle = load(DEFAULT).style()
         self.paint: Paint | None = None
-        """Draws headers and NULLs of tables in the theme's colours; None before the first style()."""
+        """Draws headers and NULLs of tables in the theme's colors; None before the first style()."""
 
     def style(self, trying: str = "") -> BaseStyle:
         """The style now. `trying` is a theme that is being chosen at the prompt, "" for none."""

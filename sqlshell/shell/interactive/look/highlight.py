@@ -1,4 +1,4 @@
-"""Colours for the text that is being edited, line by line: a key costs the line that it changed, not the whole text."""
+"""Colors for the text that is being edited, line by line: a key costs the line that it changed, not the whole text."""
 
 from __future__ import annotations
 

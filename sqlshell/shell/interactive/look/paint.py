@@ -20,7 +20,7 @@ _LEVELS = (0, 95, 135, 175, 215, 255)
 
 
 def depth(environ: Mapping[str, str]) -> int:
-    """How many colours the terminal has: 0, 16, 256 or 1 << 24. NO_COLOR and a dumb terminal have none."""
+    """How many colors the terminal has: 0, 16, 256 or 1 << 24. NO_COLOR and a dumb terminal have none."""
     term = environ.get("TERM", "dumb")
     if environ.get("NO_COLOR") or term == "dumb":
         return 0
@@ -29,21 +29,21 @@ def depth(environ: Mapping[str, str]) -> int:
     return 256 if "256" in term else 16
 
 
-def sgr(style: str, colours: int) -> str:
-    """The escape sequence of a style such as `#ffcc00 bg:#003355 bold`; "" where nothing is drawn in colour."""
+def sgr(style: str, colors: int) -> str:
+    """The escape sequence of a style such as `#ffcc00 bg:#003355 bold`; "" where nothing is drawn in color."""
     codes = []
     for part in style.split():
         if part in _ATTRIBUTES:
             codes.append(_ATTRIBUTES[part])
-        elif colours:
-            ground, colour = (48, part[3:]) if part.startswith("bg:") else (38, part)
-            codes.append(_colour(colour, ground, colours))
-    return f"\x1b[{';'.join(codes)}m" if codes and colours else ""
+        elif colors:
+            ground, color = (48, part[3:]) if part.startswith("bg:") else (38, part)
+            codes.append(_color(color, ground, colors))
+    return f"\x1b[{';'.join(codes)}m" if codes and colors else ""
 
 
-def painter(theme: Theme, colours: int) -> Callable[[str, Role], str] | None:
-    """Paints the cells of tables; None where there are no colours."""
-    looks = {name: sgr(theme.ui.get(name, ""), colours) for name in ("header", "null")}
+def painter(theme: Theme, colors: int) -> Callable[[str, Role], str] | None:
+    """Paints the cells of tables; None where there are no colors."""
+    looks = {name: sgr(theme.ui.get(name, ""), colors) for name in ("header", "null")}
     if not any(looks.values()):
         return None
     looks["changed"] = "\x1b[7m"
@@ -55,11 +55,11 @@ def painter(theme: Theme, colours: int) -> Callable[[str, Role], str] | None:
     return paint
 
 
-def preview(theme: Theme, colours: int) -> str:
-    """A statement in the colours of a theme, on the background that it is made for."""
+def preview(theme: Theme, colors: int) -> str:
+    """A statement in the colors of a theme, on the background that it is made for."""
     from sqlshell.sql.lexer import SqlshellLexer
 
-    canvas = sgr(f"bg:{theme.canvas}", colours)
+    canvas = sgr(f"bg:{theme.canvas}", colors)
     by_kind = {kind: look for name, look in theme.tokens.items() for kind in TOKENS[name]}
     drawn = []
     for kind, text in SqlshellLexer().get_tokens(SAMPLE):
@@ -69,17 +69,17 @@ def preview(theme: Theme, colours: int) -> str:
         while name and name not in by_kind:
             name = name.rpartition(".")[0]
         drawn.append(
-            f"{canvas}{sgr(by_kind.get(name, theme.tokens.get('name', '')), colours)}{text}{RESET if colours else ''}"
+            f"{canvas}{sgr(by_kind.get(name, theme.tokens.get('name', '')), colors)}{text}{RESET if colors else ''}"
         )
-    prompt = sgr(theme.ui.get("prompt", ""), colours)
-    return f"{canvas}{prompt}> {RESET if colours else ''}{''.join(drawn)}"
+    prompt = sgr(theme.ui.get("prompt", ""), colors)
+    return f"{canvas}{prompt}> {RESET if colors else ''}{''.join(drawn)}"
 
 
-def previews(own: Path | None, colours: int) -> Iterator[str]:
+def previews(own: Path | None, colors: int) -> Iterator[str]:
     """A line for each theme. Raises UsageError for a broken one."""
     for name in names(own):
         theme = load(name, own)
-        yield f"{name.ljust(12)} {theme.background.ljust(6)} {preview(theme, colours)}"
+        yield f"{name.ljust(12)} {theme.background.ljust(6)} {preview(theme, colors)}"
 
 
 def here() -> int:
@@ -87,17 +87,17 @@ def here() -> int:
 
 
 def screen_depth() -> ColorDepth | None:
-    """What prompt_toolkit is told of the terminal's colours; None leaves it to what it finds out."""
+    """What prompt_toolkit is told of the terminal's colors; None leaves it to what it finds out."""
     from prompt_toolkit.output import ColorDepth
 
     return ColorDepth.from_env() or (ColorDepth.TRUE_COLOR if here() > 256 else None)
 
 
-def _colour(text: str, ground: int, colours: int) -> str:
+def _color(text: str, ground: int, colors: int) -> str:
     red, green, blue = (int(text[at : at + 2], 16) for at in (1, 3, 5))
-    if colours > 256:
+    if colors > 256:
         return f"{ground};2;{red};{green};{blue}"
-    if colours == 256:
+    if colors == 256:
         steps = [_nearest(part) for part in (red, green, blue)]
         return f"{ground};5;{16 + 36 * steps[0] + 6 * steps[1] + steps[2]}"
     bright = max(red, green, blue) > 160
@@ -108,6 +108,6 @@ def _colour(text: str, ground: int, colours: int) -> str:
 
 
 def _nearest(part: int) -> int:
-    """The step of the 6 × 6 × 6 colour cube that is nearest to a part of a colour."""
+    """The step of the 6 × 6 × 6 color cube that is nearest to a part of a color."""
     distances = [abs(level - part) for level in _LEVELS]
     return distances.index(min(distances))

@@ -45,15 +45,13 @@ def checked(setting: str, template: str) -> str:
 
 
 def checked_color(text: str) -> str:
-    """The colour of a prompt. Raises UsageError for what is no style."""
+    """The color of a prompt. Raises UsageError for what is no style."""
     from prompt_toolkit.styles import Style
 
     try:
         Style([("prompt", text)])
     except ValueError:
-        raise UsageError(
-            f"color: {text!r} is not a valid colour", "write it like '#ff5f5f' or '#ff5f5f bold'"
-        ) from None
+        raise UsageError(f"color: {text!r} is not a valid color", "write it like '#ff5f5f' or '#ff5f5f bold'") from None
     return text
 
 

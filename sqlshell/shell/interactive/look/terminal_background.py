@@ -1,4 +1,4 @@
-"""Whether the terminal is dark or light, asked once: OSC 11 tells its background's colour."""
+"""Whether the terminal is dark or light, asked once: OSC 11 tells its background's color."""
 
 from __future__ import annotations
 

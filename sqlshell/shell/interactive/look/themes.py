@@ -52,7 +52,7 @@ _STYLE = re.compile(rf"{_LOOK}(?: {_LOOK})*")
 
 
 class Theme(Struct, frozen=True):
-    """One theme. `canvas` is the background that its colours are made for, `#rrggbb`."""
+    """One theme. `canvas` is the background that its colors are made for, `#rrggbb`."""
 
     name: str
     background: str
@@ -125,7 +125,7 @@ def read(path: Path) -> Theme:
     if background not in {"dark", "light"}:
         raise UsageError(f"{at('background')}: background is {background!r}; expected dark or light")
     if not re.fullmatch("#[0-9a-fA-F]{6}", str(canvas)):
-        raise UsageError(f"{at('canvas')}: canvas is {canvas!r}; expected a colour such as #1c1f26")
+        raise UsageError(f"{at('canvas')}: canvas is {canvas!r}; expected a color such as #1c1f26")
     for title, given, known in (("tokens", tokens, TOKENS), ("ui", ui, UI)):
         for key, look in given.items():
             if key not in known:
