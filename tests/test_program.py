@@ -430,7 +430,7 @@ def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:
         (
             "unix:///nope/u.sock",
             3,
-            "cannot connect to unix:///nope/u.sock: the socket does not exist\n  check that the service is running",
+            "cannot connect to unix:///nope/u.sock: no such socket\n  check that the service is running",
         ),
         ("ftp://host", 2, "unsupported URL scheme 'ftp'"),
     ],

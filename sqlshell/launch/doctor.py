@@ -148,7 +148,7 @@ async def _reach(target: Target, network: NetworkOptions) -> list[Found]:
         async with asyncio.timeout(network.connect_timeout or 10):
             _, writer = await asyncio.open_connection(target.host, target.port)
     except (OSError, TimeoutError) as error:
-        advice = "check that the service is running, that the port is right, and that no firewall blocks it"
+        advice = "check that the service is running, that the port is correct, and that no firewall blocks it"
         return [*found, Found("connection", str(error) or "timed out", False, advice)]
     found.append(Found("connection", _ms(began)))
     writer.close()

@@ -21,6 +21,7 @@ import pytest
 
 from sqlshell.client.http import redact, retries
 from sqlshell.client.http.decompress import BodyReader
+from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.network import connected
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.proxies import proxy_for
@@ -386,7 +387,7 @@ def test_certificates(secure: tuple[str, bool], authority: Path) -> None:
         retries=0,
     )
     assert get(url, network=ours).status == 200
-    with pytest.raises(Unreachable, match="not trusted"):
+    with pytest.raises(Unreachable, match="cannot verify the certificate of"):
         get(url, network=NetworkOptions(retries=0))
     without = NetworkOptions(ca_file=str(authority / "ca.pem"), retries=0)
     if mutual:
@@ -395,6 +396,75 @@ def test_certificates(secure: tuple[str, bool], authority: Path) -> None:
     else:
         assert get(url, network=without).status == 200
         assert get(url, network=NetworkOptions(insecure=True, retries=0)).status == 200
+
+
+@contextlib.contextmanager
+def handshakes(context: ssl.SSLContext | None) -> Iterator[int]:
+    """The port of a service that makes TLS handshakes and nothing more; without a context it answers in plain text."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):
+                if context is None:
+                    self.request.recv(1 << 16)
+                    self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                else:
+                    context.wrap_socket(self.request, server_side=True).close()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+def refused(url: str, network: NetworkOptions) -> Unreachable:
+    with pytest.raises(Unreachable) as caught:
+        get(url, network=network)
+    return caught.value
+
+
+def test_why_tls_failed(authority: Path) -> None:
+    ours = NetworkOptions(ca_file=str(authority / "ca.pem"), retries=0)
+    with_certificate = NetworkOptions(
+        ca_file=ours.ca_file,
+        client_cert=str(authority / "client.pem"),
+        client_key=str(authority / "client.key"),
+        retries=0,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "server.pem", authority / "server.key")
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+    with handshakes(context) as port:
+        stranger = refused(f"https://127.0.0.1:{port}", NetworkOptions(retries=0))
+        assert stranger.message.startswith(f"cannot verify the certificate of https://127.0.0.1:{port}: ")
+        assert stranger.hint == "use --ca-file FILE if it was issued by a private CA"
+        assert refused(f"https://localhost:{port}", ours).hint == "check the host name in the URL"
+
+    with handshakes(None) as port:
+        assert refused(f"https://127.0.0.1:{port}", ours).hint == "the service may not use TLS: try http://"
+
+    context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
+    with handshakes(context) as port:
+        error = refused(f"https://127.0.0.1:{port}", ours)
+        assert error.message == f"TLS handshake with https://127.0.0.1:{port} failed: handshake failure"
+        assert error.hint == ""
+
+    context.set_ciphers("DEFAULT")
+    context.verify_mode = ssl.CERT_REQUIRED
+    with handshakes(context) as port:
+        error = refused(f"https://127.0.0.1:{port}", with_certificate)
+        assert error.message == f"https://127.0.0.1:{port} requires a valid client certificate: unknown ca"
+        assert error.hint == "use --client-cert FILE"
+
+
+def test_an_expired_certificate_needs_no_private_authority() -> None:
+    expired = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED]")
+    expired.verify_code, expired.verify_message = 10, "certificate has expired"
+    error = connection_failed("https://x", expired)
+    assert (error.message, error.hint) == ("cannot verify the certificate of https://x: certificate has expired", "")
 
 
 @pytest.mark.parametrize(

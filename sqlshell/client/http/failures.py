@@ -6,8 +6,22 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator
+from typing import Final
 
 from sqlshell.errors import ConnectionFailed, Unreachable
+
+_PRIVATE_CA: Final = "use --ca-file FILE if it was issued by a private CA"
+_HOST_NAME: Final = "check the host name in the URL"
+_CERTIFICATE_HINTS: Final = {
+    18: _PRIVATE_CA,  # X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT
+    19: _PRIVATE_CA,  # X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN
+    20: _PRIVATE_CA,  # X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
+    21: _PRIVATE_CA,  # X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE
+    62: _HOST_NAME,  # X509_V_ERR_HOSTNAME_MISMATCH
+    64: _HOST_NAME,  # X509_V_ERR_IP_ADDRESS_MISMATCH
+}
+_NO_TLS: Final = {"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"}
+"""What OpenSSL calls an answer in plain text, depending on its version."""
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
@@ -28,21 +42,20 @@ def connection_failed(name: str, error: BaseException, *, local: bool = False) -
         match cause:
             case ssl.SSLCertVerificationError():
                 return Unreachable(
-                    f"the certificate of {name} is not trusted: {cause.verify_message}",
-                    "use --ca-file FILE if a private authority issued it",
+                    f"cannot verify the certificate of {name}: {cause.verify_message}",
+                    _CERTIFICATE_HINTS.get(cause.verify_code, ""),
                 )
-            case ssl.SSLError() if "CERTIFICATE" in (cause.reason or "").upper():
-                # A symbol of OpenSSL's, such as TLSV13_ALERT_CERTIFICATE_REQUIRED.
-                return Unreachable(f"{name} requires a client certificate", "use --client-cert FILE")
             case ssl.SSLError():
-                return Unreachable(f"{name} does not speak TLS", "use http:// if the service has no TLS")
+                return _handshake_failed(name, cause)
             case socket.gaierror():
-                return Unreachable(f"cannot resolve the host name of {name}", "check its spelling")
+                return Unreachable(
+                    f"cannot resolve the host name of {name}", "check the spelling and the network connection"
+                )
             case ConnectionRefusedError():
-                hint = "check that the service is running" + ("" if local else " and the port is right")
+                hint = "check that the service is running" + ("" if local else " and that the port is correct")
                 return ConnectionFailed(f"connection refused by {name}", hint)
             case FileNotFoundError() if local:
-                message = f"cannot connect to {name}: the socket does not exist"
+                message = f"cannot connect to {name}: no such socket"
                 return Unreachable(message, "check that the service is running (sqlshell serve --uds)")
             case PermissionError() if local:
                 return Unreachable(f"cannot connect to {name}: permission denied", "check the socket's owner and mode")
@@ -50,3 +63,17 @@ def connection_failed(name: str, error: BaseException, *, local: bool = False) -
                 number = cause.errno or number
     why = os.strerror(number) if number else str(error) or type(error).__name__
     return ConnectionFailed(f"cannot connect to {name}: {why}")
+
+
+def _handshake_failed(name: str, error: ssl.SSLError) -> Unreachable:
+    # A symbol of OpenSSL's, such as TLSV13_ALERT_CERTIFICATE_REQUIRED.
+    symbol = (error.reason or "").upper()
+    alert = symbol.partition("_ALERT_")[2]
+    reason = (alert or symbol).replace("_", " ").lower() or str(error)
+    if alert == "CERTIFICATE_REQUIRED":
+        return Unreachable(f"{name} requires a client certificate", "use --client-cert FILE")
+    if "CERTIFICATE" in alert or alert == "UNKNOWN_CA":
+        # Some services send this without having been sent a certificate.
+        return Unreachable(f"{name} requires a valid client certificate: {reason}", "use --client-cert FILE")
+    hint = "the service may not use TLS: try http://" if symbol in _NO_TLS else ""
+    return Unreachable(f"TLS handshake with {name} failed: {reason}", hint)
