@@ -438,7 +438,7 @@ def test_a_token_command(program: Program, kept: Served, tmp_path: Path) -> None
     script.write_text("exit 7")
     failed = program("p", "-c", "select 1", env=env)
     assert failed.code == 2
-    assert "exited with code 7" in failed.err
+    assert "exit code 7" in failed.err
 
 
 def test_insecure_is_warned_of_each_time(program: Program) -> None:

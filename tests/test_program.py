@@ -215,7 +215,7 @@ def test_a_binary_file_is_no_script(program: Program, tmp_path: Path) -> None:
         (["--on-error", "maybe", "-c", "select 1"], 2, "maybe"),
         (["ftp://host", "-c", "select 1"], 2, "ftp"),
         (["https://", "-c", "select 1"], 2, "host"),
-        (["nothing", "-c", "select 1"], 2, "neither"),
+        (["nothing", "-c", "select 1"], 2, "is not a URL"),
         (["nothing.csv", "-c", "select 1"], 2, "nothing.csv"),
         (["-f", "missing.sql"], 2, "missing.sql"),
         (["--token-file", "missing", "http://127.0.0.1:9", "-c", "select 1"], 2, "missing"),

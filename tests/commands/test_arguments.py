@@ -33,7 +33,7 @@ def test_none_where_some_are_needed(program: Program) -> None:
     done = program("--on-error", "continue", "-q", stdin="".join(f"\\{item.name}\n" for item in asked))
     for number, item in enumerate(asked, 1):
         line = next(line for line in done.err.splitlines() if line.startswith(f"stdin:{number}: error: "))
-        assert f"\\{item.name} needs" in line, line
+        assert f"\\{item.name} requires" in line, line
 
 
 def test_words_that_are_none_of_those_allowed(program: Program) -> None:
@@ -103,4 +103,4 @@ def test_commands_of_other_shells(program: Program, text: str, said: str) -> Non
     done = program("-q", stdin=f"{text}\n")
     assert done.code == 0, done.err
     assert said in done.out + done.err
-    assert "select" not in done.out
+    assert "select 1" not in done.out

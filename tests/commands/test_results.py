@@ -32,7 +32,7 @@ def test_crosstab(program: Program) -> None:
         ("\\crosstab", "no statement has returned rows"),
         ("\\chart", "no statement has returned rows"),
         ("\\local select 1 from _", "no statement has returned rows"),
-        ("select 1 as a; \\local select 1 from _3", "there are 1 results"),
+        ("select 1 as a; \\local select 1 from _3", "there are only 1 results"),
         ("\\local", "needs a statement"),
         ("select 'x' as a \\chart", "no numeric column"),
         ("select 1 as a where false \\chart", "no rows to draw"),
@@ -41,7 +41,7 @@ def test_crosstab(program: Program) -> None:
         ("select null::int as a, 2 as b \\chart scatter a b", "no points"),
         ("select 1 \\browse", "interactive terminal"),
         ("select 1 as a \\clip", "no terminal"),
-        ("select 1 as a \\clip nope", "no format"),
+        ("select 1 as a \\clip nope", "unknown format"),
         ("\\tee nope/x.csv", "cannot write"),
         ("\\log nope/x.txt", "cannot write"),
         ("\\transcript nope/x.jsonl", "cannot write"),
@@ -62,7 +62,7 @@ def test_what_is_wrong(program: Program, script: str, said: str) -> None:
     ("command", "said"),
     [
         ("\\g nope/x.csv", "its directory does not exist"),
-        ("\\g .", "is a folder"),
+        ("\\g .", "is a directory"),
         ("\\gx nope/x.csv", "its directory does not exist"),
         ("\\g |", "missing command after |"),
         ("\\chart to nope/x.svg", "its directory does not exist"),
@@ -268,7 +268,7 @@ select 1 as a where 'x' <> :'t' or 'x' <> :'copy' or nothing(:'api_key');
     found = program("-q", "-vv", "--on-error", "continue", stdin=script, env=env)
     assert "42883" in found.err or "42000" in found.err, found.err
     assert served.token not in found.err
-    assert "holds a secret" in found.err
+    assert "contains a secret" in found.err
     kept = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {"t.jsonl", "t.log", "journal.db"} <= {path.name for path in kept}
     text = b"".join(path.read_bytes() for path in kept)
@@ -362,8 +362,8 @@ def test_named_queries(program: Program) -> None:
     assert done.out == "a,b c\nit's,2\na\nq\n", done.err
     listed = program("-q", "-c", "\\n")
     assert [line.split()[0] for line in listed.err.splitlines()] == ["lim", "one", "two"]
-    assert "needs $1" in program("-q", "-c", "\\n lim").err
-    assert "takes 0 arguments" in program("-q", "-c", "\\n one 1").err
+    assert "uses $1" in program("-q", "-c", "\\n lim").err
+    assert "expects 0 arguments" in program("-q", "-c", "\\n one 1").err
     assert program("-q", "-c", "\\n- one").code == 0
     assert "no query 'one'" in program("-q", "-c", "\\n one").err
 

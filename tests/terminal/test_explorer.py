@@ -64,12 +64,12 @@ def test_searching_over_partitions(explorer: Terminal) -> None:
 
 def test_sorting_and_filtering_say_of_what(explorer: Terminal) -> None:
     explorer.type("cprice\r]")
-    explorer.wait("by price down of the 10,000 rows that are here")
+    explorer.wait("by price down of the 10,000 rows in memory")
     explorer.type("&99\r")
-    explorer.wait("has '99'")
+    explorer.wait("contains '99'")
     explorer.type("=")
     explorer.wait("of 25,000")
-    explorer.wait(lambda text: "has '99'" not in text)
+    explorer.wait(lambda text: "contains '99'" not in text)
 
 
 def test_columns(explorer: Terminal) -> None:
@@ -93,7 +93,7 @@ def test_values_and_statistics(explorer: Terminal) -> None:
     explorer.wait("row 1 of")
     explorer.type("chalf\rs")
     explorer.wait("nulls     5,000")
-    assert "of the 10,000 rows that are here" in explorer.screen()
+    assert "of the 10,000 rows in memory" in explorer.screen()
     explorer.type("q")
     explorer.type("cprice\rs")
     explorer.wait("mean      499.5")

@@ -68,7 +68,13 @@ class Replayer:
                 self._outlet.print(f"{head}{told}\n", with_results=True)
         what = f"{done} statement{'' if done == 1 else 's'} run again"
         if differing or skipped:
-            told = f"{differing} differ" if differing else "no differences" if done else ""
+            told = (
+                f"{differing} {'differs' if differing == 1 else 'differ'}"
+                if differing
+                else "no differences"
+                if done
+                else ""
+            )
             left = f"{skipped} not run" if skipped else ""
             raise Differs(", ".join(filter(None, [what, told, left])))
         self._diagnostics.note(f"{what}, no differences")
