@@ -123,8 +123,8 @@ BOMB = (b'{"sqlState":"00000","statementID":"' + STATEMENT.encode() + b'","data"
         (whole(zlib.compress(b'{"data":[' + b"[]," * 10 * MIB), Content_Encoding="deflate"), "values"),
         (whole(zlib.compress(b'{"metadata":{"columns":[' + b"{}," * 10 * MIB), Content_Encoding="deflate"), "values"),
         (whole(zlib.compress(b'{"statementIDs":["' + b'","' * 10 * MIB), Content_Encoding="deflate"), "values"),
-        (whole(b"\x28\xb5\x2f\xfd", Content_Encoding="zstd"), "not asked for"),
-        (whole(b"\x1b\x03", Content_Encoding="br"), "not asked for"),
+        (whole(b"\x28\xb5\x2f\xfd", Content_Encoding="zstd"), "unsupported"),
+        (whole(b"\x1b\x03", Content_Encoding="br"), "unsupported"),
     ],
 )
 def test_no_answer_takes_more_memory_than_its_bound(answer: bytes, names: str) -> None:
@@ -137,7 +137,7 @@ def test_no_answer_takes_more_memory_than_its_bound(answer: bytes, names: str) -
             tracemalloc.stop()
     assert rows == []
     assert names in error
-    assert "answer_limit" in error or "not asked for" in error or "500" in error or "404" in error
+    assert "answer_limit" in error or "unsupported" in error or "500" in error or "404" in error
     # A buffer that grows is there twice for a moment.
     assert peak < 2.5 * UNANNOUNCED, f"{peak:,} bytes"
 

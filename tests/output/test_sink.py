@@ -239,10 +239,10 @@ def test_formats_by_their_names_elsewhere(names: str, expected: str) -> None:
 
 
 def test_a_format_that_is_none() -> None:
-    with pytest.raises(UsageError, match="no format 'cvs'") as caught:
+    with pytest.raises(UsageError, match="unknown format 'cvs'") as caught:
         format_named("cvs")
     assert "csv" in caught.value.hint
-    with pytest.raises(UsageError, match="no format 'nothing like it'") as caught:
+    with pytest.raises(UsageError, match="unknown format 'nothing like it'") as caught:
         format_named("nothing like it")
     assert "table, vertical, csv, tsv, json, jsonl" in caught.value.hint
 

@@ -117,7 +117,7 @@ class Past:
             raise UsageError(
                 "no statement has returned rows yet"
                 if not self._known
-                else f"there are only {len(self._known)} results",
+                else f"{name} is not available: results available: {len(self._known)}",
                 "run a statement first: select …;",
             )
         return self._known[number]

@@ -42,7 +42,7 @@ class Connecting:
         running = old.background.jobs_running
         if old.connection.embedded and running:
             for job in running:
-                self._note(f"[{job.number}] keeps running; {old.connection.label} is closed when it has finished")
+                self._note(f"[{job.number}] is still running; it ends with this shell")
             self._leaving.append(asyncio.ensure_future(_close_when_finished(old)))
             return
         try:

@@ -129,7 +129,7 @@ def test_an_embedded_service_is_released_when_its_last_statement_has_finished() 
 
         slow.step = step  # type: ignore[method-assign]
         await core.run("\\c b\nselect 1;&\n\\c c\nselect 3;\n")
-        assert "[1] keeps running; second is closed when it has finished" in core.err
+        assert "[1] is still running; it ends with this shell" in core.err
         assert core.session.connection.client is not slow
         assert not released
         assert not slow.closed
