@@ -21,6 +21,7 @@ from sqlshell.origin import Own
 from sqlshell.output.text.cells import printable
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
+from sqlshell.runtime.background_tasks import in_background
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import Paint, Progress
@@ -99,8 +100,8 @@ class PromptFrontEnd:
         return await browse(result, self.looks.style())
 
     async def token(self, target: str) -> str:
-        # Nothing is asked over what is being typed: what loads names behind the prompt goes without.
-        if self._session is None or not self._session.busy:
+        # Only what a person waits for may ask: a question of background work would come between two of theirs.
+        if self._session is None or not self._session.busy or in_background():
             return ""
         running: Running | None = self._session.running
         self.progress.hide()

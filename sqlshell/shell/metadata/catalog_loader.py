@@ -22,6 +22,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
+from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.shell.metadata.queries import asked
 from sqlshell.sql.completion.catalog import Catalog, Column, Contents, ForeignKey, Function, Relation, key
 from sqlshell.sql.identifiers import qualified
@@ -130,7 +131,7 @@ class Loader:
         """Load anew; what is on its way may have missed what is new, so that it is followed by another."""
         self._wanted = True
         if self._task is None or self._task.done():
-            self._task = asyncio.ensure_future(self._keep_up())
+            self._task = start_in_background(self._keep_up())
 
     def moved(self) -> None:
         """The context has changed: another organization or role sees other names."""

@@ -19,6 +19,7 @@ from sqlshell.client.statements.polling import new_session_id
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, UnknownStatement, UsageError, WaitTimeout, Where
 from sqlshell.interface import sqlstate
+from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.runtime.bugs import bug_of
 from sqlshell.shell.records.journal import Entry, Journal
 from sqlshell.shell.results.humanize import duration, one_line
@@ -78,7 +79,7 @@ class Background:
         """Submit a statement without waiting for it."""
         context = replace(context, session_id=new_session_id())
         job = Job(len(self.jobs) + 1, asked.sql, context.session_id)
-        job.task = asyncio.ensure_future(self._follow(job, asked, context))
+        job.task = start_in_background(self._follow(job, asked, context))
         self.jobs.append(job)
         return job
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit
+from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.running.background import Job
@@ -43,7 +44,7 @@ class Connecting:
         if old.connection.embedded and running:
             for job in running:
                 self._note(f"[{job.number}] is still running; it ends with this shell")
-            self._leaving.append(asyncio.ensure_future(_close_when_finished(old)))
+            self._leaving.append(start_in_background(_close_when_finished(old)))
             return
         try:
             for job in await old.background.named():
