@@ -28,7 +28,7 @@ MOST: Final = 10**9
 """The largest value of a numeric option, in its unit."""
 
 BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
-    ("statements", click.IntRange(1), 0, "maximum statements of a submission"),
+    ("statements", click.IntRange(1), 0, "maximum statements of a request"),
     (
         "name",
         click.IntRange(1),
@@ -48,7 +48,8 @@ BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
         "waiting_size",
         click.IntRange(1),
         1 << 20,
-        "maximum Mi characters of these statements; five times as many for an organization",
+        "maximum size of the SQL of a token's unfinished statements, in 2^20 characters; five times as much for an "
+        "organization",
     ),
     (
         "objects",
@@ -71,26 +72,26 @@ BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
     ("connections", click.IntRange(1), 0, "maximum connections; at most four fifths of the limit of open files"),
     ("address_connections", click.IntRange(1), 0, "maximum connections from one address, or from one IPv6 /64 network"),
     ("token_connections", click.IntRange(1), 0, "maximum connections with the same token"),
-    ("header_seconds", click.FloatRange(0.1), 0, "maximum seconds until a request's headers are complete"),
+    ("header_seconds", click.FloatRange(0.1), 0, "maximum seconds for receiving the headers of a request"),
     ("body_seconds", click.FloatRange(0.1), 0, "maximum seconds without progress while a request's body is received"),
-    ("write_seconds", click.FloatRange(0.1), 0, "maximum seconds in which a client reads nothing of its answer"),
+    ("write_seconds", click.FloatRange(0.1), 0, "close a connection whose client has not read for this many seconds"),
     (
         "bodies_size",
         click.IntRange(1),
         1 << 20,
-        "maximum MiB of all request bodies being received; a fourth of it per organization",
+        "maximum MiB of all request bodies being received; each organization may use a quarter",
     ),
     (
         "uploads_size",
         click.IntRange(1),
         1 << 30,
-        "maximum GiB of all attachments of unfinished statements; a fourth of it per organization",
+        "maximum GiB of all attachments of unfinished statements; each organization may use a quarter",
     ),
     (
         "unread_size",
         click.IntRange(1),
         1 << 20,
-        "maximum MiB of all rows that wait for their readers; a fourth of it per organization",
+        "maximum MiB of all rows that clients have not read yet; each organization may use a quarter",
     ),
 )
 """The limits that are options: name in Bounds, type, unit (0 for a count), help."""
@@ -102,20 +103,21 @@ SERVE: tuple[Served, ...] = (
         "--uds",
         "PATH",
         None,
-        "listen on a unix socket instead of a port; missing folders of its path are created (mode 0700)",
+        "listen on a unix socket instead of a port; missing directories of its path are created (mode 0700)",
     ),
-    ("--allow-host", "NAME", (), "additional allowed value of the Host header; may be repeated"),
+    ("--allow-host", "NAME", (), "accept NAME in the Host header too; repeatable"),
     (
         "--data",
         "DIR",
         None,
-        "folder for databases, results, tokens and everything else  [default: in memory; lost on exit]",
+        "directory for databases, results, tokens and everything else  [default: in memory; lost on exit]",
     ),
     (
         "--token-file",
         "FILE",
         None,
-        "file with the operator's token  [default: a new token, stored in DIR/token with --data]",
+        "file with the token that is valid for every organization  [default: a new token, stored in DIR/token if --data "
+        "DIR is given]",
     ),
     ("--new-token", bool, False, "create a token for the service in --data, print it, and exit"),
     ("--organization", "NAME", None, "with --new-token: the organization of the token  [default: the first one]"),
@@ -123,7 +125,7 @@ SERVE: tuple[Served, ...] = (
         "--role",
         ("reader", "writer", "owner"),
         (),
-        "with --new-token: a role of the token; may be repeated  [default: reader]",
+        "with --new-token: a role of the token; repeatable  [default: reader]",
     ),
     (
         "--partition-rows",
@@ -136,17 +138,17 @@ SERVE: tuple[Served, ...] = (
         "--memory",
         "SIZE",
         None,
-        "memory of each organization's engine, such as 2GB  [default: a fifth of the machine's memory, and at most "
-        "half of what other organizations have left of 80 % of it]",
+        "memory of each organization's engine, such as 2GB  [default: 20% of the machine's memory, but at most half of "
+        "what other organizations have left of 80%]",
     ),
-    ("--retention", click.FloatRange(0.0), 24.0, "hours for which a finished statement and its result are kept"),
+    ("--retention", click.FloatRange(0.0), 24.0, "hours to keep a finished statement and its result"),
     (
         "--quota",
         click.FloatRange(0.0),
         10.0,
         "maximum GiB of the results of an organization; the oldest are removed first",
     ),
-    ("--max-statement", click.IntRange(1, 1024), 16, "maximum Mi characters of a submission's SQL"),
+    ("--max-statement", click.IntRange(1, 1024), 16, "maximum size of the SQL of a request, in 2^20 characters"),
     ("--max-attachments", click.IntRange(0), 1024, "maximum MiB of all attachments of a request"),
     ("--attachments", click.IntRange(0), 20, "maximum number of attachments of a request"),
     *(
@@ -157,7 +159,7 @@ SERVE: tuple[Served, ...] = (
         "--data-plane",
         ("off", "large", "always"),
         "off",
-        "results that are sent by the data plane; large means at least 1 MiB",
+        "which results to send through the data plane: none, those of at least 1 MiB, or all",
     ),
     (
         "--stream-scheme",
@@ -167,16 +169,16 @@ SERVE: tuple[Served, ...] = (
         "it",
     ),
     ("--public-url", "URL", None, "URL of the service for clients, if it is behind a proxy"),
-    ("--store-root", "DIR", (), "allow stores only in DIR; may be repeated  [default: anywhere except in --data]"),
+    ("--store-root", "DIR", (), "allow stores only in DIR; repeatable  [default: anywhere except in --data]"),
     (
         "--registry-host",
         "HOST",
         (),
-        "allow schema registries at HOST or HOST:PORT too; may be repeated  [default: only on loopback]",
+        "allow schema registries at HOST or HOST:PORT too; repeatable  [default: only on loopback]",
     ),
     ("--legacy", bool, False, "enable the legacy endpoints too, with the same tokens"),
     ("--legacy-anonymous", bool, False, "with --legacy: allow the legacy endpoints without a token"),
-    ("--grace", click.FloatRange(0.0), 10.0, "seconds that running statements have to finish after SIGTERM"),
+    ("--grace", click.FloatRange(0.0), 10.0, "seconds to wait for running statements after SIGTERM"),
 )
 """The options of `sqlshell serve`: flag, type (a string is the name of a value), default, help."""
 
@@ -193,8 +195,8 @@ def serve_command() -> click.Command:
             "auto_envvar_prefix": "SQLSHELL_SERVE",
         },
         help="Run the local service for other programs: the Statement Execution Service interface on DuckDB. When it "
-        "is ready, it prints `listening on http://HOST:PORT` or `listening on unix:///PATH`. Each option can also be "
-        "set by an environment variable: --max-sessions by SQLSHELL_SERVE_MAX_SESSIONS.",
+        "is ready, it prints `listening on http://HOST:PORT` or `listening on unix:///PATH`. Every option can also be "
+        "set with an environment variable, for example SQLSHELL_SERVE_MAX_SESSIONS for --max-sessions.",
     )
 
 
@@ -219,7 +221,7 @@ def _sane(context: click.Context, option: click.Parameter, value: Any) -> Any:
     """Check a numeric value. Raises click.BadParameter."""
     if isinstance(value, int | float) and not value <= MOST:
         # NaN compares as neither smaller nor larger.
-        raise click.BadParameter(f"{str(value)[:40]} is not a number from 0 to {MOST:,}", context, option)
+        raise click.BadParameter(f"expected a number from 0 to {MOST:,}, not {str(value)[:40]}", context, option)
     return value
 
 
@@ -237,7 +239,7 @@ def serve(asked: Mapping[str, Any]) -> int:
     data = Path(asked["data"]) if asked["data"] else None
     if asked["new_token"]:
         if data is None:
-            raise UsageError("--new-token requires --data DIR", "tokens are stored in the folder of the service")
+            raise UsageError("--new-token requires --data DIR", "tokens are stored in the data directory")
         from sqlshell.service.server import new_token
 
         roles = asked["role"] or (least_role(),)
@@ -285,10 +287,10 @@ def _run(asked: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics) 
         if protections:
             diagnostics.say(protections)
         if own_file is None and made:
-            diagnostics.say(f"token: {made}\n  SQLSHELL_TOKEN={made} sqlshell {url}")
+            diagnostics.say(f"token: {made}\nconnect with: SQLSHELL_TOKEN={made} sqlshell {url}")
         elif own_file is not None:
             # Not the token itself, because this output often goes to a log.
-            diagnostics.say(f"the token is in {own_file}: sqlshell {url} --token-file {own_file}")
+            diagnostics.say(f"connect with: sqlshell {url} --token-file {own_file}")
         if data is None:
             diagnostics.say("everything is in memory and lost on exit; use --data DIR to keep databases and results")
         sys.stdout.write(f"listening on {url}\n")
@@ -322,17 +324,17 @@ def _check(asked: Mapping[str, Any]) -> None:
     from sqlshell.errors import UsageError
 
     if asked["public_url"] and not _is_service(asked["public_url"]):
-        raise UsageError(f"--public-url {asked['public_url']!r} is not a valid URL", "such as https://sql.example.com")
+        raise UsageError(f"--public-url {asked['public_url']!r} is not a valid URL", "example: https://sql.example.com")
     for root in asked["store_root"]:
         if not Path(root).is_dir():
-            raise UsageError(f"--store-root {root} is not an existing folder")
+            raise UsageError(f"--store-root {root} is not an existing directory")
     for flag_name, names in (("--allow-host", asked["allow_host"]), ("--registry-host", asked["registry_host"])):
         for name in names:
             if not re.fullmatch(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?", name):
-                raise UsageError(f"{flag_name} {name!r} is not a valid host name", "such as sql.example.com")
+                raise UsageError(f"{flag_name} {name!r} is not a valid host name", "example: sql.example.com")
     memory = asked["memory"]
     if memory is not None and not (is_size(memory) and len(memory) <= LONGEST_SIZE):
-        raise UsageError(f"--memory {memory!r} is not a valid size", "such as 2GB, 512MiB or 50%")
+        raise UsageError(f"--memory {memory!r} is not a valid size", "examples: 2GB, 512MiB, 50%")
 
 
 def _plain_host(name: str) -> str:

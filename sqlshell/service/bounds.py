@@ -79,4 +79,4 @@ def flag(name: str) -> str:
 
 def met(name: str) -> str:
     """The end of an error message that names the option of the limit that was reached."""
-    return f"(sqlshell serve {flag(name)})"
+    return f"(limit set by sqlshell serve {flag(name)})"

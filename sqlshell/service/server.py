@@ -109,7 +109,9 @@ def new_token(data: Path, organization: str, roles: Sequence[str]) -> str:
     """
     os.umask(0o077)
     if not data.exists() or (data.is_dir() and not (data / STORAGE).exists()):
-        raise UsageError(f"{data} is not the folder of a service", "start the service once: sqlshell serve --data DIR")
+        raise UsageError(
+            f"{data} is not a data directory of sqlshell serve", "start the service once: sqlshell serve --data DIR"
+        )
     with contextlib.closing(open_storage(data)) as storage:
         try:
             catalog = Catalog(storage)
@@ -251,7 +253,7 @@ def _unix(path: Path) -> socket.socket:
                 else:
                     raise UsageError(f"another service is already listening on {path}")
         elif path.exists():
-            raise UsageError(f"{path} exists but is not a socket")
+            raise UsageError(f"{path} exists but is not a socket", "remove it or choose another path")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".s-", dir=path.parent) as private:
             made = Path(private) / "s"

@@ -41,7 +41,7 @@ def _check_whole(data: Path) -> None:
         if (not file.exists() or not file.stat().st_size) and any(organizations.iterdir()):
             state = "is empty" if file.exists() else "does not exist"
             message = f"{file} {state}, but {organizations} contains databases"
-            raise UsageError(message, f"restore {STORAGE} from a backup, or use another folder for a new service")
+            raise UsageError(message, f"restore {STORAGE} from a backup, or use another directory for a new service")
 
 
 def make_folder(data: Path) -> None:
@@ -49,7 +49,7 @@ def make_folder(data: Path) -> None:
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:
-        raise UsageError(f"--data {data} is not a folder") from None
+        raise UsageError(f"--data {data} is not a directory") from None
     except OSError as error:
         raise UsageError(f"cannot create --data {data}: {error.strerror}") from None
 
@@ -71,7 +71,7 @@ def locked(data: Path | None) -> Iterator[None]:
             file.seek(0)
             holder = file.read(20).strip()
             message = f"{data} is in use by another service" + (f" (process {holder})" if holder else "")
-            raise ServiceError(message, "stop that service first, or use another folder") from None
+            raise ServiceError(message, "stop that service first, or use another directory") from None
         _note_process(file.fileno())
         yield
 

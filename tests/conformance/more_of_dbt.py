@@ -44,7 +44,7 @@ COMMANDS: dict[str, Command] = {
     "run-operation terminate_all_queries": operation("terminate_all_queries", "{state: running}"),
     "run-operation terminate_all_queries, ended ones too": operation("terminate_all_queries"),
     "run-operation deltastream_get_relations": operation("deltastream_get_relations"),
-    "source freshness": Command(["source", "freshness"], works(note="if no source requests it")),
+    "source freshness": Command(["source", "freshness"], works(note="only if no source has a freshness check")),
     "docs generate --select": Command(["docs", "generate", "--select", "orders"], works()),
     "debug --connection": Command(["debug", "--connection"], works()),
     "clean": Command(["clean"], works()),

@@ -30,7 +30,7 @@ FUNCTION = "materializations/function.sql:19 does not name the function's statem
 FUNCTIONS = "impl.py:525 and 532 read agate rows in an unsupported way, so no function is ever found"
 SOURCE = "materializations/function_source.sql:14 drops and recreates the source although functions depend on it"
 COUNT = (
-    "if fail_calc does not return an integer, such as cast(count(*) as double): connections.py:109 lets agate guess "
+    "only if fail_calc returns no integer (use cast(count(*) as double)): connections.py:109 lets agate guess "
     "types, which treats counts of 0 and 1 as booleans"
 )
 CELL = "materializations/seeds/helpers.sql:38 uses null, which Jinja does not know"

@@ -86,7 +86,7 @@ def test_broken_databases_are_listed_with_their_reasons(client: Client) -> None:
     assert reasons["lost"] == "its file does not exist"
     assert reasons["empty"] == "its file is empty"
     assert reasons["memory"] == "its name is reserved"
-    assert reasons["Good"] == "another one has the same name in different case"
+    assert reasons["Good"] == "its name differs from another only in case"
     assert "not a valid DuckDB database file" in reasons["damaged"]
     assert "/" not in reasons["damaged"]
 
@@ -104,7 +104,7 @@ def test_who_uses_a_broken_database_is_told_why(client: Client, name: str) -> No
 
 def test_broken_stores_are_listed_with_their_reasons(client: Client) -> None:
     reasons = {row["Name"]: row["Message"] for row in client.listed("list stores") if row["State"] == "broken"}
-    assert reasons["gone"] == "cannot open the folder of store 'gone': it does not exist"
+    assert reasons["gone"] == "cannot open the directory of store 'gone': it does not exist"
     assert reasons["temp"] == "cannot read store 'temp': its name is reserved"
     assert "GOOD" in reasons
     assert client.run('select * from gone."x.csv"')["sqlState"] == "3E001"

@@ -92,7 +92,7 @@ def test_databases_and_schemas(own: Served, client: Client) -> None:
         answer = client.run("drop database local")
         assert (answer["sqlState"], answer["message"]) == (
             "2BP01",
-            "cannot drop database 'local': it is the initial database of sessions",
+            "cannot drop database 'local': it is the default database",
         )
     assert client.state('create database "Odd ""name"" é"') == "00000"
     assert 'Odd "name" é' in client.names("list databases")

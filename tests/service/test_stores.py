@@ -110,7 +110,7 @@ def test_what_reads_a_store_runs(client: Client, sql: str) -> None:
 
 def test_the_services_own_folder_is_no_store(client: Client, home: Path) -> None:
     answer = client.run(f"create store own with ('uri' = '{home / 'data'}')")
-    assert (answer["sqlState"], "overlaps with the service's own folder" in answer["message"]) == ("42501", True)
+    assert (answer["sqlState"], "overlaps with the service's own directory" in answer["message"]) == ("42501", True)
 
 
 def test_a_failure_elsewhere_stays_what_it_is(client: Client) -> None:
@@ -364,7 +364,7 @@ def test_a_bomb_is_an_error(tmp_path: Path) -> None:
             answer = client.run('select count(*) from bombs."b.csv.gz"')
             assert (answer["sqlState"], answer["message"]) == (
                 "3E001",
-                "cannot read entity 'bombs.b.csv.gz': its copy would be too large (sqlshell serve --quota)",
+                "cannot read entity 'bombs.b.csv.gz': its copy would be too large (limit set by sqlshell serve --quota)",
             )
             assert client.rows("select 1") == [["1"]]
     finally:

@@ -140,7 +140,7 @@ async def read_form(
 
 def _grow(lease: Lease | None, size: int, bound: str = "bodies_size") -> None:
     if lease is not None and not lease.grow(size):
-        raise BadRequest(f"too many bytes are being uploaded at once {met(bound)}; try again later", 503)
+        raise BadRequest(f"too much data is being uploaded at once {met(bound)}; try again later", 503)
 
 
 def check_encoding(encoding: str) -> None:

@@ -146,7 +146,7 @@ async def stream(socket: WebSocket, statements: Statements, plane: DataPlane, un
             await asyncio.gather(sending, listening, dropped, return_exceptions=True)
     if gone.is_set():
         with contextlib.suppress(WebSocketDisconnect, RuntimeError, OSError):
-            await socket.close(UNAUTHORIZED, "the token was dropped")
+            await socket.close(UNAUTHORIZED, "the token was revoked")
 
 
 async def _send(

@@ -27,7 +27,7 @@ class Guard:
             if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
                 refusal = f"host {', '.join(hosts)[:100]!r} is not allowed (sqlshell serve --allow-host)"
             elif any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
-                refusal, status = "requests from other origins are refused", 403
+                refusal, status = "cross-origin requests are not allowed", 403
             if refusal:
                 await message(refusal, status, {"Connection": "close"})(scope, receive, send)
                 return

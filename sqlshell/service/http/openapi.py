@@ -53,8 +53,8 @@ def document(options: Options) -> Json:
                 "operationId": "getStatementStatus",
                 "summary": "Look up a statement",
                 "description": (
-                    "With partitionID, the request waits for the statement to finish: a few seconds, or as long as the "
-                    "header Prefer (wait=N) says. The token of a dataplaneRequest is also accepted here."
+                    "With partitionID, the request waits for the statement to finish: at most four seconds, or less "
+                    "with the header Prefer: wait=N. The token of a dataplaneRequest is also accepted here."
                 ),
                 "security": [{"token": []}, {"dataplane": []}],
                 "parameters": [_path("statementID", UUID), *_look_up(), _query("batch", {**COUNT, "maximum": BATCH})],

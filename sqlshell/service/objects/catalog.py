@@ -242,7 +242,7 @@ class Catalog:
         if name and self._storage.read(
             "SELECT 1 FROM tokens WHERE organization = ? AND name = ?", (organization, name)
         ):
-            raise Failure(sqlstate.DUPLICATE, f"api token {name!r} already exists")
+            raise Failure(sqlstate.DUPLICATE, f"API token {name!r} already exists")
         text, made = secrets.token_urlsafe(32), str(uuid.uuid4())
         self._storage.write(
             "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?)",

@@ -51,7 +51,7 @@ def drop(organization: Organization, asked: DropFunction) -> None:
     if asked.types is None:
         found = named(organization, asked.name)
         if len(found) > 1:
-            said = f"function name {asked.name!r} is not unique; use DROP FUNCTION {' or '.join(found)}"
+            said = f"function name {asked.name!r} is not unique; specify the argument types: DROP FUNCTION {' or '.join(found)}"
             raise Failure("42725", said)
         wanted = found[0] if found else asked.name
     else:
@@ -88,7 +88,7 @@ def check_called(organization: Organization, sql: str, failure: Failure) -> None
         name = str(item.detail["name"])
         # Avoids the regular expression, which blocks other threads, for a long statement.
         if name.lower() in low and re.search(rf"(?<![\w$]){re.escape(name)}[\"`]?\s*\(", sql, re.I):
-            said = f"cannot call function {name!r}: this service records Java functions but does not run them"
+            said = f"cannot call function {name!r}: this service stores Java functions but cannot run them"
             raise Failure(sqlstate.UNSUPPORTED, said)
 
 

@@ -39,7 +39,7 @@ def naming(organization: Organization, kind: str, name: str) -> Iterator[None]:
                 if item == kind:
                     raise duplicate(kind, found)
                 raise NameTaken(
-                    DUPLICATES[kind], f"{item} {found!r} already exists; databases and stores share their names"
+                    DUPLICATES[kind], f"{item} {found!r} already exists; databases and stores share one namespace"
                 )
         yield
 

@@ -237,7 +237,7 @@ class Objects:
         if not there and broken is None:
             raise missing("database", name)
         if name == organization.engine.first_database:
-            said = f"cannot drop database {name!r}: it is the initial database of sessions"
+            said = f"cannot drop database {name!r}: it is the default database"
             raise Failure(sqlstate.DEPENDENTS, said)
         self.check_unused(session, "database", name)
         with organization.changing:
@@ -280,7 +280,7 @@ class Objects:
         columns = [ColumnInfo(name, "VARCHAR", False) for name in ("name", "token")]
         return Outcome(
             columns,
-            message="the token is shown only once, to the token that created it",
+            message="the token is shown only once",
             secret=made,
             secret_name=asked.names[-1],
         )

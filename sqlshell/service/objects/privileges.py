@@ -48,5 +48,5 @@ def can(session: Session, asked: CanI) -> Outcome:
     elif privilege not in _NEEDS:
         raise Failure(sqlstate.UNSUPPORTED, f"unknown privilege {shown}")
     elif session.rights < _NEEDS[privilege]:
-        raise Failure(sqlstate.PRIVILEGE, f"permission denied: role {session.role!r} may not {shown}")
+        raise Failure(sqlstate.PRIVILEGE, f"permission denied: role {session.role!r} cannot {shown}")
     return Outcome(message=f"role {session.role!r} may {shown}")

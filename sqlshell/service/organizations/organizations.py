@@ -31,7 +31,7 @@ from sqlshell.service.stores.copies import Copies
 DATABASE = "local"
 """The initial database of every organization."""
 
-NOT_GRANTED = "its folder is not allowed (sqlshell serve --store-root)"
+NOT_GRANTED = "its directory is not allowed (sqlshell serve --store-root)"
 
 
 class Organization:
@@ -80,8 +80,8 @@ class Organization:
         databases = self.catalog.objects(self.id, "database")
         first = min(databases, key=lambda item: item.created, default=None)
         if first is not None and (reason := self.broken.get(("database", first.name))):
-            said = f"cannot open database {first.name!r}, the initial database of sessions: {reason}"
-            raise Failure("58030", f"{said}; run USE DATABASE with another one (LIST DATABASES shows all)")
+            said = f"cannot open the default database {first.name!r}: {reason}"
+            raise Failure("58030", f"{said}; select another with USE DATABASE (LIST DATABASES shows all)")
 
     @property
     def locked(self) -> bool:
@@ -384,7 +384,7 @@ class Organizations:
             if low in RESERVED:
                 reason = "its name is reserved"
             elif low in taken:
-                reason = "another one has the same name in different case"
+                reason = "its name differs from another only in case"
             taken.add(low)
             if item.kind == "database" and not reason:
                 found[item.name] = folder / item.detail["file"]

@@ -328,7 +328,7 @@ class Sessions:
         """Close the sessions of an organization that is to be dropped. Raises Failure while its statements run."""
         found = [item for item in list(self._opened) if item.organization.id == organization_id]
         if any(item.waiting for item in found):
-            raise Failure(sqlstate.DEPENDENTS, "cannot drop the organization: its statements are running")
+            raise Failure(sqlstate.DEPENDENTS, "cannot drop the organization: it has running statements")
         for session in found:
             self._sessions.pop((session.caller.token_id, session.name), None)
             self.end(session)

@@ -96,7 +96,7 @@ def get(target: Target, headers: Mapping[str, str], hosts: Collection[str] | Non
     try:
         return asyncio.run(_within(target, headers, until - time.monotonic()))
     except TimeoutError:
-        said = f"{target.place} did not answer within {SECONDS:g} seconds"
+        said = f"{target.place} did not respond within {SECONDS:g} seconds"
         raise Failure(sqlstate.REMOTE_UNAVAILABLE, said) from None
 
 
@@ -181,7 +181,7 @@ async def _answer(target: Target, addresses: Sequence[_Address], headers: Mappin
             except httpx.ConnectError as error:
                 failed = f"{target.place}: {_why_not_connected(error)}"
             except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-                failed = f"{target.place}: the answer is not valid HTTP"
+                failed = f"{target.place}: the response is not valid HTTP"
     raise Failure(sqlstate.REMOTE_UNAVAILABLE, failed)
 
 

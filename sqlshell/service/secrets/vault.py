@@ -103,7 +103,7 @@ class Vault:
             if not stat.S_ISREG(state.st_mode):
                 raise Failure(UNREADABLE, f"{FILE} is not a regular file")
             if state.st_mode & 0o077:
-                raise Failure(UNREADABLE, f"the key file {FILE} is accessible by other users; run chmod 600 {FILE}")
+                raise Failure(UNREADABLE, f"other users can access the key file {FILE}; run: chmod 600 {FILE}")
             text = os.read(place, _MOST)
         finally:
             os.close(place)
@@ -118,7 +118,7 @@ class Vault:
             if found := self._found():
                 return found
             if self._used():
-                said = f"the key file {FILE} does not exist, but secrets were encrypted with it"
+                said = f"the key file {FILE} is missing, but stored secrets are encrypted with it"
                 raise Failure(UNREADABLE, f"{said}; restore it from a backup, or drop these secrets first")
             key = os.urandom(_BYTES)
             if self._file is None:

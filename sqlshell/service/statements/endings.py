@@ -276,7 +276,9 @@ class Endings:
             for query in organization.streams.queries():
                 record = self._ledger.find(query.query_id)
                 if record is not None and not query.readers and query.idle_since < oldest:
-                    await self.end_feed(record, sqlstate.CANCELLED, "cancelled because it had no readers")
+                    await self.end_feed(
+                        record, sqlstate.CANCELLED, "cancelled because no client was reading its result"
+                    )
 
 
 def _told(record: Record, message: str) -> str:

@@ -305,7 +305,7 @@ class Execution:
         for number, sql in enumerate(asked.statements, 1):
             own = read(sql)
             if own is not None:
-                said = f"statement {number} is about an object of the service, which is not allowed in an application"
+                said = f"statement {number}: statements about objects of the service are not allowed in an application"
                 raise Failure(sqlstate.UNSUPPORTED, said)
             low = sql.lower()
             if named := [item for item in session.organization.streams.known if item[2].lower() in low]:

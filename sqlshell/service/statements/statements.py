@@ -55,7 +55,7 @@ OPENERS = 16
 CLOSING_SECONDS = 5.0
 TICK_SECONDS = 0.5
 SWEEP_SECONDS = 5.0
-POOL_TIME = "statement cancelled: it exceeded the timeout of its compute pool"
+POOL_TIME = "statement cancelled: it ran longer than the timeout of its compute pool"
 
 ASIDE = 4 << 10
 """A request of up to this many bytes may be about statements, and is accepted when others are refused."""
@@ -319,7 +319,7 @@ class Statements:
             elif load.number and load.size + size > bounds.waiting_size * factor:
                 said = f"this {who} has unfinished statements with {load.size} characters {met('waiting_size')}"
             if said:
-                raise BadRequest(f"{said}; try again when they have finished", 429)
+                raise BadRequest(f"{said}; try again later", 429)
 
     def _check_token(self, caller: Caller, own: Session | None) -> None:
         """Raises BadRequest, and closes the `own` session, if the token was dropped since the request began."""
@@ -588,7 +588,7 @@ class Statements:
         oldest = time.monotonic() - most
         for record in self.ledger.running():
             if record.connection is not None and record.began < oldest and not record.timed_out:
-                self._time_out(record, f"statement cancelled: it exceeded {most:g} seconds {met('seconds')}")
+                self._time_out(record, f"statement cancelled: it ran longer than {most:g} seconds {met('seconds')}")
 
 
 def _named(request: StatementRequest, echo: ContextEcho) -> ContextEcho:

@@ -67,7 +67,7 @@ class Entities:
             if any(found.lower() == name.lower() for found in known):
                 raise _duplicate(store, name)
             if len(known) >= stores.MOST:
-                raise Failure(sqlstate.LIMIT, f"store {store!r} has {len(known)} entities, which is the maximum")
+                raise Failure(sqlstate.LIMIT, f"store {store!r} already has the maximum of {len(known)} entities")
             recorded = not name.lower().endswith(stores.WRITABLE)
             if recorded and len(place.made) >= self._bounds.objects:
                 said = f"store {store!r} has {len(place.made)} entities without a file extension {met('objects')}"
@@ -82,9 +82,9 @@ class Entities:
                             return
                     except FileExistsError:
                         if not recorded:
-                            raise _not_ready(store, name, "a folder or special file of this name exists") from None
+                            raise _not_ready(store, name, "a directory or special file of this name exists") from None
                         if not takes_over:
-                            said = f"file {name!r} already exists in the folder of store {store!r}"
+                            said = f"file {name!r} already exists in the directory of store {store!r}"
                             remedy = "use CREATE ENTITY IF NOT EXISTS to make it an entity"
                             raise Failure(sqlstate.DUPLICATE, f"{said}; {remedy}") from None
                     with beneath.opened(place.root, name) as file:
@@ -123,7 +123,7 @@ class Entities:
                 raise Failure(sqlstate.UNSUPPORTED, said)
             _check_name(name, self._bounds)
             if sum(found.st_size for found in known.values()) + len(line) > self._most:
-                said = f"the files of store {store!r} would exceed {self._most} bytes (sqlshell serve --quota)"
+                said = f"the files of store {store!r} would exceed {self._most} bytes (limit set by sqlshell serve --quota)"
                 raise Failure(sqlstate.LIMIT, said)
             with _told(store, name), beneath.opened(place.root, name, os.O_RDWR | os.O_APPEND) as file:
                 _append(file, f"{store}.{name}", line)
@@ -227,7 +227,9 @@ def _told(store: str, name: str) -> Iterator[None]:
             raise Failure(sqlstate.DISK_FULL, f"the disk of store {store!r} is full") from None
         if error.errno in {errno.ENOENT, errno.ENOTDIR} and "/" in name:
             folder = name.rpartition("/")[0]
-            raise Failure(sqlstate.INVALID_PARAMETER, f"folder {folder!r} does not exist in store {store!r}") from None
+            raise Failure(
+                sqlstate.INVALID_PARAMETER, f"directory {folder!r} does not exist in store {store!r}"
+            ) from None
         why = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
         raise _not_ready(store, name, why or "") from None
 

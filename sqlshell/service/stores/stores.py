@@ -57,7 +57,7 @@ class Place(Struct, frozen=True):
         try:
             return _entities(self.root, self.made)
         except OSError as error:
-            said = f"cannot read folder {str(self.folder)!r}: {error.strerror}"
+            said = f"cannot read directory {str(self.folder)!r}: {error.strerror}"
             raise Failure(sqlstate.STORE_NOT_READY, said) from None
 
 
@@ -99,15 +99,17 @@ def _folder(uri: str, organizations: Organizations) -> str:
     parts = urlsplit(uri)
     text = unquote(parts.path) if parts.scheme == "file" and parts.netloc in {"", "localhost"} else uri
     if not uri:
-        raise Failure("22023", "a store requires a folder: 'uri' = '/path'")
+        raise Failure("22023", "a store requires a directory: 'uri' = '/path'")
     if not text.startswith("/") or "\0" in text:
         raise Failure("22023", f"'uri': {uri!r} is not an absolute path")
     folder = Path(os.path.realpath(text))
     if not folder.is_dir():
-        raise Failure("22023", f"'uri': folder {uri!r} does not exist")
+        raise Failure("22023", f"'uri': directory {uri!r} does not exist")
     if not organizations.grants(folder):
-        why = "sqlshell serve --store-root" if organizations.has_roots else "it overlaps with the service's own folder"
-        raise Failure(sqlstate.PRIVILEGE, f"'uri': folder {uri!r} is not allowed ({why})")
+        why = (
+            "sqlshell serve --store-root" if organizations.has_roots else "it overlaps with the service's own directory"
+        )
+        raise Failure(sqlstate.PRIVILEGE, f"'uri': directory {uri!r} is not allowed ({why})")
     return str(folder)
 
 
@@ -121,9 +123,13 @@ def opened(organization: Organization, store: str) -> Iterator[Place]:
     try:
         root = open_folder(folder)
     except OSError as error:
-        why = {errno.ENOENT: "it does not exist", errno.ELOOP: "it is now a link", errno.ENOTDIR: "it is not a folder"}
+        why = {
+            errno.ENOENT: "it does not exist",
+            errno.ELOOP: "it is now a link",
+            errno.ENOTDIR: "it is not a directory",
+        }
         said = why.get(error.errno or 0, error.strerror)
-        raise Failure(sqlstate.STORE_NOT_READY, f"cannot open the folder of store {store!r}: {said}") from None
+        raise Failure(sqlstate.STORE_NOT_READY, f"cannot open the directory of store {store!r}: {said}") from None
     try:
         yield Place(folder, root, frozenset(detail.get("entities", ())))
     finally:
@@ -234,7 +240,7 @@ def _bring(
 ) -> dict[str, str]:
     """Make entities relations of the store's database; returns the reasons for those that failed."""
     folded = Counter(name.lower() for name in known)
-    alike = {name: "another file has the same name in different case" for name in names if folded[name.lower()] > 1}
+    alike = {name: "its name differs from another only in case" for name in names if folded[name.lower()] > 1}
     names = [name for name in names if name not in alike]
     if organization.copies is not None:
         stamps = {name: stamp(found) for name, found in known.items() if folded[name.lower()] == 1}
@@ -287,7 +293,7 @@ def test(organization: Organization, store: str, organizations: Organizations) -
         if organization.catalog.get(organization.id, "store", store).detail.get("writable"):
             check_writable_place(str(place.folder), organizations)
             if not os.access(".", os.W_OK | os.X_OK, dir_fd=place.root):
-                said = f"store {store!r} is writable, but the service has no permission to write to its folder"
+                said = f"store {store!r} is writable, but the service has no permission to write to its directory"
                 raise Failure(sqlstate.STORE_NOT_READY, said)
             can = "read and written"
     return f"store {store!r} can be {can}: it has {number} {'entity' if number == 1 else 'entities'}"

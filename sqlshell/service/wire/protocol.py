@@ -245,7 +245,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._wait(self._bounds.body_seconds)
             return
         name = "body_seconds" if self._in_body else "header_seconds"
-        self._refuse(408, f"timeout while receiving the request {met(name)}")
+        self._refuse(408, f"timed out while receiving the request {met(name)}")
 
 
 async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:

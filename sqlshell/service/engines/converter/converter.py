@@ -90,7 +90,7 @@ def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stam
 
 def _reason(message: str, name: str) -> str:
     if messages.too_large(message):
-        return "its copy would be too large (sqlshell serve --quota)"
+        return "its copy would be too large (limit set by sqlshell serve --quota)"
     if messages.disk_full(message):
         return "no space left on device for its copy"
     for folder in ("/dev/fd/", "/proc/self/fd/"):

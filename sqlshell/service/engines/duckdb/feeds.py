@@ -105,7 +105,7 @@ def evaluated(connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end
         return rows
     except duckdb.Error as error:
         if late.is_set():
-            said = f"the evaluation of {end - start} rows of the stream exceeded {seconds:g} seconds {met('seconds')}"
+            said = f"evaluating {end - start} rows of the stream took longer than {seconds:g} seconds {met('seconds')}"
             raise Failure(sqlstate.TIMEOUT, said) from error
         # The statement is not the user's text.
         failed = failure(error)

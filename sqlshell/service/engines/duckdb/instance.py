@@ -253,10 +253,10 @@ def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> d
         if isinstance(error, duckdb.ConnectionException) and messages.is_open_otherwise(text):
             raise ServiceError(
                 f"{database} is already open in this shell in another mode (read-only or writable)",
-                "start another shell",
+                "close the other connection or start another shell",
             ) from None
         if isinstance(error, duckdb.IOException) and messages.is_locked(text):
-            raise ServiceError(f"{database} is in use by another process", "close it there first") from None
+            raise ServiceError(f"{database} is in use by another process", "close it in that process first") from None
         raise UsageError(f"cannot open {database} as a DuckDB database: {text}") from None
     root.execute("SET python_enable_replacements = false")
     if database is None or read_only:

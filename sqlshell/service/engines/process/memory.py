@@ -15,7 +15,7 @@ from sqlshell.service.engines.engine import Failure
 LEAST: Final = 512 << 20
 """An idle process should have at least this many bytes left of its limit, which includes 1.5 GiB beside DuckDB's."""
 
-USED_UP: Final = "the engine's process ran out of memory (sqlshell serve --memory)"
+USED_UP: Final = "the engine's process ran out of memory (limit set by sqlshell serve --memory)"
 
 
 def used_up() -> bool:
@@ -43,7 +43,9 @@ def short_of_memory(error: BaseException) -> Failure | None:
             said = str(found).partition("\n")[0].strip()
             if isinstance(found, MemoryError) or messages.lacks_threads(said) or not said:
                 said = "out of memory"
-            return Failure(sqlstate.LIMIT, f"{said}: the engine's memory is limited (sqlshell serve --memory)")
+            return Failure(
+                sqlstate.LIMIT, f"{said}: the engine's memory is limited (limit set by sqlshell serve --memory)"
+            )
         found = found.__cause__ if found is not None else None
     return None
 

@@ -98,9 +98,7 @@ class RemoteEngine:
                 found.wait()
             left = self._not_before - time.monotonic()
             if left > 0 and found is not None:
-                raise Failure(
-                    sqlstate.INTERNAL, f"{found.why}; the next attempt to restart it is in {left:.0f} seconds"
-                )
+                raise Failure(sqlstate.INTERNAL, f"{found.why}; it will be restarted in {left:.0f} seconds")
             if self._renewing:
                 raise Failure(sqlstate.INTERNAL, found.why if found is not None else "")
             begun = self._process = Process(self._opening(), next(self._processes))
@@ -140,7 +138,10 @@ class RemoteEngine:
         self._ask("mount", None, store, copy)
 
     def view(self, store: str, entities: Mapping[str, Path]) -> None:
-        raise Failure(sqlstate.UNSUPPORTED, "the engine's process reads no file but its own: it needs a copy")
+        raise Failure(
+            sqlstate.UNSUPPORTED,
+            "internal error: an engine in its own process reads copies of entities, not their files",
+        )
 
     def listing(
         self,

@@ -136,12 +136,12 @@ def _check_printing(tokens: Sequence[_Token], profile: Callable[[], str]) -> Non
         raise Failure(sqlstate.UNSUPPORTED, said)
     profiles = any(token.word in _PROFILING for token in tokens) and tokens[0].word != "reset"
     if profiles and "no_output" not in texts and not profile():
-        said = "profiles would be mixed with the rows; use EXPLAIN ANALYZE to show one as rows"
-        raise Failure(sqlstate.UNSUPPORTED, f"{said}, or first SET profiling_output = 'FILE.txt' to write them there")
+        said = "the query profile would be mixed with the rows; use EXPLAIN ANALYZE"
+        raise Failure(sqlstate.UNSUPPORTED, f"{said}, or write it to a file with SET profiling_output = 'FILE.txt'")
 
 
 def _refusal(name: str) -> Failure:
-    said = f"SQL cannot read or write {name}, a file descriptor of the program that runs this service"
+    said = f"{name} is a file descriptor of the service; statements cannot read or write it"
     return Failure(sqlstate.UNSUPPORTED, said)
 
 

@@ -367,7 +367,7 @@ class Judge:
                 if seen.constant:
                     return seen
             elif self._known.strict and kind in _WRAPPED | {"SELECT"}:
-                raise refused("a statement without a parse tree from DuckDB")
+                raise refused("this kind of statement")
             tells = tree is not None and not seen.files
             found = Found(strict=self._known.strict)
             selected = 0
@@ -463,8 +463,10 @@ class Judge:
             return plan
         if self._known.strict and not tells and plan["error_type"] not in _TOLD:
             # DuckDB's words may hold the content of a file.
-            said = "the statement has an error, or reads something that is not allowed on this service"
-            raise Failure(sqlstate.PRIVILEGE, f"{said}; the reason is hidden because it could contain data of a file")
+            said = "the statement failed, or reads a file that is not allowed on this service"
+            raise Failure(
+                sqlstate.PRIVILEGE, f"{said}; the details are hidden because they could contain data of a file"
+            )
         if kind in _NATIVE:
             try:
                 self._connection.execute(f"EXPLAIN\n{sql}")
@@ -474,7 +476,7 @@ class Judge:
                     raise failure(error, lines_before=1) from error
             if own:
                 return {"plans": []}
-            said = "this statement is not allowed because DuckDB does not show its plan"
+            said = "this statement is not allowed because its query plan cannot be checked"
             raise Failure(sqlstate.PRIVILEGE, f"{said}: {plan['error_message']}")
         raise failure(_error(str(plan["error_type"]), str(plan["error_message"])))
 
@@ -573,7 +575,7 @@ def _decoded(row: Any) -> Any:
         )
     if not text:
         # DuckDB writes constants of these types as bytes, which are not valid JSON.
-        said = "this statement is not allowed because DuckDB does not show its plan"
+        said = "this statement is not allowed because its query plan cannot be checked"
         raise Failure(sqlstate.UNSUPPORTED, f"{said}; write constants of type BIT or BIGNUM as (SELECT 'value')::BIT")
     try:
         try:

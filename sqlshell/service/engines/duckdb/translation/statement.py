@@ -308,7 +308,7 @@ class _Reader:
 
     def _add(self, site: Site) -> None:
         if len(self.sites) == _MOST_SITES:
-            said = f"the statement has more than {_MOST_SITES} arrows and calls that depend on types"
+            said = f"the statement has more than {_MOST_SITES} -> operators and type-dependent calls"
             raise Failure(sqlstate.LIMIT, said)
         self._frames[-1].sites.append(len(self.sites))
         self.sites.append(site)
