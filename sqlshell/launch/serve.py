@@ -116,8 +116,8 @@ SERVE: tuple[Served, ...] = (
         "--token-file",
         "FILE",
         None,
-        "file with the token that is valid for every organization  [default: a new token, stored in DIR/token if --data "
-        "DIR is given]",
+        "file with the token that is valid for every organization  [default: a new token, stored in DIR/token with "
+        "--data DIR]",
     ),
     ("--new-token", bool, False, "create a token for the service in --data, print it, and exit"),
     ("--organization", "NAME", None, "with --new-token: the organization of the token  [default: the first one]"),

@@ -364,7 +364,8 @@ def test_a_bomb_is_an_error(tmp_path: Path) -> None:
             answer = client.run('select count(*) from bombs."b.csv.gz"')
             assert (answer["sqlState"], answer["message"]) == (
                 "3E001",
-                "cannot read entity 'bombs.b.csv.gz': its copy would be too large (limit set by sqlshell serve --quota)",
+                "cannot read entity 'bombs.b.csv.gz': its copy would be too large "
+                "(limit set by sqlshell serve --quota)",
             )
             assert client.rows("select 1") == [["1"]]
     finally:

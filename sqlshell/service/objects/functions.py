@@ -51,7 +51,7 @@ def drop(organization: Organization, asked: DropFunction) -> None:
     if asked.types is None:
         found = named(organization, asked.name)
         if len(found) > 1:
-            said = f"function name {asked.name!r} is not unique; specify the argument types: DROP FUNCTION {' or '.join(found)}"
+            said = f"function name {asked.name!r} is not unique; specify the types: DROP FUNCTION {' or '.join(found)}"
             raise Failure("42725", said)
         wanted = found[0] if found else asked.name
     else:

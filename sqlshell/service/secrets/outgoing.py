@@ -191,7 +191,7 @@ def _why_not_connected(error: BaseException | None) -> str:
         if isinstance(error, ssl.SSLCertVerificationError):
             return "the certificate is not trusted"
         if isinstance(error, ssl.SSLError):
-            return "the answer is not TLS"
+            return "the TLS handshake failed"
         if isinstance(error, ConnectionRefusedError):
             return "connection refused"
         error = error.__cause__ or error.__context__

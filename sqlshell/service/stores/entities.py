@@ -123,8 +123,8 @@ class Entities:
                 raise Failure(sqlstate.UNSUPPORTED, said)
             _check_name(name, self._bounds)
             if sum(found.st_size for found in known.values()) + len(line) > self._most:
-                said = f"the files of store {store!r} would exceed {self._most} bytes (limit set by sqlshell serve --quota)"
-                raise Failure(sqlstate.LIMIT, said)
+                said = f"the files of store {store!r} would exceed {self._most} bytes"
+                raise Failure(sqlstate.LIMIT, f"{said} (limit set by sqlshell serve --quota)")
             with _told(store, name), beneath.opened(place.root, name, os.O_RDWR | os.O_APPEND) as file:
                 _append(file, f"{store}.{name}", line)
 

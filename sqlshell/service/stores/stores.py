@@ -346,7 +346,7 @@ def check_read_only(organization: Organization, connection: Connection, sql: str
         if store in {name.lower() for name in organization.store_names}:
             raise Failure(
                 sqlstate.UNSUPPORTED,
-                f"cannot change store {store!r} by SQL; use INSERT INTO ENTITY to add records to a writable store",
+                f"cannot change store {store!r} with this statement; use INSERT INTO ENTITY to add records to a writable store",
             )
 
 
@@ -356,7 +356,7 @@ def check_streams(organization: Organization, connection: Connection, sql: str) 
     for names in targets(sql, _WHOLE):
         relation = connection.resolve(names)
         if relation in organization.streams.known:
-            said = "a statement with an entity of a store can only INSERT INTO it"
+            said = "a statement that uses an entity of a store can use it only in INSERT INTO"
             raise Failure(sqlstate.UNSUPPORTED, f"{'.'.join(relation)} is a stream: {said}")
 
 

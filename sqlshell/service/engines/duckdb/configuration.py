@@ -73,7 +73,7 @@ def check_setting(connection: duckdb.DuckDBPyConnection, setting: Setting) -> No
     printed = _PRINTS.get(setting.name)
     if printed is None or setting.verb == "reset" or not _prints(connection, setting):
         return
-    said = f"{setting.name} would write {printed} to the program's own output"
+    said = f"{setting.name} would write {printed} to the standard output of the service"
     hint = _INSTEAD.get(printed)
     raise Failure(sqlstate.UNSUPPORTED, f"{said}; {hint}" if hint else said)
 

@@ -140,7 +140,7 @@ class RemoteEngine:
     def view(self, store: str, entities: Mapping[str, Path]) -> None:
         raise Failure(
             sqlstate.UNSUPPORTED,
-            "internal error: an engine in its own process reads copies of entities, not their files",
+            "internal error: an engine in a process of its own reads copies of entities",
         )
 
     def listing(

@@ -516,8 +516,9 @@ class Judge:
         for operator, path in found.writes:
             database = path[0].lower() if path else ""
             if database in stores:
-                said = f"cannot change store {path[0]!r}: stores are read-only for SQL"
-                raise Failure(sqlstate.UNSUPPORTED, said)
+                said = f"cannot change store {path[0]!r} with this statement"
+                hint = "use INSERT INTO ENTITY to add records to a writable store"
+                raise Failure(sqlstate.UNSUPPORTED, f"{said}; {hint}")
             if database in self._known.read_only:
                 raise Failure(sqlstate.PRIVILEGE, f"database {path[0]!r} is read-only")
             name = tuple(part.lower() for part in path)
