@@ -143,7 +143,7 @@ def test_why_there_is_no_connection() -> None:
         for url, said in (
             (f"http://127.0.0.1:{free}", "connection refused"),
             (f"https://127.0.0.1:{port}", "the TLS handshake failed"),
-            (f"http://127.0.0.1:{port}", "the answer is not valid HTTP"),
+            (f"http://127.0.0.1:{port}", "the response is not valid HTTP"),
             ("http://[fe80::1]:80", "cannot connect"),
         ):
             with pytest.raises(Failure) as caught:

@@ -630,7 +630,7 @@ def test_a_very_long_statement_is_not_taken_apart() -> None:
 
 def test_arrows_that_types_decide_about_have_a_bound(client: Client) -> None:
     state, message = error(client, f"SELECT {', '.join(['s->id'] * 1001)} FROM t")
-    assert (state, "more than 1000 arrows" in message) == ("53000", True)
+    assert (state, "more than 1000 -> operators" in message) == ("53000", True)
     values = ", ".join(f"j{number}->name" for number in range(40))
     columns = ", ".join(f"j AS j{number}" for number in range(40))
     assert len(client.rows(f"SELECT {values}, s->id FROM (SELECT {columns}, name, s FROM t)")[0]) == 41

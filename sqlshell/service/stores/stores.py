@@ -346,7 +346,8 @@ def check_read_only(organization: Organization, connection: Connection, sql: str
         if store in {name.lower() for name in organization.store_names}:
             raise Failure(
                 sqlstate.UNSUPPORTED,
-                f"cannot change store {store!r} with this statement; use INSERT INTO ENTITY to add records to a writable store",
+                f"cannot change store {store!r} with this statement; "
+                "use INSERT INTO ENTITY to add records to a writable store",
             )
 
 
