@@ -276,7 +276,7 @@ def test_a_config_that_others_may_read(tmp_path: Path, text: str, mode: int, tol
     path.chmod(mode)
     found = list(exposed(read_config(path.parent)))
     assert [told in line for line in found] == [True] * bool(told)
-    assert all(line.endswith(f"chmod 600 '{path}'") for line in found)
+    assert all(line.endswith(f"run: chmod 600 '{path}'") for line in found)
     assert "hunter2" not in "".join(found)
 
 

@@ -95,7 +95,7 @@ def test_the_doctor(program: Program, served: Served) -> None:
     env = {"SQLSHELL_TOKEN": served.token}
     well = program("doctor", served.url, env=env)
     assert well.code == 0, well.out
-    for word in ("connection:", "first answer: 200", "token: accepted", "clock:", "(environment)"):
+    for word in ("connection:", "first response: 200", "token: accepted", "clock:", "(environment)"):
         assert word in well.out
     assert served.token not in well.out
     ill = program("doctor", served.url, env={"SQLSHELL_TOKEN": "wrong"})

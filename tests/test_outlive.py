@@ -73,11 +73,11 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["fetch"], 2, "ID"),
         (["fetch", "nonsense"], 2, "no statement begins with"),
         (["fetch", "00000000-0000-4000-8000-000000000009"], 3, "does not know statement"),
-        (["-c", "\\fetch"], 2, "no statement has run"),
+        (["-c", "\\fetch"], 2, "no statement has been run"),
         (["-c", "\\fetch a b"], 2, "unexpected argument"),
         (["-c", "\\jobs x"], 2, "number of statements"),
         (["-c", "\\wait nonsense"], 2, "no statement begins with"),
-        (["-c", "\\cancel"], 2, "no statement has run"),
+        (["-c", "\\cancel"], 2, "no statement has been run"),
         (["-c", "\\bg"], 2, "no statement to send"),
         (["-c", "\\attach"], 0, "no file is attached"),
         (["-c", "\\attach nowhere.jar"], 2, "file not found:"),
@@ -91,12 +91,16 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["download", "function_source", ".."], 2, "is not a file name"),
         (["-c", "select 1", "--attach", "nowhere.jar"], 2, "file not found:"),
         (["-c", "update store s with ('tls.ca_file' = '@no.pem')"], 2, "'tls.ca_file': file not found: no.pem"),
-        (["-c", "create store s with ('sasl.password' = '@no.pem')"], 2, "a value that begins with @ is written '@@…'"),
+        (
+            ["-c", "create store s with ('sasl.password' = '@no.pem')"],
+            2,
+            "to write a value that begins with @, double it: '@@…'",
+        ),
         (["-c", "create store s with ('tls.ca_file' = '@/dev/zero')"], 2, "is not a regular file"),
         (["-c", "create store s with ('tls.ca_file' = '@.')"], 2, "is a directory"),
         (["-c", "select 1", "--max-rows", "x"], 2, "not an integer"),
         (["-c", "select 1", "--for", "soon"], 2, "not a duration"),
-        (["-c", "select 1", "--retries", "-1"], 2, "is negative"),
+        (["-c", "select 1", "--retries", "-1"], 2, "must be 0 or greater"),
         (["version", "x"], 2, "--server"),
     ],
 )
@@ -154,7 +158,7 @@ def test_a_result_is_offered_only_where_it_can_be_had(program: Program, kept: Se
     """The embedded service ends with its script, and so does what runs there."""
     there = program("-c", LONG, "--wait", "0.3", env=to(kept))
     assert there.code == 4
-    offered = re.search(r"it keeps running; sqlshell fetch ([0-9a-f-]{36}) shows its result", there.err)
+    offered = re.search(r"it is still running; sqlshell fetch ([0-9a-f-]{36}) shows its result", there.err)
     assert offered is not None, there.err
     assert program("-c", f"\\cancel {offered[1]}", env=to(kept)).code == 0
     here = program("-c", LONG, "--wait", "0.3")
@@ -187,9 +191,9 @@ def test_the_last_statement_in_the_background_or_not(program: Program, kept: Ser
     failed = program("-c", "select nonsense;&", "-c", "\\fetch", env=to(kept))
     assert (failed.code, "nonsense" in failed.err) == (1, True)
     # Another shell's last statement, and one of the connection before, are not this connection's.
-    assert "no statement has run" in program("-c", "\\cancel", env=to(kept)).err
+    assert "no statement has been run" in program("-c", "\\cancel", env=to(kept)).err
     moved = program("-c", "select 1;", "-c", f"\\c {tmp_path}/other.duckdb", "-c", "\\fetch", env=to(kept))
-    assert (moved.code, "no statement has run" in moved.err) == (2, True)
+    assert (moved.code, "no statement has been run" in moved.err) == (2, True)
 
 
 def test_the_background_is_left_at_the_end_and_said(program: Program, kept: Served) -> None:

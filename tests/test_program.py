@@ -493,13 +493,13 @@ def test_other_words_are_no_subcommands(program: Program, argv: list[str]) -> No
 
 def test_a_transaction_that_a_script_leaves_open(program: Program, served: Served, tmp_path: Path) -> None:
     tmp_path.joinpath("t.sql").write_text("select 1 as a;\n\nbegin;\ncreate table left_open (a int);\n")
-    lost = "warning: the transaction was not committed: it is rolled back, nothing of it is kept\n"
+    lost = "warning: the open transaction was not committed and is rolled back\n"
     for env in ({}, remote(served)):
         done = program("-q", "-f", "t.sql", "-c", "from left_open", env=env)
         assert (done.code, done.err) == (0, f"t.sql:3: {lost}")
     assert program("-q", stdin="\\i t.sql\nselect 2;").err == f"t.sql:3: {lost}"
     assert program("-q", "-c", "begin").err == lost
-    assert program("-q", stdin="begin;\n\\c other.duckdb\n").err == f"stdin:1: {lost}now on other.duckdb\n"
+    assert program("-q", stdin="begin;\n\\c other.duckdb\n").err == f"stdin:1: {lost}connected to other.duckdb\n"
     assert program("-q", "-f", "t.sql", "-c", "commit").err == ""
     joined = program("-q", "--session-id", "kept", "-c", "begin", env=remote(served))
     assert "it stays open in the session" in joined.err
@@ -519,10 +519,10 @@ def test_warnings_have_their_place_as_errors_do(program: Program) -> None:
     ("argv", "said"),
     [
         (("--theme", "nope", "-c", "select 1"), "unknown theme 'nope'"),
-        (("--max-rows", "-1", "-c", "select 1"), "use 0 or more"),
+        (("--max-rows", "-1", "-c", "select 1"), "must be 0 or greater"),
         (("--set", "5", "-c", "select 1"), "'5' is not a valid variable name"),
-        (("--no-commands", "-c", ".tables"), "error: .tables is not run"),
-        (("--no-commands", "-c", "\\dt"), "error: \\dt is not run"),
+        (("--no-commands", "-c", ".tables"), "error: .tables: backslash commands are disabled"),
+        (("--no-commands", "-c", "\\dt"), "error: \\dt: backslash commands are disabled"),
         (("--nope",), "sqlshell --help lists"),
         (("serve", "--nope"), "sqlshell serve --help lists"),
         (("fetch",), "sqlshell fetch --help lists"),

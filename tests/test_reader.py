@@ -64,7 +64,7 @@ def test_results_of_what_did_not_fail_are_kept(program: Program, tmp_path: Path)
     done = program(*going, stdin="select 1 as a; select nope; select 3 as c;")
     assert done.code == 1
     assert tmp_path.joinpath("out.csv").read_text() == "a\n1\nc\n3\n"
-    assert "warning: out.csv contains the results of the statements that succeeded" in done.err
+    assert "warning: out.csv contains only the results of the statements that succeeded" in done.err
     program("-q", "-o", "out.csv", stdin="select 2 as a; select nope;")
     assert tmp_path.joinpath("out.csv").read_text() == "a\n1\nc\n3\n"
 

@@ -56,7 +56,7 @@ def test_nothing_behind_a_failure_has_run(program: Program, service: Served, tmp
     done = program("-f", "s.sql", env=to(service))
     assert done.code == 1
     assert done.err.startswith("s.sql:4: error 3D020")
-    assert "3 statements not run" in done.err
+    assert "3 statements were not run" in done.err
     assert rows(program, service, "select a from stopped order by a") == ["1", "2"]
 
 

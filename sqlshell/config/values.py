@@ -104,7 +104,7 @@ def _table(config: Config, profile: str) -> Mapping[str, Any]:
     for key in given:
         if key in OF_ONE_RUN:
             raise UsageError(
-                f"{place}: {key!r} is not allowed in a profile", "pass it as a flag; it applies to one run"
+                f"{place}: {key!r} is not allowed in a profile", "use it on the command line; it applies to one run"
             )
     known = [name for name in BY_KEY if name not in OF_ONE_RUN]
     unknown = [f"{key!r}{_nearest(key, known)}" for key in given if key not in BY_KEY]
@@ -165,7 +165,7 @@ def _read(setting: Setting, given: object, place: str) -> Any:
             except ValueError:
                 raise UsageError(f"{place}: {given!r} is not an integer") from None
             if number < 0:
-                raise UsageError(f"{place}: {given!r} is negative", "use 0 or more")
+                raise UsageError(f"{place}: must be 0 or greater, not {given!r}")
             return number
         case "seconds":
             seconds = seconds_of(str(given))

@@ -312,7 +312,9 @@ def _flags(given: Mapping[str, Any]) -> dict[str, Any]:
 def _version(target: str | None, server: bool, **given: Any) -> int:
     if not server:
         if target:
-            raise UsageError("TARGET requires --server, which prints the service's version")
+            raise UsageError(
+                "TARGET requires --server", "sqlshell version --server TARGET prints the version of the service"
+            )
         click.echo(f"sqlshell {__version__}")
         return 0
     return _start(target, [("command", "\\version")], "", given)
@@ -323,4 +325,4 @@ def _word(text: str) -> str:
     for quote in "'\"":
         if quote not in text and "\n" not in text:
             return f"{quote}{text}{quote}"
-    raise UsageError(f"{text!r} contains both kinds of quotes, or a line break", "use a simpler name")
+    raise UsageError(f"{text!r} contains both single and double quotes, or a line break", "use another name")

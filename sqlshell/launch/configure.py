@@ -120,7 +120,7 @@ def _check(config: Config, path: Path) -> int:
         ]
         if held and path.stat().st_mode & 0o077:
             wrong.append(
-                f"{path}: [profiles.{name}] contains a token, and other users can read the file: chmod 600 {path}"
+                f"other users can read {path}, which contains the token of [profiles.{name}]; run: chmod 600 {path}"
             )
     for line in wrong:
         sys.stderr.write(f"{line}\n")

@@ -84,7 +84,9 @@ def _held(given: Given, target: Target) -> Iterator[Held]:
     url = given.environ.get(f"{PREFIX}URL", "")
     values = {key: given.environ.get(PREFIX + key.upper(), "") for key in KEYS}
     # For a profile with a URL, the token must be in the profile too: setting SQLSHELL_URL would not help.
-    remedy = "set token_file in the profile" if given.table.get("url") else "set SQLSHELL_URL to that URL"
+    remedy = (
+        "set token_file in the profile" if given.table.get("url") else f"set SQLSHELL_URL to the URL of {target.name}"
+    )
     yield from _of_place(values, _parsed(url) if url else started, PREFIX, remedy, bool(url))
     remedy = "use a profile that contains both the url and its token"
     values = {key: str(given.table.get(key, "")) for key in KEYS}
@@ -136,15 +138,13 @@ def read_token(path: str, warn: Callable[[str], None]) -> str:
         text = file.read_text(encoding="utf-8").strip()
         mode = file.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        reason = error.strerror if isinstance(error, OSError) else "not valid UTF-8"
         raise UsageError(f"cannot read token file {path}: {reason}") from None
     if not text or len(text.split()) != 1:
-        raise UsageError(
-            f"token file {path} does not contain exactly one token", "it must have one line with the token"
-        )
+        raise UsageError(f"token file {path} does not contain exactly one token", "expected one line with the token")
     if os.name == "posix" and mode & (stat.S_IRGRP | stat.S_IROTH | stat.S_IWGRP | stat.S_IWOTH):
-        done = "read" if mode & (stat.S_IRGRP | stat.S_IROTH) else "write"
-        warn(f"other users can {done} token file {path}: chmod 600 {shlex.quote(str(file))}")
+        done = "read" if mode & (stat.S_IRGRP | stat.S_IROTH) else "write to"
+        warn(f"other users can {done} token file {path}; run: chmod 600 {shlex.quote(str(file))}")
     return text
 
 
@@ -156,11 +156,11 @@ def exposed(config: Config) -> Iterator[str]:
         mode = config.path.stat().st_mode
     except OSError:
         return
-    remedy = f"chmod 600 {shlex.quote(str(config.path))}"
+    remedy = f"run: chmod 600 {shlex.quote(str(config.path))}"
     if mode & (stat.S_IWGRP | stat.S_IWOTH):
-        yield f"other users can write {config.path} and redirect tokens to another service: {remedy}"
+        yield f"other users can write to {config.path} and redirect tokens to another service; {remedy}"
     elif mode & (stat.S_IRGRP | stat.S_IROTH) and (held := _held_in(config)):
-        yield f"other users can read {config.path}, which contains {held}: {remedy}"
+        yield f"other users can read {config.path}, which contains {held}; {remedy}"
 
 
 def tokens_of(environ: Mapping[str, str], config: Config) -> Iterator[str]:
@@ -238,7 +238,7 @@ def run_token_command(command: str) -> str:
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
         raise UsageError(f"token_command failed: {type(error).__name__}") from None
     if done.returncode:
-        raise UsageError(f"token_command failed with exit code {done.returncode}", "run it by hand to see why")
+        raise UsageError(f"token_command failed with exit code {done.returncode}", "run it in a terminal to see why")
     if not text or len(text.split()) != 1:
-        raise UsageError("token_command did not print exactly one token", "it must print one line with the token")
+        raise UsageError("token_command did not print exactly one token", "expected one line with the token")
     return text

@@ -215,9 +215,9 @@ def _file(text: str, profiles: Iterable[str] | None = None) -> Local:
         )
     ending = f"to create a database, use the extension {_any_of(DATABASE_ENDINGS)}"
     if profiles is None:
-        raise UsageError(f"{text!r} is not a URL or an existing file", f"write a URL as https://host/v2; {ending}")
+        raise UsageError(f"{text!r} is neither a URL nor an existing file", f"write a URL as https://host/v2; {ending}")
     known = ", ".join(sorted(profiles)) or "none"
-    raise UsageError(f"{text!r} is not a URL, a profile or an existing file", f"profiles: {known}; {ending}")
+    raise UsageError(f"{text!r} is not a URL, profile or existing file", f"known profiles: {known}; {ending}")
 
 
 def _any_of(words: Sequence[str]) -> str:

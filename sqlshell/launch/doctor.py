@@ -140,7 +140,7 @@ async def _reach(target: Target, network: NetworkOptions) -> list[Found]:
     try:
         addresses = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     except OSError as error:
-        return [Found("name", f"cannot resolve {target.host}: {error}", False, "check the spelling and the VPN")]
+        return [Found("name", f"cannot resolve {target.host}: {error}", False, "check the host name, DNS and VPN")]
     names = ", ".join(dict.fromkeys(str(item[4][0]) for item in addresses))
     found = [Found("name", f"{names} in {_ms(began)}")]
     began = time.perf_counter()
@@ -178,7 +178,11 @@ async def _certificate(target: Target, network: NetworkOptions) -> Found:
     good = not network.insecure and (left is None or left > 14)
     days = f", valid for {left:.0f} days" if left is not None else ""
     advice = (
-        "it is not verified (--insecure)" if network.insecure else "" if good else "expires soon: tell its operator"
+        "not verified (--insecure)"
+        if network.insecure
+        else ""
+        if good
+        else "expires soon; ask the operator of the service to renew it"
     )
     return Found("certificate", f"{version}{days}, in {_ms(began)}", good, advice)
 
@@ -192,7 +196,7 @@ async def _answers(where: Remote, network: NetworkOptions) -> list[Found]:
 
     transport = Transport(where.target, where.token, network=network, renew=renew if where.token_command else None)
     try:
-        for what in ("first answer", "second answer"):
+        for what in ("first response", "second response"):
             began = time.perf_counter()
             answer = await transport.request("GET", "/v2/version")
             spent = time.perf_counter() - began
@@ -203,8 +207,10 @@ async def _answers(where: Remote, network: NetworkOptions) -> list[Found]:
                 Found("token", "rejected", False, "set a valid one with SQLSHELL_TOKEN, --token-file or a profile")
             )
         elif answer.status != 200:
-            advice = "check the URL; it must be the base URL before /v2. --api auto detects the legacy interface"
-            found.append(Found("interface", f"/v2/version answered {answer.status}", False, advice))
+            advice = (
+                "check the URL: expected the base URL, such as https://host/v2; --api auto detects the legacy interface"
+            )
+            found.append(Found("interface", f"/v2/version returned {answer.status}", False, advice))
         else:
             found.append(Found("token", "accepted"))
         if clock := _clock(answer.headers.get("date", "")):

@@ -104,7 +104,7 @@ def _started(asked: Start, ending: Ending) -> int:
     diagnostics.quiet, diagnostics.verbose = lambda: options.quiet, settings["verbose"]
     say_logs(lambda text: diagnostics.detail(text, 2))
     if not scripts and isinstance(place.where, Local) and place.where.database is None and not place.where.views:
-        diagnostics.note("local service in memory, lost on exit (sqlshell FILE.duckdb stores the data; see --help)")
+        diagnostics.note("using an in-memory database; its data is lost on exit (to keep it: sqlshell FILE.duckdb)")
     keeping = Keeping(settings["secret_names"])
     for value in tokens_of(asked.environ, asked.config):
         keeping.note(value)
@@ -149,7 +149,7 @@ def _started(asked: Start, ending: Ending) -> int:
                 if shell.exit == Exit.DONE or (going and shell.exit != Exit.INTERRUPTED):
                     written = outlet.close()
                     if asked.output and written and shell.exit != Exit.DONE and not session.interactive:
-                        diagnostics.warn(f"{asked.output} contains the results of the statements that succeeded")
+                        diagnostics.warn(f"{asked.output} contains only the results of the statements that succeeded")
             finally:
                 outlet.abort()
                 await shell.aclose()
@@ -293,5 +293,5 @@ def _greeting(shell: Shell) -> Sequence[str]:
 
     return (
         f"sqlshell {__version__} on {shell.session.target}",
-        "Statements end with ;   \\? lists commands, \\q exits.",
+        "End statements with ;   Type \\? for help, \\q to quit.",
     )

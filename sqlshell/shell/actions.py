@@ -139,7 +139,9 @@ class Actions:
                             self._failures.tell(error)
                             continue
                         if left:
-                            self._diagnostics.warn(f"\\{name}: {left:,} statement{'' if left == 1 else 's'} not run")
+                            self._diagnostics.warn(
+                                f"\\{name}: {left:,} statement{' was' if left == 1 else 's were'} not run"
+                            )
                         raise
             case Use():
                 await self._use(effect, name)
@@ -151,7 +153,7 @@ class Actions:
 
                 sent = self._buffer.send(name)
                 if sent is None and self._buffer.last_local:
-                    raise UsageError(f"\\{name} runs a statement of the service, and the last one was \\local")
+                    raise UsageError(f"\\{name} requires a statement of the service; the last one was \\local")
                 repeater = Repeater(
                     self._session,
                     self._buffer,
@@ -164,7 +166,7 @@ class Actions:
                 await repeater.run(sent, effect)
             case Reset():
                 self._buffer.scanner.take()
-                self._diagnostics.note("the query buffer is cleared", always=self._session.interactive)
+                self._diagnostics.note("query buffer cleared", always=self._session.interactive)
             case Say(text, own):
                 self._diagnostics.say(text, own=own)
             case Print(text, paged=True):
@@ -181,7 +183,7 @@ class Actions:
             case Quit():
                 unfinished = self._buffer.scanner.take()
                 if unfinished is not None and not (self._session.interactive and not self._position.in_file):
-                    self._diagnostics.warn(f"\\{name}: the unfinished statement before it was not run")
+                    self._diagnostics.warn(f"\\{name}: the unfinished statement before it was discarded")
                 self._scripts.leave()
             case Record(path):
                 self._submitter.record(path)
@@ -291,7 +293,8 @@ class Actions:
             limit = past.entry(effect.name).limit
             if limit is not None:
                 self._diagnostics.say(
-                    f"this result has its first {limit:,} rows; \\pset rowlimit 0 before the statement gives all"
+                    f"this result contains only the first {limit:,} rows; to get all, use \\pset rowlimit 0 "
+                    "and run the statement again"
                 )
             async with past.opened(effect.name) as result:
                 await self._interruption.interruptible(_awaited(effect.consumer, result), name)
@@ -313,11 +316,11 @@ class Actions:
             connecting = self._environment.connect(target, session.connection)
             connection = await self._interruption.interruptible(connecting, "c")
         except ShellError as error:
-            kept = f"the connection to {session.target} is kept"
-            error.hint = f"{error.hint}; {kept}" if error.hint else kept
+            kept = f"still connected to {session.target}"
+            error.hint = f"{error.hint} ({kept})" if error.hint else kept
             raise
         await self._connecting.use(connection)
-        self._diagnostics.say(f"now on {session.target}")
+        self._diagnostics.say(f"connected to {session.target}")
 
     def _edit(self, path: Own) -> None:
         if not path:
@@ -334,20 +337,22 @@ class Actions:
         if self._front_end.ask is None:
             return ""
         try:
-            return (await self._front_end.ask("Enter runs it, s skips it, q ends the tour: ")).strip().lower()
+            return (await self._front_end.ask("[Enter] run, [s] skip, [q] quit: ")).strip().lower()
         except Interrupted:
             return "q"
 
     async def _run_locally(self, given: Text) -> None:
         """Run a statement on the results that this shell remembers."""
         if not given.text.strip():
-            raise UsageError("\\local needs a statement", "\\local select count(*) from _")
+            raise UsageError("\\local requires a statement", "example: \\local select count(*) from _")
         session = self._session
         local = await self._local_results()
         filled = self._variables.fill(given)
         sql = filled.text.strip().removesuffix(";")
         if filled.foreign and len(split(sql, commands=False)) > 1:
-            raise UsageError(f"{filled.source} came from the service and holds several statements", "\\local runs one")
+            raise UsageError(
+                f"{filled.source} came from the service and contains several statements", "\\local runs only one"
+            )
         refuse_files(filled)
         # It may write files, and what it runs on came from the service.
         await session.connection.policy.check(sql, self._front_end.ask)

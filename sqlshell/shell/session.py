@@ -241,12 +241,10 @@ class Session(Struct):
             state.changed -= kept.keys()
             state.changed |= set(left)
             if gone and not error.hint:
-                chooses = f"USE {part.upper()} NAME, or \\context set {part} NAME, chooses another"
+                chooses = f"select another with USE {part.upper()} NAME or \\context set {part} NAME"
                 now = getattr(state.context, part)
-                goes_on = f"in {now!r}" if now else "without one"
-                error.hint = (
-                    f"the context no longer names it and goes on {goes_on}; {chooses}" if state.lost else chooses
-                )
+                selected = f"the current {part} is now {now!r}" if now else f"no {part} is selected now"
+                error.hint = f"{selected}; {chooses}" if state.lost else chooses
             raise
         state.confirmed = state.echoed or state.confirmed
 

@@ -175,7 +175,8 @@ class Shell:
             path = next_to(self._position.script, path)
         if len(self._position.scripts) > DEEPEST_INCLUDE:
             raise UsageError(
-                f"{path}: scripts include each other more than {DEEPEST_INCLUDE} deep", "does it include itself?"
+                f"{path}: scripts are nested more than {DEEPEST_INCLUDE} levels deep",
+                "check whether the script includes itself",
             )
         chunks = read_script(path)
         # What cannot be opened is an error of the script that asks for it.
@@ -200,7 +201,9 @@ class Shell:
     async def finish(self) -> None:
         """The end of scripts: statements that go on in the background are named, and files that were not sent."""
         for job in await self._connecting.finish():
-            self.diagnostics.note(f"[{job.number}] still runs there: sqlshell fetch {job.statement_id}")
+            self.diagnostics.note(
+                f"[{job.number}] is still running; fetch its result with: sqlshell fetch {job.statement_id}"
+            )
         if self.exit == Exit.DONE:
             try:
                 self.port.attachments.unnamed()
@@ -279,7 +282,7 @@ class Shell:
             unfinished.broken = True
         else:
             self.buffer.scanner.take()
-            self.diagnostics.warn(f"the statement before \\{item.name} was not run")
+            self.diagnostics.warn(f"\\{item.name}: the unfinished statement before it was discarded")
 
     def _leave_out(self, items: Sequence[Item], arriving: Iterable[str], name: str) -> None:
         waits = name == "stdin"
@@ -309,15 +312,15 @@ class Shell:
         self.interruption.check()
         if isinstance(item, Statement):
             if self._flow.active and item.broken and not item.terminated:
-                self.diagnostics.warn("the unfinished statement was not run, because a command in it failed")
+                self.diagnostics.warn("the unfinished statement was not run because a command in it failed")
             elif self._flow.active:
                 await self._submitter.submit(Asked(item, background=item.background))
             elif self._at_prompt:
-                self.diagnostics.say("passed over: \\endif or Ctrl-C ends the \\if")
+                self.diagnostics.say("statement ignored; use \\endif or Ctrl-C to leave the \\if block")
             return
         if not self._allowed:
-            typed = item.name if item.name[:1] in {".", "!"} else f"\\{item.name}"
-            raise UsageError(f"{typed} is not run: commands are off", "start without --no-commands to run it")
+            typed = item.name if item.name[:1] in {".", "!"} and item.name != "!" else f"\\{item.name}"
+            raise UsageError(f"{typed}: backslash commands are disabled (--no-commands)")
         if not self._flow.active and item.name not in FLOW:
             return
         from sqlshell.shell.commands.command import find

@@ -112,7 +112,7 @@ def test_the_message_of_the_last_error_is_one_line(program: Program) -> None:
 def test_the_failure_of_a_statement_in_the_background_is_one_line(program: Program) -> None:
     done = program(stdin="insert into nowhere values (1);&\n")
     told = next(line for line in done.err.splitlines() if line.startswith("[1] failed"))
-    assert re.fullmatch(r"\[1\] failed: insert into nowhere values \(1\): error 3D020: .*nowhere.*", told)
+    assert re.fullmatch(r"\[1\] failed \(3D020\): insert into nowhere values \(1\): .*nowhere.*", told)
 
 
 def test_a_script_may_ask(program: Program) -> None:
@@ -139,9 +139,9 @@ def test_no_commands(program: Program) -> None:
     [
         ("\\if nonsense\n\\echo a\n\\endif", "true or false", 2),
         ("\\if true\n\\echo a", "inside \\if", 2),
-        ("\\endif", "without \\if", 2),
-        ("\\else", "without \\if", 2),
-        ("\\elif 1", "without \\if", 2),
+        ("\\endif", "no matching \\if", 2),
+        ("\\else", "no matching \\if", 2),
+        ("\\elif 1", "no matching \\if", 2),
         ("\\if 1\n\\else\n\\elif 1\n\\endif", "after \\else", 2),
         ("\\if 1\n\\else\n\\else\n\\endif", "twice", 2),
         ("\\set a-b 1", "'a-b' is not a valid variable name\n  a name consists of letters, digits and underscores", 2),
@@ -285,8 +285,8 @@ def test_scripts_beside_scripts(program: Program, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("select 1 as a; selct; select 'third';", "warning: 1 statement not run"),
-        ("select 1 as a; selct; select 2;\n\\x\nselect 3", "warning: 2 statements and 1 command not run"),
+        ("select 1 as a; selct; select 'third';", "warning: 1 statement was not run"),
+        ("select 1 as a; selct; select 2;\n\\x\nselect 3", "warning: 2 statements and 1 command were not run"),
         ("select 1 as a; selct", ""),
     ],
 )
@@ -304,7 +304,7 @@ def test_what_a_failure_leaves_out_is_told(program: Program, tmp_path: Path, scr
 def test_leaving_discards_what_is_unfinished(program: Program) -> None:
     done = program("-q", "--format", "csv", stdin="select 1 as a \\q\nselect 2;")
     assert (done.code, done.out) == (0, "")
-    assert "the unfinished statement before it was not run" in done.err
+    assert "the unfinished statement before it was discarded" in done.err
 
 
 FAILING = {
@@ -337,8 +337,8 @@ def test_a_statement_whose_command_failed_does_not_join_the_next(program: Progra
     done = program("-q", "--on-error", "continue", "--format", "csv", stdin=script)
     assert done.out == "five\n5\n"
     assert [line for line in done.err.splitlines() if "warning" in line] == [
-        "warning: the statement before \\gset was not run",
-        "warning: the statement before \\watch was not run",
+        "warning: \\gset: the unfinished statement before it was discarded",
+        "warning: \\watch: the unfinished statement before it was discarded",
     ]
 
 
@@ -383,7 +383,7 @@ def test_the_statements_that_gexec_runs_fail_one_by_one(program: Program) -> Non
     assert done.err.count("selct") >= 2
     done = program("-q", "--format", "csv", "-c", GEXEC)
     assert (done.code, done.out) == (1, "a\n1\n")
-    assert "warning: \\gexec: 3 statements not run" in done.err
+    assert "warning: \\gexec: 3 statements were not run" in done.err
 
 
 def test_a_failure_within_a_condition_is_one_failure(program: Program) -> None:

@@ -583,7 +583,7 @@ KEPT: dict[str, tuple[str, str, int]] = {
     ),
     "a named query keeps none that would act": (
         "select 'select '':x'', :x' as v \\gset\n:v \\n+ kept\n",
-        "would be a command or a variable",
+        "would run as a command or expand as a variable",
         2,
     ),
     "a file keeps none that would act": (

@@ -33,7 +33,7 @@ def test_crosstab(program: Program) -> None:
         ("\\chart", "no statement has returned rows"),
         ("\\local select 1 from _", "no statement has returned rows"),
         ("select 1 as a; \\local select 1 from _3", "results available: 1"),
-        ("\\local", "needs a statement"),
+        ("\\local", "requires a statement"),
         ("select 'x' as a \\chart", "no numeric column"),
         ("select 1 as a where false \\chart", "no rows to draw"),
         ("select 1 as a, 2 as b \\chart line nope", "no column 'nope'"),
@@ -47,7 +47,7 @@ def test_crosstab(program: Program) -> None:
         ("\\transcript nope/x.jsonl", "cannot write"),
         ("\\replay nope.jsonl", "cannot read"),
         ("\\once", "requires FILE"),
-        ("\\n nope", "no query 'nope'"),
+        ("\\n nope", "no named query 'nope'"),
         ("\\n+ a/b select 1", "valid query name"),
         ("\\n-", "requires NAME"),
     ],
@@ -365,7 +365,7 @@ def test_named_queries(program: Program) -> None:
     assert "uses $1" in program("-q", "-c", "\\n lim").err
     assert "expects 0 arguments" in program("-q", "-c", "\\n one 1").err
     assert program("-q", "-c", "\\n- one").code == 0
-    assert "no query 'one'" in program("-q", "-c", "\\n one").err
+    assert "no named query 'one'" in program("-q", "-c", "\\n one").err
 
 
 def test_bytes_and_tuples_are_asked_as_what_they_are(program: Program) -> None:

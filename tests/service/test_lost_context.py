@@ -201,7 +201,7 @@ def test_the_shell_drops_what_is_gone(own: Served, program: Program, tmp_path: P
     found = program("--on-error", "continue", "--format", "csv", stdin=script, env=env)
     assert (found.code, found.out) == (1, "a\n1\nc\n3\n"), found.err
     assert found.err.count("3D006") == 1, found.err
-    assert "the context no longer names it and goes on without one; USE STORE NAME" in found.err
+    assert "no store is selected now; select another with USE STORE NAME" in found.err
     assert not [line for line in found.err.splitlines() if line.split()[:2] == ["store", "gone"]]
 
 

@@ -96,7 +96,7 @@ def test_the_person_decides(confirm: tuple[str, ...], answer: str, sent: bool) -
 
 
 def test_a_refusal_says_what_in_a_query_may_write() -> None:
-    with pytest.raises(UsageError, match=r"SELECT may write \(the function my_function\)"):
+    with pytest.raises(UsageError, match=r"cannot run SELECT \(the function my_function\)"):
         asyncio.run(Policy(read_only=True).check("select my_function(1)", None))
 
 
@@ -105,10 +105,10 @@ def test_a_refusal_says_what_in_a_query_may_write() -> None:
     [
         (Policy(read_only=True, read_only_by="--read-only"), "--read-only allows only", "start without --read-only"),
         (Policy(read_only=True, name="production"), "production is read-only", "a profile that is not read-only"),
-        (Policy(read_only=True), "this target is read-only", "a profile that is not read-only"),
-        (Policy(read_only=True, confirm=("DROP",), yes=True), "this target is read-only", "not read-only"),
+        (Policy(read_only=True), "this service is read-only", "a profile that is not read-only"),
+        (Policy(read_only=True, confirm=("DROP",), yes=True), "this service is read-only", "not read-only"),
         (Policy(confirm=("DROP",), name="production"), "DROP TABLE on production", "--yes"),
-        (Policy(confirm=("type-name",)), "DROP TABLE on this target", "--yes"),
+        (Policy(confirm=("type-name",)), "DROP TABLE on this service", "--yes"),
     ],
 )
 def test_a_refusal_says_where_and_what_to_do(policy: Policy, words: str, hint: str) -> None:

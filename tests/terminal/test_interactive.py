@@ -34,7 +34,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 def test_a_statement_and_its_table(opened: Open) -> None:
     terminal = opened()
     first = terminal.prompt()
-    assert "local service in memory" in first
+    assert "in-memory database" in first
     assert "memory.main>" in first
     terminal.enter("select 42 as answer;")
     shown = terminal.wait("1 row")

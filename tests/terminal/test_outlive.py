@@ -77,7 +77,7 @@ def test_ctrl_c_cancels_and_says_what_the_service_said(terminal: Terminal) -> No
     terminal.wait(lambda text: re.search("[\u2800-\u28ff] [0-9]", text) is not None)
     terminal.type("\x03")
     shown = terminal.wait("57000 (cancelled)")
-    assert "asking the service to cancel it" in shown
+    assert "cancelling the statement" in shown
     terminal.prompt()
     terminal.enter("\\jobs 1")
     terminal.wait("cancelled")
@@ -105,7 +105,7 @@ def test_ctrl_c_three_times(tmp_path: Path) -> None:
 
         state.answers = Answers(real)
         terminal.type("\x03")
-        shown = terminal.wait("Ctrl-C again leaves it running")
+        shown = terminal.wait("press Ctrl-C again to stop waiting")
         terminal.wait("cannot cancel it")
         terminal.type("\x03")
         shown = terminal.wait("left running")

@@ -64,7 +64,7 @@ def test_what_is_made_is_a_tag_and_what_is_gone_is_told_once(tmp_path: Path, ser
     terminal.enter("select 5 + 1; select 6 + 1;")
     told = terminal.wait("not run")
     assert told.count("3D003") == 1
-    assert "the context no longer names it" in told
+    assert "is selected now" in told
     assert "|       " not in told
     terminal.enter("\\nonsense")
     terminal.wait("unknown command")

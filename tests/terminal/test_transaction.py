@@ -46,7 +46,7 @@ def test_a_transaction_at_the_prompt(tmp_path: Path) -> None:
         terminal.wait(lambda seen, number=number: f"\nstep-{number}\n" in seen)  # type: ignore[misc]
         terminal.wait(_prompts(mark, "w.main"))
     terminal.enter("\\c other.duckdb")
-    terminal.wait("now on other.duckdb")
+    terminal.wait("connected to other.duckdb")
     terminal.enter("begin;")
     terminal.wait(_prompts("*", "other.main"))
     terminal.close()
@@ -82,12 +82,12 @@ def test_ctrl_c_while_connecting_keeps_the_connection(tmp_path: Path, served: Se
         connection, _ = silent.accept()
         with connection:
             terminal.type("\x03")
-            terminal.wait("the connection to work.duckdb is kept")
+            terminal.wait("still connected to work.duckdb")
     terminal.enter("select 41 + 1 as still_there;")
     terminal.wait("|            42 |")
     terminal.wait(_prompts("*", "work.main"))
     terminal.enter(f"\\c {served.url}")
     terminal.wait("token for")
     terminal.enter(served.token)
-    terminal.wait(f"now on {served.url}")
+    terminal.wait(f"connected to {served.url}")
     terminal.close()

@@ -191,7 +191,7 @@ def _heat(columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart
         numbers = [at for at in numbers if at not in chosen]
         if len(chosen) < 2 or not numbers:
             raise UsageError(
-                "a heat map requires two columns for its axes and a numeric one", "use \\chart heat X Y VALUE"
+                "a heat map requires two columns for its axes and a numeric column", "use \\chart heat X Y VALUE"
             )
         chosen.append(numbers[0])
     x, y, value = chosen[:3]

@@ -115,7 +115,7 @@ def options_in(port: Port, words: Sequence[str]) -> Mapping[str, object]:
         given, equals, text = word.partition("=")
         name, inverted = _option(given)
         if not equals:
-            raise UsageError(f"option {given} requires a value", f"({given}=VALUE)")
+            raise UsageError(f"option {given} requires a value", f"write it as ({given}=VALUE)")
         value = _read(port, name, text)
         found[name] = not value if inverted else value
     return found

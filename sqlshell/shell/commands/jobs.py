@@ -96,7 +96,7 @@ async def cancel(port: Port, args: Args) -> Say:
     if state == sqlstate.CANCELLED:
         return Say(f"{entry.id} was cancelled")
     if sqlstate.running(state):
-        return Say(f"the service accepted the request, but {entry.id} is still running")
+        return Say(f"cancellation requested; {entry.id} is still running")
     words = sqlstate.meaning(state)
     return Say(f"{entry.id} had already finished: {state}{f' ({words})' if words else ''} {said}".rstrip())
 
@@ -125,13 +125,15 @@ async def _known(port: Port, args: Args, otherwise: str = "") -> Entry:
     if number:
         named = await port.background.id_of(number)
     if not named:
-        raise UsageError("no statement has run on this connection", "\\jobs lists the statements of earlier shells")
+        raise UsageError(
+            "no statement has been run on this connection", "\\jobs lists statements that were run earlier"
+        )
     entry = chosen(port.journal, named)
     if entry is None:
         if len(named) < 32:
             raise UsageError(
-                f"no statement id begins with {named!r}",
-                "\\jobs lists the ids; for an unlisted statement, give the full id",
+                f"no statement ID begins with {named!r}",
+                "\\jobs lists the IDs; for an unlisted statement, give the full ID",
             )
         return Entry(named, "", "", "", "", 0.0, None, "", "", None, "")
     if not port.journal.here(entry):

@@ -17,7 +17,7 @@ TABLE = (
 TOUR = (
     ("Create a table. Statements end with ; and may span several lines.", TABLE),
     (
-        "Results are aligned tables. Tab completes keywords and names: type sel, or a part of a name.",
+        "Results are aligned tables. Press Tab to complete keywords and names: try sel, then Tab.",
         "select * from tour limit 3;",
     ),
     (

@@ -137,7 +137,7 @@ def _for_shell(text: str, values: Mapping[str, Text]) -> tuple[Own, str]:
         if value.foreign and not _one_word("".join([*seen, before])):
             raise UsageError(
                 f":'{name}' came from the service; in backticks it may only be an argument of a simple command",
-                f"write, for example, `printf %s :'{name}'`; not inside quotes, after < or >, or as the command",
+                f"example: `printf %s :'{name}'`; not allowed inside quotes, after < or >, or as the command name",
             )
         word = value.text if found[1] is not None else shlex.quote(value.text)
         made += [before, word]

@@ -178,7 +178,7 @@ async def show_function(port: Port, args: Args) -> Print:
     made = [row for row in rows if value(row, place)]
     if not made:
         raise StatementError(
-            f"the service does not report the definition of {args[0]}", f"\\df+ {args[0]} shows what it reports"
+            f"the service does not report the definition of {args[0]}", f"use \\df+ {args[0]} for the available details"
         )
     lines = []
     for row in made:

@@ -14,7 +14,7 @@ from sqlshell.sql.script.splitting import statements
 
 def _queries(port: Port) -> Queries:
     if port.environment.queries is None:
-        raise UsageError("no folder for named queries", "set SQLSHELL_CONFIG_DIR, XDG_CONFIG_HOME or HOME")
+        raise UsageError("no config directory for named queries", "set SQLSHELL_CONFIG_DIR, XDG_CONFIG_HOME or HOME")
     return Queries(port.environment.queries, port.session.redact)
 
 

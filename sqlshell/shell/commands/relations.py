@@ -135,7 +135,8 @@ async def describe(port: Port, args: Args) -> Effect | None:
     found = _matching(port, known, args[0])
     if len(found) > MOST_DESCRIBED:
         raise UsageError(
-            f"{args[0]} matches {len(found)} relations; \\d describes at most {MOST_DESCRIBED}", "use \\dt to list them"
+            f"{args[0]} matches {len(found)} relations; \\d describes at most {MOST_DESCRIBED}",
+            "use a narrower pattern",
         )
     if not found and not Pattern(args[0]).exact:
         raise no_such("relation", args[0], [])

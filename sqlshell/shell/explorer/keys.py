@@ -22,7 +22,7 @@ HELP: Final = (
     (":", "go to a row by its number"),
     ("c", "go to a column by its name or number"),
     ("/", "search for a regular expression; n next match, N previous match, Esc stops"),
-    ("&", "show only rows that contain a text in this column; empty shows all"),
+    ("&", "show only rows that contain a text in this column; an empty text shows all rows"),
     ("[ and ]", "sort by this column, ascending or descending"),
     ("=", "remove filter and sorting"),
     ("f", "freeze the columns up to this one, or unfreeze"),

@@ -26,4 +26,4 @@ def copy_text(data: bytes) -> None:
         with Path("/dev/tty").open("wb", buffering=0) as terminal:
             terminal.write(text.encode())
     except OSError:
-        raise OutputError("there is no terminal to copy with", "use \\g FILE instead") from None
+        raise OutputError("cannot copy: no terminal", "use \\g FILE instead") from None

@@ -21,9 +21,11 @@ def edit_file(path: Own) -> None:
         with lent_terminal():
             done = subprocess.run([*shlex.split(editor), str(Path(path).expanduser())], check=False)
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot start the editor {editor!r}: {reason(error)}", "set EDITOR") from None
+        raise UsageError(
+            f"cannot start the editor {editor!r}: {reason(error)}", "set VISUAL or EDITOR to an editor"
+        ) from None
     if done.returncode:
-        raise UsageError(f"the editor failed with exit code {done.returncode}", "the text was discarded")
+        raise UsageError(f"the editor failed with exit code {done.returncode}", "nothing was run")
 
 
 def edited(text: str, path: Own = NOWHERE) -> Own:
@@ -37,7 +39,7 @@ def edited(text: str, path: Own = NOWHERE) -> Own:
         try:
             return Own(place.read_text(encoding="utf-8").rstrip())
         except FileNotFoundError:
-            raise UsageError(f"nothing was saved to {path or 'the temporary file'}") from None
+            raise UsageError(f"nothing was saved to {path}" if path else "no text was saved") from None
         except UnicodeDecodeError:
             raise UsageError(f"{path or 'the saved text'} is not valid UTF-8") from None
         except OSError as error:

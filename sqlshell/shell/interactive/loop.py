@@ -135,7 +135,7 @@ def _notify(session: Session, streams: Streams) -> None:
     """A bell, and a message of the desktop where the terminal shows those, after a statement that took long."""
     options = session.options
     if options.notify and (session.elapsed or 0.0) >= options.notify and _draws(streams):
-        text = f"sqlshell: done after {duration(session.elapsed or 0.0)}"
+        text = f"sqlshell: statement finished after {duration(session.elapsed or 0.0)}"
         streams.stdout.write(f"\a\x1b]9;{text}\x07\x1b]777;notify;sqlshell;{text}\x07")
         streams.stdout.flush()
 

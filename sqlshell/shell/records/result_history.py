@@ -111,7 +111,7 @@ class Past:
     def entry(self, name: str) -> Entry:
         """Raises UsageError if there is no such result."""
         if name not in NAMES:
-            raise UsageError(f"{name} is not a result", f"results are {NAMES[0]}, {NAMES[1]} … {NAMES[-1]}")
+            raise UsageError(f"unknown result {name}", f"expected {NAMES[0]}, {NAMES[1]}, … or {NAMES[-1]}")
         number = NAMES.index(name)
         if number >= len(self._known):
             raise UsageError(

@@ -59,7 +59,7 @@ class Queries:
         """Raises UsageError if there is no query with this name."""
         known = self.all()
         if name not in known:
-            raise UsageError(f"no query {name!r}", did_you_mean(name, known, "\\n lists the queries"))
+            raise UsageError(f"no named query {name!r}", did_you_mean(name, known, "\\n lists the queries"))
         return Own(known[name])
 
     def _write(self, queries: dict[str, str]) -> None:

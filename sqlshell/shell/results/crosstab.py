@@ -25,7 +25,8 @@ def crosstab(columns: Sequence[Column], rows: Rows, names: Sequence[str]) -> Res
         at = heads.setdefault(row[across], len(heads))
         if len(heads) > MOST_COLUMNS:
             raise UsageError(
-                f"{columns[across].name} has more than {MOST_COLUMNS:,} values", "use another column for COLUMN"
+                f"{columns[across].name} has more than {MOST_COLUMNS:,} distinct values",
+                "use another column for COLUMN",
             )
         line = lines.setdefault(row[down], {})
         if at in line:

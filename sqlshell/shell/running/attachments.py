@@ -68,9 +68,9 @@ class Attachments:
         except UsageError as error:
             if NAMES.search(item.key) and not item.key.lower().endswith(("file", "path")):
                 # It may be the secret itself.
-                error.message = "cannot send the file named after @"
+                error.message = "cannot send the file whose name follows @"
             error.message = f"{item.key!r}: {error.message}"
-            error.hint = f"{error.hint or 'nothing was sent'}; a value that begins with @ is written '@@…'"
+            error.hint = f"{error.hint or 'nothing was sent'}; to write a value that begins with @, double it: '@@…'"
             raise
 
     def sent(self, files: Sequence[Attachment]) -> None:
@@ -83,7 +83,7 @@ class Attachments:
         if left:
             self._waiting = []
             raise UsageError(
-                f"{left} was attached, but no statement used it", "a statement names the file as 'file' = 'NAME'"
+                f"{left} was attached, but no statement used it", "name the file in a statement: 'file' = 'NAME'"
             )
 
 

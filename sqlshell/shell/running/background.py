@@ -95,10 +95,12 @@ class Background:
         """The statementID of a job, once the service has named it. Raises UsageError, or the error that ended it."""
         job = next((job for job in self.jobs if job.number == number), None)
         if job is None:
-            raise UsageError(f"there is no job [{number}]", "\\jobs lists the jobs")
+            raise UsageError(f"no such job: [{number}]", "\\jobs lists the jobs")
         await job.named.wait()
         if not job.statement_id:
-            raise job.error or UsageError(f"the service assigned no id to [{number}]")
+            raise job.error or UsageError(
+                f"[{number}] has no statement ID", "its request may not have reached the service"
+            )
         return job.statement_id
 
     async def finished(self) -> None:
@@ -123,7 +125,7 @@ class Background:
                 self._journal.ended(statement_id, state, said)
                 return state, said
             if limit is not None and time.monotonic() - began >= limit:
-                hint = f"it keeps running; \\wait {statement_id} waits again"
+                hint = f"it is still running; use \\wait {statement_id} to continue waiting"
                 where = Where(state, statement_id)
                 raise WaitTimeout(f"the statement is still running after {limit:g} s", hint, where)
             await asyncio.sleep(wait)
@@ -175,7 +177,7 @@ class Background:
                 endless = result.endless is not None
                 await result.batches.aclose()
                 if endless:
-                    self._announce(f"{self._named(job)} streams: {text}{self._fetch(job, 'joins it')}")
+                    self._announce(f"{self._named(job)} is streaming: {text}{self._fetch(job, 'shows the stream')}")
                     return
                 rows = result.row_count if result.columns else None
                 self._journal.ended(result.statement_id, result.sql_state, result.message)
@@ -189,10 +191,8 @@ class Background:
             if job.statement_id and error.where.sql_state:
                 self._journal.ended(job.statement_id, error.where.sql_state, error.message)
             ended = "was cancelled" if error.where.sql_state == sqlstate.CANCELLED else "failed"
-            state = f" {error.where.sql_state}" if error.where.sql_state else ""
-            self._announce(
-                f"{self._named(job)} {ended}: {text}: error{state}: {one_line(error.message, LONGEST_REASON)}"
-            )
+            state = f" ({error.where.sql_state})" if error.where.sql_state else ""
+            self._announce(f"{self._named(job)} {ended}{state}: {text}: {one_line(error.message, LONGEST_REASON)}")
         finally:
             self._journal.flush()
             job.named.set()

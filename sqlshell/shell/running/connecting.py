@@ -48,7 +48,7 @@ class Connecting:
             return
         try:
             for job in await old.background.named():
-                self._note(f"[{job.number}] still runs: sqlshell fetch {job.statement_id}")
+                self._note(f"[{job.number}] is still running; fetch its result with: sqlshell fetch {job.statement_id}")
         finally:
             await _release(old)
 
@@ -80,9 +80,9 @@ class Connecting:
         if not transaction.state or self._exit_code() not in {Exit.DONE, Exit.STATEMENT, Exit.USAGE}:
             return
         if connection.own_session or connection.embedded:
-            said = "the transaction was not committed: it is rolled back, nothing of it is kept"
+            said = "the open transaction was not committed and is rolled back"
         else:
-            said = "the transaction was not committed: it stays open in the session that was joined"
+            said = "the open transaction was not committed; it stays open in the session that was joined"
         self._diagnostics.warn(said, transaction.begun)
 
     def _note(self, text: str) -> None:

@@ -137,10 +137,10 @@ class Foreground:
         elif running.finished or self._presses == 2:
             self._task.cancel()
         elif not self._client.can_cancel:
-            self._diagnostics.say("the legacy interface cannot cancel a statement; Ctrl-C again stops waiting")
+            self._diagnostics.say("the legacy interface cannot cancel a statement; press Ctrl-C again to stop waiting")
         elif not running.statement_id:
             # Nothing can be ended before the service has named it, which it does within moments.
-            self._diagnostics.say("cancelling when the service answers; Ctrl-C again stops waiting")
+            self._diagnostics.say("will cancel as soon as the service responds; press Ctrl-C again to stop waiting")
         else:
             self._ask(running)
         return True
@@ -294,11 +294,11 @@ class Foreground:
                 self._journal.ended(result.statement_id, state)
                 self._diagnostics.detail(f"query {query} was terminated: {told}{gaps}")
             except (TimeoutError, ShellError) as error:
-                said = error.message if isinstance(error, ShellError) else "no answer"
+                said = error.message if isinstance(error, ShellError) else "no response"
                 self._diagnostics.warn_here(f"query {query} may still be running: {said}")
             return
         again = self._offer(result.statement_id, "shows it again")
-        goes_on = f"the query keeps running: TERMINATE QUERY {query}; stops it{f', {again}' if again else ''}"
+        goes_on = f"the query is still running: TERMINATE QUERY {query}; stops it{f', {again}' if again else ''}"
         if not self._session.interactive and endless.ended == "stopped":
             raise Interrupted(f"interrupted after {told}{gaps}", goes_on)
         tell = self._diagnostics.say if self._session.interactive else self._diagnostics.note
@@ -338,7 +338,7 @@ class Foreground:
 
     def _ask(self, running: Running) -> None:
         """Ask the service to end the statement, while it is still waited for."""
-        says = "asking the service to cancel it; Ctrl-C again leaves it running"
+        says = "cancelling the statement; press Ctrl-C again to stop waiting"
         if self.says_after:
             self._saying = asyncio.get_running_loop().call_later(self.says_after, self._diagnostics.say, says)
         else:
@@ -351,7 +351,7 @@ class Foreground:
             async with asyncio.timeout(patience):
                 await self._client.terminate(running.query_id or running.statement_id, self._session.context)
                 await asyncio.sleep(ENDING_SECONDS)
-                said = "the service accepted the request, but the statement is still running"
+                said = "cancellation requested; the statement is still running"
         except TimeoutError:
             said = "the service did not cancel it in time"
         except (StatementError, UsageError) as error:
@@ -361,7 +361,7 @@ class Foreground:
         except ShellError as error:
             said = error.message
         if self._session.interactive:
-            self._diagnostics.say(f"{said}; still waiting, Ctrl-C again leaves it running")
+            self._diagnostics.say(f"{said}; press Ctrl-C again to stop waiting")
         elif self._task is not None:
             running.message = said
             self._task.cancel()
@@ -387,7 +387,7 @@ class Foreground:
         state = error.where.sql_state
         if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
             brings = self._offer(error.where.statement_id, "shows its result")
-            error.hint = f"it keeps running; {brings}" if brings else ""
+            error.hint = f"it is still running; {brings}" if brings else ""
         if not running.statement_id or not state:
             return
         self._journal.ended(running.statement_id, state, error.message)
@@ -403,5 +403,5 @@ def _said(result: Result, rows: int | None, complete: bool, *, undone: bool) -> 
             return label + ("ROLLBACK" if undone else "done")
         return label + (result.message or "done")
     if not complete:
-        return f"{label}{rows:,} rows read, then stopped"
+        return f"{label}{rows:,} rows read (stopped early)"
     return f"{label}{rows:,} row{'' if rows == 1 else 's'}"

@@ -59,12 +59,12 @@ class Policy(Struct, frozen=True):
         if self.read_only:
             writing = next((item for item in found if item.writes), None)
             if writing is not None:
-                what = f"{writing.name} may write" + (f" ({writing.reason})" if writing.reason else "")
+                what = f"cannot run {writing.name}" + (f" ({writing.reason})" if writing.reason else "")
                 if self.read_only_by:
-                    reason = f"{what}, but {self.read_only_by} allows only statements that read"
+                    reason = f"{what}: {self.read_only_by} allows only statements that read"
                     raise UsageError(reason, f"start without {self.read_only_by} to run it")
                 raise UsageError(
-                    f"{what}, but {self._where} is read-only",
+                    f"{what}: {self._where} is read-only",
                     "connect to a profile that is not read-only",
                 )
         if not self.confirm or self.yes:
@@ -74,7 +74,7 @@ class Policy(Struct, frozen=True):
             return
         shown = one_line(sql, 60)
         if ask is None:
-            raise UsageError(f"{met.name} on {self._where} requires confirmation: {shown}", "use --yes")
+            raise UsageError(f"{met.name} on {self._where} requires confirmation: {shown}", "use --yes to confirm")
         if TYPE_NAME in self.confirm:
             answer = await ask(f"{met.name} on {self._where}. Type {self.name!r} to continue: ")
             agreed = answer.strip() == self.name
@@ -86,7 +86,7 @@ class Policy(Struct, frozen=True):
 
     @property
     def _where(self) -> str:
-        return self.name or "this target"
+        return self.name or "this service"
 
     def _asked(self, item: Effects) -> bool:
         if TYPE_NAME in self.confirm:

@@ -56,7 +56,7 @@ class Ahead:
         lines = [statement.line for statement, _ in list(self._planned)[: len(behind)]]
         where = f"line {lines[0]}" if lines[0] == lines[-1] else f"lines {lines[0]} to {lines[-1]}"
         many = "1 statement" if len(behind) == 1 else f"{len(behind):,} statements"
-        return len(behind), f"{many} after it ({where}) had already run; \\jobs lists their outcomes"
+        return len(behind), f"{many} after it ({where}) had already run; \\jobs lists the outcomes"
 
 
 async def plan(

@@ -92,9 +92,8 @@ class Submitter:
             parts = statements(joined([whole.part(0, done), rest]))
             if any(copies_from_stdin(part.text) for part in parts) and not copies_from_stdin(given.text):
                 raise Unreadable(
-                    "a variable turned this into COPY … FROM STDIN, so its data cannot be distinguished from "
-                    "statements",
-                    "write FROM STDIN in the statement itself; the script ends here",
+                    "COPY … FROM STDIN comes from a variable: its data cannot be distinguished from statements",
+                    "write FROM STDIN in the statement itself; the script was stopped",
                 )
             parts[-1:] = [replace(part, ending=part.ending or given.ending) for part in parts[-1:]]
             for number, part in enumerate(parts, 1):
@@ -159,7 +158,7 @@ class Submitter:
             raise Unreadable(
                 "the statement reads stdin, but the script itself is on stdin: its data cannot be distinguished "
                 "from statements",
-                "put the data into a file and use its name; the script ends here",
+                "put the data into a file and use its name; the script was stopped",
                 Where(sqlstate.UNSUPPORTED),
             )
         limit = None
@@ -230,4 +229,4 @@ def refuse_writing(sql: str, command: str) -> None:
 
     writing = next((found for found in effects(sql) if found.writes), None)
     if writing is not None:
-        raise UsageError(f"\\{command} has to run the statement, but {writing.name} may write")
+        raise UsageError(f"\\{command} has to run the statement, but {writing.name} may write", "use \\g to run it")

@@ -63,7 +63,8 @@ class Buffer:
         alone = len(items) == 1 and isinstance(items[0], Statement) and items[0].text == whole.text.strip()
         if not alone or any(whole.part(start, end).foreign for start, end in references(whole.text)):
             raise UsageError(
-                f"{whole.source} came from the service and would be a command or a variable when read again",
+                f"{whole.source} came from the service and contains text that would run as a command or expand as a "
+                "variable",
                 "check the statement with \\p, then type it yourself",
             )
         named_files(whole, again=True)

@@ -87,7 +87,7 @@ class Flow:
         """\\elif. Raises UsageError where none is allowed."""
         branch = self._current("elif")
         if branch.last:
-            raise UsageError("\\elif must not come after \\else")
+            raise UsageError("\\elif: cannot occur after \\else")
         branch.taking = False
         if not branch.taken:
             branch.taking = branch.taken = condition()
@@ -96,7 +96,7 @@ class Flow:
         """\\else. Raises UsageError where none is allowed."""
         branch = self._current("else")
         if branch.last:
-            raise UsageError("\\else must not occur twice")
+            raise UsageError("\\else: cannot occur after \\else")
         branch.taking, branch.taken, branch.last = not branch.taken, True, True
 
     def end(self) -> None:
@@ -109,9 +109,9 @@ class Flow:
         left = len(self._open) - depth
         del self._open[depth:]
         if left > 0:
-            raise UsageError("the script ends inside \\if", "add \\endif")
+            raise UsageError("the script ends inside an \\if block", "add \\endif")
 
     def _current(self, name: str) -> _Branch:
         if not self._open:
-            raise UsageError(f"\\{name} without \\if")
+            raise UsageError(f"\\{name}: no matching \\if")
         return self._open[-1]

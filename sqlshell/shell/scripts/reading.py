@@ -140,4 +140,5 @@ def left_out(scanner: Scanner, items: Sequence[Item], arriving: Iterable[str], *
         for count, what in ((statements, "statement"), (len(left) - statements, "command"))
         if count
     ]
-    return f"{'' if surely else 'at least '}{' and '.join(counts)} not run" if counts else ""
+    verb = "was" if len(left) == 1 else "were"
+    return f"{'' if surely else 'at least '}{' and '.join(counts)} {verb} not run" if counts else ""

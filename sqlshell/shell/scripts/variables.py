@@ -103,7 +103,7 @@ class Variables(Mapping[str, Text]):
                 options.quiet = switch(value or "on", name)
             case "ECHO":
                 if value not in {"none", "queries", "all", "errors"}:
-                    raise UsageError(f"ECHO: invalid value {value!r}; expected none, queries or all")
+                    raise UsageError(f"ECHO: invalid value {value!r}", "expected none, queries or all")
                 options.echo = value in {"queries", "all"}
 
 

@@ -32,7 +32,7 @@ def test_a_background_statement_that_fails_is_announced_and_does_not_end_the_scr
         core = Core(ScriptedClient({"select 1": Answer(rows=(), error=failure())}))
         await core.run("select 1;&\nselect 2;\n")
         await core.shell.finish()
-        assert "[1] failed: select 1: error 42601: wrong" in core.err
+        assert "[1] failed (42601): select 1: wrong" in core.err
         assert [sql for sql, _ in core.client.ran][-1:] != []
         assert int(core.shell.exit) == 0
         assert core.journal.find("id1")[0].sql_state == "42601"

@@ -36,7 +36,7 @@ def test_a_failed_connection_changes_nothing(error: Exception) -> None:
         assert past <= state.past.keys()
         assert not core.journal.was_closed
         assert [sql for sql, _ in core.client.ran] == ["select 1", "select 2"]
-        assert "the connection to first is kept" in core.err
+        assert "still connected to first" in core.err
         assert "now on" not in core.err
 
     asyncio.run(work())
@@ -97,7 +97,7 @@ def test_a_connection_brings_all_that_belongs_to_it() -> None:
         assert core.journal.was_closed
         assert core.client.closed
         assert core.client.left == ["s1"]
-        assert "the transaction was not committed" in core.err
+        assert "the open transaction was not committed" in core.err
         await core.shell.aclose()
         assert second.closed
         assert second.left == ["s2"]

@@ -62,7 +62,7 @@ def test_a_failure_at_each_step_ends_the_script_and_is_remembered(
     assert core.out == out
     assert [sql for sql, _ in core.client.ran] == ["select 1"]
     assert (core.texts()["ERROR"], core.texts()["SQLSTATE"]) == ("true", state)
-    assert "1 statement not run" in core.err
+    assert "1 statement was not run" in core.err
     assert all(rows.closed for rows in core.client.open)
     assert core.session.running is None
     ended = [event for event in core.events if event.startswith("ended")]
@@ -190,7 +190,7 @@ def test_the_context_is_dropped_only_where_the_service_had_it() -> None:
     core = asyncio.run(work())
     assert core.session.context.schema == "main"
     assert core.session.state.lost is gone
-    assert "no longer names it" in core.err
+    assert " is now " in core.err
 
 
 def test_a_full_disk_is_the_failure_of_the_statement(monkeypatch: pytest.MonkeyPatch) -> None:
