@@ -305,7 +305,7 @@ def test_the_settings_of_a_profile_are_listed(program: Program) -> None:
 def test_a_refusal_names_what_made_it_read_only(program: Program, env: dict[str, str]) -> None:
     flag = program("--read-only", "-c", "create table a (x int)")
     assert flag.code == 2
-    assert "CREATE TABLE cannot run-only allows only" in flag.err
+    assert "cannot run CREATE TABLE: --read-only allows only" in flag.err
     assert "start without --read-only" in flag.err
     assert "profile" not in flag.err
     variable = program("-c", "create table a (x int)", env={"SQLSHELL_READ_ONLY": "1"})
