@@ -80,7 +80,7 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["-c", "\\cancel"], 2, "no statement has been run"),
         (["-c", "\\bg"], 2, "no statement to send"),
         (["-c", "\\attach"], 0, "no file is attached"),
-        (["-c", "\\attach nowhere.jar"], 2, "file not found:"),
+        (["-c", "\\attach nowhere.jar"], 2, "cannot read nowhere.jar: no such file"),
         (["-c", "\\attach ."], 2, "is a directory"),
         (["-c", "\\attach a b"], 2, "unexpected argument"),
         (["-c", "\\download"], 2, "needs TYPE"),
@@ -89,13 +89,13 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["download", "function_source", "nothing"], 3, "no such resource"),
         (["download", "../x", "nothing"], 2, "not a resource type"),
         (["download", "function_source", ".."], 2, "is not a file name"),
-        (["-c", "select 1", "--attach", "nowhere.jar"], 2, "file not found:"),
-        (["-c", "update store s with ('tls.ca_file' = '@no.pem')"], 2, "'tls.ca_file': file not found: no.pem"),
+        (["-c", "select 1", "--attach", "nowhere.jar"], 2, "cannot read nowhere.jar: no such file"),
         (
-            ["-c", "create store s with ('sasl.password' = '@no.pem')"],
+            ["-c", "update store s with ('tls.ca_file' = '@no.pem')"],
             2,
-            "to write a value that begins with @, double it: '@@…'",
+            "'tls.ca_file': cannot read no.pem: no such file",
         ),
+        (["-c", "create store s with ('sasl.password' = '@no.pem')"], 2, "a value that begins with @ is written '@@…'"),
         (["-c", "create store s with ('tls.ca_file' = '@/dev/zero')"], 2, "is not a regular file"),
         (["-c", "create store s with ('tls.ca_file' = '@.')"], 2, "is a directory"),
         (["-c", "select 1", "--max-rows", "x"], 2, "not an integer"),
@@ -405,7 +405,7 @@ def test_what_is_not_ready_is_waited_for_as_long_as_was_said(program: Program, k
     made = program("-c", "create compute_pool idle; stop compute_pool idle", env=to(kept))
     assert made.code == 0, made.err
     for argv, code, said in (
-        (["--retries", "1"], 1, "(1 of 1)"),
+        (["--retries", "1"], 1, "(attempt 1 of 1)"),
         (["--wait", "1"], 4, "after 1 s"),
     ):
         done = program(*argv, "--compute-pool", "idle", "-c", "select 1", env=to(kept))

@@ -262,7 +262,7 @@ def test_a_port_that_does_not_speak_http(tmp_path: Path) -> None:
                     continue
         _, err = process.communicate(timeout=30)
     assert process.returncode == 3
-    assert b"it may not speak HTTP" in err
+    assert b"it may not be an HTTP server" in err
 
 
 def test_a_wait_that_runs_out(program: Program, served: Served) -> None:
@@ -426,7 +426,7 @@ def test_serve_on_a_unix_socket(tmp_path: Path, program: Program) -> None:
 @pytest.mark.parametrize(
     ("url", "code", "said"),
     [
-        ("unix://u.sock", 2, "requires an absolute path\n  write it as unix:///path/of/socket"),
+        ("unix://u.sock", 2, "requires an absolute path\n  write it as unix:///path/to/socket"),
         (
             "unix:///nope/u.sock",
             3,

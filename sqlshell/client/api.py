@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.statements.client import Client, Observer, StatementBatch, Submission
-from sqlshell.client.statements.protocol import read_lookup, unreadable
+from sqlshell.client.statements.protocol import CHECK_URL, read_lookup, unreadable
 from sqlshell.context import SessionContext
 from sqlshell.errors import ProtocolError, ServiceError, ShellError
 from sqlshell.interface.models import Version
@@ -28,11 +28,11 @@ async def version(transport: Transport, *, legacy: bool) -> str:
             error = getattr(step, "error", None)
             if isinstance(error, ShellError):
                 raise error
-            raise ServiceError(f"{transport.target.name} answered {path} with {answer.status}")
+            raise ServiceError(f"{transport.target.name} responded to {path} with {answer.status}")
         try:
             found = _VERSION.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ProtocolError(f"{transport.target.name} answered {path} with {unreadable(error)}") from None
+            raise ProtocolError(f"{transport.target.name} responded to {path} with {unreadable(error)}") from None
         return f"{found.major}.{found.minor}.{found.patch}"
 
     return await transport.call("GET", path, read)
@@ -44,9 +44,7 @@ async def has_v2(transport: Transport) -> bool:
         return True
     if (await transport.request("GET", "/version")).status != 404:
         return False
-    raise ServiceError(
-        f"{transport.target.name} has neither /v2/version nor /version", "check the URL: it must end before /v2"
-    )
+    raise ServiceError(f"{transport.target.name} has neither /v2/version nor /version", CHECK_URL)
 
 
 class DetectingClient(Struct):
@@ -62,7 +60,10 @@ class DetectingClient(Struct):
         if self._chosen is None:
             self._chosen = self.v2 if await has_v2(self.transport) else self.legacy
             if self._chosen is self.legacy:
-                self.say(f"{self.transport.target.name} has only the legacy interface: no look-ups, no context echo")
+                self.say(
+                    f"{self.transport.target.name} has only the legacy interface: earlier statements cannot be fetched,"
+                    " and the context is not reported back"
+                )
         return self._chosen
 
     async def run(

@@ -76,7 +76,8 @@ class LegacyClient(Struct):
                 )
         except TimeoutError:
             raise WaitTimeout(
-                f"the service did not answer within {self.wait_limit:g} s", "the statement may still be running there"
+                f"no response within {self.wait_limit:g} s",
+                "the statement may still be running on the service; use a longer --wait",
             ) from None
         except ConnectionBroken as error:
             if not submission.reads_only:
@@ -126,10 +127,13 @@ class LegacyClient(Struct):
             parts = [(f'Content-Disposition: form-data; name="{name}"', text.encode()) for name, text in texts]
         except UnicodeEncodeError:
             raise UsageError(
-                "the statement has characters that are not valid Unicode", "check that the script is UTF-8"
+                "the statement is not valid Unicode", "check that the script is encoded in UTF-8"
             ) from None
         if any(self._boundary.encode() in content for _, content in parts):
-            raise UsageError("the statement contains the request's own boundary", "run it again")
+            raise UsageError(
+                "the statement contains the multipart boundary of this request",
+                "run it again: the next request uses a different one",
+            )
         return upload_of(self._boundary, parts, submission.attachments, "attachment", observer)
 
     def _read(self, answer: Response, submission: Submission) -> list[Element]:
@@ -140,8 +144,8 @@ class LegacyClient(Struct):
             return _ANSWER.decode(answer.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ProtocolError(
-                f"{base} answered /run-statement with {unreadable(error)}",
-                "check that the service has the legacy interface (--api)",
+                f"{base} responded to /run-statement with {unreadable(error)}",
+                "check that the service has the legacy interface, or use --api v2",
             ) from None
 
 
@@ -149,7 +153,7 @@ def _failure(answer: Response, base: str, submission: Submission) -> ShellError:
     step = read_submission(answer.status, answer.headers, answer.body, base)
     error = getattr(step, "error", None)
     if not isinstance(error, ShellError):
-        return ProtocolError(f"{base} answered /run-statement with {answer.status}")
+        return ProtocolError(f"{base} responded to /run-statement with {answer.status}")
     if answer.status == 400:
         said = error.message.partition(": ")[2] or error.message
         found = _STATE.fullmatch(said)

@@ -41,7 +41,7 @@ class Download(Struct, frozen=True):
 def resource_path(kind: str, organization: str, name: str, *, legacy: bool) -> str:
     """The path of a resource at the service. Raises UsageError for a type that is no path segment."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", kind):
-        raise UsageError(f"{kind!r} is not a resource type", f"types: {', '.join(TYPES)}")
+        raise UsageError(f"unknown resource type {kind!r}", f"expected {' or '.join(TYPES)}")
     head = "/copy" if legacy else "/v2/download"
     return f"{head}/{kind}/{quote(organization, safe='')}/{quote(name, safe='')}"
 
@@ -63,7 +63,9 @@ async def download(transport: Transport, path: str, place: Path, *, force: bool,
             wait = tries.after_error(error)
             if wait is None:
                 raise
-            transport.say(f"{error.message}: resuming in {wait:.1f} s ({tries.made} of {transport.network.retries})")
+            transport.say(
+                f"{error.message}: resuming in {wait:.1f} s (attempt {tries.made} of {transport.network.retries})"
+            )
             await asyncio.sleep(wait)
     digest = part.sha256()
     told = _SHA256.match(part.etag) if part.etag else None
@@ -71,7 +73,7 @@ async def download(transport: Transport, path: str, place: Path, *, force: bool,
     if checksum and checksum.lower() != digest:
         part.drop()
         raise ProtocolError(
-            f"{place.name} is corrupt: its sha256 is {digest}, the service says {checksum[:64]}",
+            f"{place.name} is corrupt: its SHA-256 is {digest}; expected {checksum[:64]}",
             "the download was discarded; try again",
         )
     size = part.size
@@ -84,11 +86,11 @@ class _Part:
 
     def __init__(self, place: Path, *, force: bool) -> None:
         if place.is_dir():
-            raise UsageError(f"{place} is a folder")
+            raise UsageError(f"{place} is a directory")
         if place.exists() and not force:
-            raise UsageError(f"{place} already exists", "--force overwrites it")
+            raise UsageError(f"{place} already exists", "use --force to overwrite it")
         if not place.parent.is_dir():
-            raise UsageError(f"{place.parent} is not a folder")
+            raise UsageError(f"{place.parent} is not a directory")
         self._place = place
         self._path = place.with_name(f".{place.name}.part")
         self._tag = place.with_name(f".{place.name}.part.etag")
@@ -147,9 +149,9 @@ class _Part:
         try:
             yield
         except FileExistsError:
-            raise UsageError(f"{self._place} already exists", "--force overwrites it") from None
+            raise UsageError(f"{self._place} already exists", "use --force to overwrite it") from None
         except OSError as error:
-            raise OutputError(f"{self._place} cannot be written: {error.strerror or error}") from error
+            raise OutputError(f"cannot write {self._place}: {error.strerror or error}") from error
 
 
 async def _attempt(transport: Transport, path: str, part: _Part, progress: Progress) -> None:
@@ -198,8 +200,8 @@ def _check_size(size: int, limit: int, part: _Part, base: str) -> None:
     """Raises ServiceError for a file that is larger than the limit; nothing of it stays."""
     if size > limit:
         part.drop()
-        said = f"{base} sends at least {size:,} bytes; the limit for a download is {limit >> 20:,} MiB"
-        raise ServiceError(said, "the download was discarded; --download-limit MIB sets the limit (0: no limit)")
+        said = f"the resource from {base} is larger than the download limit of {limit >> 20:,} MiB"
+        raise ServiceError(said, "the download was discarded; raise the limit with --download-limit MIB (0 = no limit)")
 
 
 async def _refused(transport: Transport, status: int, response: httpx.Response) -> ShellError:
@@ -209,15 +211,15 @@ async def _refused(transport: Transport, status: int, response: httpx.Response) 
         if len(body) > ERROR_BYTES:
             break
     if status in {408, 429, 500, 502, 503, 504}:
-        return ConnectionBroken(f"{transport.target.name} answered {status}")
+        return ConnectionBroken(f"{transport.target.name} responded with {status}")
     if status == 404:
         return ServiceError(
             f"{transport.target.name} has no such resource",
-            "LIST FUNCTION_SOURCES; and LIST DESCRIPTOR_SOURCES; show the resources",
+            "list resources with LIST FUNCTION_SOURCES; or LIST DESCRIPTOR_SOURCES;",
         )
     step = read_lookup(status, response.headers, body, transport.target.name, "")
     error = getattr(step, "error", None)
-    return error if isinstance(error, ShellError) else ServiceError(f"{transport.target.name} answered {status}")
+    return error if isinstance(error, ShellError) else ServiceError(f"{transport.target.name} responded with {status}")
 
 
 def _strong(etag: str) -> bool:

@@ -99,27 +99,27 @@ def parse(text: str) -> Target:
         scheme = parts.scheme.lower()
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise UsageError("invalid URL", "write it as https://host/v2 or http://127.0.0.1:8765") from None
+        raise UsageError("invalid URL", "expected the base URL, such as https://host/v2") from None
     if scheme == "unix" and not host and parts.path:
         return Target("http", "localhost", 80, uds=unquote(parts.path))
     if scheme == "unix":
         raise UsageError(
-            "a unix socket requires an absolute path", "write it as unix:///path/of/socket, with three slashes"
+            "a Unix socket requires an absolute path", "write it as unix:///path/to/socket (three slashes)"
         )
     if scheme not in DEFAULT_PORTS:
         raise UsageError(
             f"unsupported URL scheme {scheme!r}: expected http, https or unix",
-            "write it as https://host/v2 or unix:///path",
+            "expected the base URL, such as https://host/v2 or unix:///path/to/socket",
         )
     if not host:
-        raise UsageError("the URL has no host", "write it as https://host/v2 or http://127.0.0.1:8765")
+        raise UsageError("the URL has no host", "expected the base URL, such as https://host/v2")
     path = parts.path.rstrip("/")
     if path.endswith("/v2/statements"):
         path = path.removesuffix("/statements")
     given: dict[str, str] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in DSN_PARTS:
-            raise UsageError(f"the URL has an unknown parameter {name!r}", f"expected one of {', '.join(DSN_PARTS)}")
+            raise UsageError(f"unknown parameter {name!r} in the URL", f"expected one of {', '.join(DSN_PARTS)}")
         if value:
             given[DSN_PARTS[name]] = value
     return Target(

@@ -254,7 +254,7 @@ def test_a_plane_that_tells_nothing_takes_it_from_the_service() -> None:
     ),
 )
 def test_where_both_tell_they_agree(service: dict[str, Any], told: str) -> None:
-    with pytest.raises(ProtocolError, match=f"disagree about the {told}"):
+    with pytest.raises(ProtocolError, match=f"disagree on the {told}"):
         on_plane(service, OWN)
 
 
@@ -274,7 +274,7 @@ def test_rows_without_any_columns_are_not_lost() -> None:
         found = on_plane({}, own, [[["1", "a"], ["2", "b"]]])
         assert [column.name for column in found[0].columns] == ["column1", "column2"]
         assert len(taken(found)) == 2
-    with pytest.raises(ProtocolError, match="rows do not have the 2 values"):
+    with pytest.raises(ProtocolError, match="each row must have 2 values"):
         taken(on_plane({}, None, [[["1", "a"], ["2"]]]))
 
 

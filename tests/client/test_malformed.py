@@ -48,7 +48,7 @@ def parts(*counts: int, **fields: Any) -> dict[str, Any]:
         (b'{"sqlState": "00000", "metadata": {"columns": "a"}}', "columns"),
         (b'{"sqlState": "00000", "metadata": {"partitionInfo": [{"rowCount": "x"}]}}', "rowCount"),
         (b'{"sqlState": "00000", "statementIDs": 3}', "statementIDs"),
-        (b"{}", "without a sqlState"),
+        (b"{}", "has no sqlState"),
         (b"[]", "unexpected JSON"),
         (b"null", "unexpected JSON"),
     ],
@@ -107,7 +107,7 @@ def test_a_partition_that_is_missing() -> None:
 
 
 def test_a_look_up_about_another_statement() -> None:
-    assert "answered about" in failure((202, RUNNING), (200, done(OTHER, data=[["1"]]))).message
+    assert "but the response is for" in failure((202, RUNNING), (200, done(OTHER, data=[["1"]]))).message
 
 
 def test_a_body_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,8 +103,8 @@ STATUSES = [
     (401, NotAuthenticated, Exit.SERVICE, "token"),
     (403, NotAuthenticated, Exit.SERVICE, "denied"),
     (404, ServiceError, Exit.SERVICE, "no statement-execution service"),
-    (408, WaitTimeout, Exit.TIMEOUT, "timed out"),
-    (500, ServiceError, Exit.SERVICE, "failed (500)"),
+    (408, WaitTimeout, Exit.TIMEOUT, "reported a timeout"),
+    (500, ServiceError, Exit.SERVICE, "responded with 500"),
     (503, ServiceError, Exit.SERVICE, "busy or unavailable"),
 ]
 

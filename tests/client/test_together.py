@@ -179,7 +179,7 @@ def test_a_batch_that_writes_is_never_sent_twice(broken: tuple[int, Any]) -> Non
     with scripted((200, one(1)), broken, extensions="batch") as state:
         told, _, _ = asyncio.run(taken(state, ["a", "insert", "b", "c"]))
     assert len(state.asked) == 2
-    assert "the statement and the next 2 that were sent with it may have run" in str(told[-1])
+    assert "the statement and the 2 sent after it may have run" in str(told[-1])
 
 
 def test_a_batch_that_only_reads_is_sent_again() -> None:
@@ -195,7 +195,7 @@ def test_a_batch_that_is_lost_while_it_runs_says_so() -> None:
     with scripted(*answers, extensions="batch") as state:
         told, behind, _ = asyncio.run(taken(state, ["a", "b", "c", "d"]))
     assert told[:2] == [[], []]
-    assert "the statement and the next 1 that were sent with it may have run" in str(told[2])
+    assert "the statement and the 1 sent after it may have run" in str(told[2])
     assert [method for method, _ in asked(state)].count("POST") == 2
     assert behind == []
 
@@ -314,4 +314,4 @@ def test_a_failed_batch_that_was_sent_early_is_told_where_it_stands(monkeypatch:
     with scripted(*answers, extensions="batch") as state:
         told, _, _ = asyncio.run(taken(state, ["a", "b", "c", "d", "e"]))
     assert told[:3] == [[], [], []]
-    assert "the statement and the next 1 that were sent with it may have run" in str(told[3])
+    assert "the statement and the 1 sent after it may have run" in str(told[3])

@@ -252,7 +252,7 @@ def test_a_token_in_the_clear_is_warned_of(url: str, token: str, warned: bool) -
         return None
 
     using(url, work, token=token, warn=told.append)
-    assert [line for line in told if "the token is sent unencrypted to http://service.example" in line] == told
+    assert [line for line in told if "sending the token unencrypted to http://service.example" in line] == told
     assert bool(told) is warned
 
 
@@ -456,7 +456,7 @@ def test_why_tls_failed(authority: Path) -> None:
     context.verify_mode = ssl.CERT_REQUIRED
     with handshakes(context) as port:
         error = refused(f"https://127.0.0.1:{port}", with_certificate)
-        assert error.message == f"https://127.0.0.1:{port} requires a valid client certificate: unknown ca"
+        assert error.message == f"https://127.0.0.1:{port} requires a valid client certificate: unknown CA"
         assert error.hint == "use --client-cert FILE"
 
 

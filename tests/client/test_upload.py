@@ -24,7 +24,7 @@ def test_a_file_is_known_by_its_base_name(tmp_path: Path, monkeypatch: pytest.Mo
     assert (found.path, found.name, found.size) == (file, "lib 1.jar", 3)
     assert found.sha256() == hashlib.sha256(b"abc").hexdigest()
     file.unlink()
-    with pytest.raises(UsageError, match=r"lib 1\.jar cannot be read"):
+    with pytest.raises(UsageError, match=r"cannot read .*lib 1\.jar"):
         found.sha256()
 
 
@@ -46,13 +46,13 @@ def test_the_limit_is_the_largest_size(tmp_path: Path, over: int) -> None:
     [
         ("folder", "is a directory"),
         ("pipe", "not a regular file"),
-        ("nowhere", "file not found:"),
-        ("nul\0", "cannot be read"),
-        ("a/b", "cannot be read"),
-        ('quoted"', "a name that cannot be sent"),
-        ("back\\slash", "a name that cannot be sent"),
-        ("line\n", "a name that cannot be sent"),
-        ("wide\u2028", "a name that cannot be sent"),
+        ("nowhere", "no such file"),
+        ("nul\0", "cannot read"),
+        ("a/b", "cannot read"),
+        ('quoted"', "contains characters that cannot be sent"),
+        ("back\\slash", "contains characters that cannot be sent"),
+        ("line\n", "contains characters that cannot be sent"),
+        ("wide\u2028", "contains characters that cannot be sent"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, name: str, words: str) -> None:

@@ -435,12 +435,12 @@ def test_a_file_is_sent_only_where_the_person_names_it(tmp_path: Path, monkeypat
     ):
         statement = substituted(mine(Own(text)), values)
         if paths is None:
-            with pytest.raises(UsageError, match="a file that is sent cannot be"):
+            with pytest.raises(UsageError, match="the name of a file to upload cannot be"):
                 named_files(statement)
         else:
             assert [item.path for item in named_files(statement).files] == paths
     waiting = substituted(mine(Own("with ('file' = :'v')")), {"v": theirs("lib.jar", ":v")})
-    with pytest.raises(UsageError, match="a file that is sent"):
+    with pytest.raises(UsageError, match="the name of a file to upload"):
         names_file(waiting, "lib.jar")
     assert not names_file(substituted(mine(Own("insert :'v'")), {"v": theirs("lib.jar", ":v")}), "lib.jar")
 
@@ -594,7 +594,7 @@ KEPT: dict[str, tuple[str, str, int]] = {
     ),
     "the words of a named query are data": (
         f"\\n+ send2 create function_source f with ('file' = $1)\nselect '@{MARK}' as v \\gset\n\\n send2 :'v'\n",
-        "a file that is sent cannot be",
+        "the name of a file to upload cannot be",
         2,
     ),
     "what is adopted matches as a whole": (

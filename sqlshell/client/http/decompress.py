@@ -72,22 +72,26 @@ class BodyReader:
         """The whole body. Raises ConnectionBroken where gzip's own end did not come, ProtocolError for too many values
         to be read within the bound."""
         if self._inflater is not None and not self._inflater.eof:
-            raise ConnectionBroken(f"{self._name} closed the connection in the middle of its answer")
+            raise ConnectionBroken(f"{self._name} closed the connection in the middle of the response")
         most = max(FEW, self._limit // PER_VALUE)
         if len(self._whole) > FEW and (found := values_in(self._whole)) > most:
-            raise ProtocolError(f"{self._name} sent {found:,} values in one response; the limit is {most:,}", REMEDY)
+            raise ProtocolError(
+                f"the response of {self._name} contains {found:,} values; its limit allows {most:,}", REMEDY
+            )
         return self._whole
 
     def _add(self, text: bytes) -> None:
         if len(self._whole) + len(text) > self._limit:
             size = f"{self._limit >> 20} MiB" if self._limit >> 20 else f"{self._limit} bytes"
             if self._failed:
-                raise ProtocolError(f"{self._name} answered {self._failed} with an error body larger than {size}")
+                raise ProtocolError(
+                    f"{self._name} responded with {self._failed} and an error message larger than {size}"
+                )
             raise ProtocolError(f"{self._name} sent a response larger than {size}", REMEDY)
         self._whole += text
 
 
-REMEDY: Final = "to raise the limit, set answer_limit = MIB in the profile or SQLSHELL_ANSWER_LIMIT"
+REMEDY: Final = "set answer_limit in the profile, or SQLSHELL_ANSWER_LIMIT, to a larger number of MiB"
 
 
 def values_in(body: bytes | bytearray) -> int:

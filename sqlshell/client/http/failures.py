@@ -72,6 +72,8 @@ def _handshake_failed(name: str, error: ssl.SSLError) -> Unreachable:
     reason = (alert or symbol).replace("_", " ").lower() or str(error)
     if alert == "CERTIFICATE_REQUIRED":
         return Unreachable(f"{name} requires a client certificate", "use --client-cert FILE")
+    if alert == "UNKNOWN_CA":
+        reason = "unknown CA"
     if "CERTIFICATE" in alert or alert == "UNKNOWN_CA":
         # Some services send this without having been sent a certificate.
         return Unreachable(f"{name} requires a valid client certificate: {reason}", "use --client-cert FILE")

@@ -37,8 +37,8 @@ class NetworkOptions(Struct, frozen=True):
                 context = ssl.create_default_context(cafile=self.ca_file)
             except (OSError, ssl.SSLError) as error:
                 raise UsageError(
-                    f"the CA file {self.ca_file} cannot be used: {_reason(error)}",
-                    "it must contain certificates in PEM format",
+                    f"cannot use the CA file {self.ca_file}: {_reason(error)}",
+                    "expected certificates in PEM format",
                 ) from None
         else:
             context = ssl.create_default_context()
@@ -56,11 +56,13 @@ class NetworkOptions(Struct, frozen=True):
             except (OSError, ssl.SSLError, ValueError) as error:
                 names = f"{self.client_cert} {self.client_key}".strip()
                 raise UsageError(
-                    f"the client certificate {names} cannot be used: {_reason(error)}",
-                    "certificate and key must be PEM files, the key without a passphrase",
+                    f"cannot use the client certificate {names}: {_reason(error)}",
+                    "the certificate and key must be PEM files, and the key must not have a passphrase",
                 ) from None
         elif self.client_key:
-            raise UsageError("--client-key requires --client-cert", "--client-cert FILE is the certificate of the key")
+            raise UsageError(
+                "--client-key requires --client-cert", "add --client-cert FILE with the certificate for this key"
+            )
         return context
 
 

@@ -86,4 +86,4 @@ def _proxy(url: str) -> httpcore.Proxy:
             headers=proxy.headers.raw,
         )
     except (ValueError, httpx.InvalidURL) as error:
-        raise UsageError(f"the proxy {url.rpartition('@')[2]} cannot be used: {error}") from None
+        raise UsageError(f"cannot use the proxy {url.rpartition('@')[2]}: {error}") from None

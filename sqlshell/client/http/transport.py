@@ -91,7 +91,7 @@ class Transport:
         """The extensions that the service announced (`Sqlshell-Extensions`)."""
         local = target.loopback or dial is not None
         if token and target.scheme == "http" and not local:
-            warn(f"the token is sent unencrypted to {target.name}: use https")
+            warn(f"sending the token unencrypted to {target.name}; use https")
         self._headers = {
             "User-Agent": f"sqlshell/{__version__}",
             "Accept": "application/json",
@@ -184,7 +184,7 @@ class Transport:
                 wait = tries.after_status(answer.status, answer.headers)
                 if wait is None:
                     return read(answer)
-                why = f"{self.target.name} answered {answer.status}"
+                why = f"{self.target.name} responded with {answer.status}"
             except ShellError as error:
                 wait = tries.after_error(error)
                 if wait is None:
@@ -192,7 +192,8 @@ class Transport:
                 why = error.message
             if wait >= SAID_SECONDS:
                 self.say(
-                    f"{self._secrets.text(why)}: retrying in {wait:.1f} s ({tries.made} of {self.network.retries})"
+                    f"{self._secrets.text(why)}: retrying in {wait:.1f} s"
+                    f" (attempt {tries.made} of {self.network.retries})"
                 )
             await asyncio.sleep(wait)
 
@@ -301,34 +302,47 @@ class Transport:
             yield
         except httpx.ConnectTimeout as error:
             raise ConnectionFailed(
-                f"{base} did not answer in time", "check the host and the port; a firewall may drop the connection"
+                f"connection to {base} timed out after {self.network.connect_timeout:g} s",
+                "check the host and port, or use a longer --connect-timeout",
             ) from error
         except httpx.ReadTimeout as error:
-            raise ConnectionBroken(f"{base} stopped responding") from error
+            raise ConnectionBroken(
+                f"no data from {base} for {self.network.read_timeout:g} s", "use a longer --read-timeout"
+            ) from error
         except httpx.ConnectError as error:
             raise connection_failed(base, error, local=bool(self.target.uds)) from error
         except httpx.RemoteProtocolError as error:
             if answering:
-                raise ConnectionBroken(f"{base} closed the connection in the middle of its answer: {error}") from error
+                raise ConnectionBroken(
+                    f"{base} closed the connection in the middle of the response: {error}"
+                ) from error
             # What cannot be read as HTTP comes from h11; a connection that was closed has no further cause.
             if error.__cause__ is None or error.__cause__.__cause__ is None:
-                doubt = "" if self._known else "; it may not speak HTTP"
-                raise ConnectionBroken(f"{base} closed the connection without an answer{doubt}") from error
-            raise NotHttp(f"{base} does not speak HTTP: {error}", "check whether the URL is http or https") from error
+                doubt = "" if self._known else "; it may not be an HTTP server"
+                raise ConnectionBroken(f"{base} closed the connection without a response{doubt}") from error
+            raise NotHttp(
+                f"{base} did not send an HTTP response: {error}",
+                "check whether the URL should start with http:// or https://",
+            ) from error
         except httpx.PoolTimeout as error:
-            raise ConnectionFailed(f"{base}: all connections are in use") from error
+            raise ConnectionFailed(
+                f"no free connection to {base}", "wait for other statements to finish, or try again"
+            ) from error
         except httpx.TimeoutException as error:
-            raise ConnectionBroken(f"{base} did not accept the request in time") from error
+            raise ConnectionBroken(f"sending the request to {base} timed out") from error
         except httpx.ProxyError as error:
             raise ConnectionFailed(
-                f"the proxy for {base} refused the connection: {error}", "check HTTPS_PROXY"
+                f"the proxy for {base} refused the connection: {error}", "check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
             ) from error
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise UsageError(f"{base} is not a valid URL: {error}") from error
+            raise UsageError(f"invalid URL {base}: {error}") from error
         except httpx.TransportError as error:
             raise ConnectionBroken(f"the connection to {base} was lost: {error or type(error).__name__}") from error
         except ImportError as error:
-            raise UsageError(f"the proxy for {base} requires a package that is not installed: {error}") from error
+            raise UsageError(
+                f"the proxy for {base} requires a package that is not installed: {error}",
+                "run: pip install 'httpx[socks]'",
+            ) from error
 
 
 def _as_it_is(answer: Response) -> Response:
@@ -343,5 +357,5 @@ def _checked(token: str) -> str:
             "the token contains characters that HTTP headers do not allow", "check the source of the token"
         ) from None
     if any(char in token for char in "\r\n\0"):
-        raise UsageError("the token contains a line break", "a token file must have one line")
+        raise UsageError("the token contains a line break", "a token must be a single line")
     return token

@@ -30,7 +30,7 @@ class Attachment(Struct):
             with self.path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            raise UsageError(f"{self.path} cannot be read: {error.strerror or error}") from None
+            raise UsageError(f"cannot read {self.path}: {error.strerror or error}") from None
 
 
 def attachment(text: Own, limit: int = 0) -> Attachment:
@@ -43,18 +43,18 @@ def attachment(text: Own, limit: int = 0) -> Attachment:
         if not stat.S_ISREG(found.st_mode):
             raise UsageError(f"{text} is not a regular file")
         if limit and found.st_size > limit:
-            said = f"{text} has {found.st_size:,} bytes; the limit for an upload is {limit >> 20:,} MiB"
-            raise UsageError(said, "nothing was sent; --upload-limit MIB sets the limit (0: no limit)")
+            said = f"{text} is larger than the upload limit of {limit >> 20:,} MiB"
+            raise UsageError(said, "nothing was sent; raise the limit with --upload-limit MIB (0 = no limit)")
         with path.open("rb"):
             pass
     except FileNotFoundError:
-        raise UsageError(f"file not found: {text}", "nothing was sent") from None
+        raise UsageError(f"cannot read {text}: no such file", "nothing was sent") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{text} cannot be read: {reason}", "nothing was sent") from None
+        raise UsageError(f"cannot read {text}: {reason}", "nothing was sent") from None
     name = path.name
     if any(ord(char) < 32 or char in '"\\' for char in name) or not name.isprintable():
-        raise UsageError(f"{text!r} has a name that cannot be sent in a request", "rename the file")
+        raise UsageError(f"file name {name!r} contains characters that cannot be sent", "rename the file")
     return Attachment(path, name, found.st_size)
 
 
@@ -107,7 +107,8 @@ class Upload(Struct):
                     yield from _exactly(stream, file)
             except OSError as error:
                 raise ServiceError(
-                    f"{file.path} can no longer be read: {error.strerror or error}", "the service discarded the upload"
+                    f"cannot read {file.path}: {error.strerror or error}",
+                    "the upload was discarded; run the statement again",
                 ) from None
             yield b"\r\n"
         yield self._end
@@ -127,10 +128,10 @@ class Upload(Struct):
 def _exactly(stream: BinaryIO, file: Attachment) -> Iterable[bytes]:
     left = file.size
     if os.fstat(stream.fileno()).st_size != left:
-        raise ServiceError(f"{file.path} changed before it could be sent", "run the statement again")
+        raise ServiceError(f"{file.path} changed before it was sent", "run the statement again")
     while left:
         piece = stream.read(min(PIECE, left))
         if not piece:
-            raise ServiceError(f"{file.path} was truncated while it was being sent", "run the statement again")
+            raise ServiceError(f"{file.path} was truncated during the upload", "run the statement again")
         left -= len(piece)
         yield piece

@@ -42,33 +42,33 @@ def data_plane(request: DataplaneRequest, api: Target, statement_id: str) -> Dat
     """Where the answer says the rows are. Raises ProtocolError for what the interface does not allow."""
     kind = request.request_type or RESULT_SET
     if kind not in _SCHEMES:
-        raise ProtocolError(f"{api.name} keeps this result on a data plane of the unknown type {kind[:40]!r}")
+        raise ProtocolError(f"unknown data plane type {kind[:40]!r} from {api.name}")
     uri = request.uri or ""
-    refused = f"{api.name} names the data plane {uri[:200]!r}"
+    refused = f"invalid data plane URI {uri[:200]!r} from {api.name}"
     if not uri or len(uri) > LONGEST_URI or any(char <= " " or char == "\x7f" for char in uri):
-        raise ProtocolError(f"{refused}, which is not a URI")
+        raise ProtocolError(f"{refused}: not a URI")
     try:
         parts = urlsplit(uri)
         port = parts.port
         host = parts.hostname or ""
     except ValueError:
-        raise ProtocolError(f"{refused}, which is not a URI") from None
+        raise ProtocolError(f"{refused}: not a URI") from None
     scheme = parts.scheme.lower()
     if scheme not in _SCHEMES[kind]:
         raise ProtocolError(f"{refused}: unsupported scheme {scheme or 'none'}")
     if not host:
-        raise ProtocolError(f"{refused}: it has no host")
+        raise ProtocolError(f"{refused}: no host")
     if parts.username is not None or parts.password is not None:
-        raise ProtocolError(f"{api.name} names a data plane whose URI contains a user, which is not allowed")
+        raise ProtocolError(f"invalid data plane URI from {api.name}: user information is not allowed")
     if parts.fragment:
-        raise ProtocolError(f"{refused}: a fragment is not allowed")
+        raise ProtocolError(f"{refused}: fragment not allowed")
     scheme = _PLAIN.get(scheme, scheme)
     if api.scheme == "https" and scheme != "https":
-        raise ProtocolError(f"{refused}: a service reached by https must use TLS for its data plane too")
+        raise ProtocolError(f"{refused}: the service uses https, so its data plane must use TLS too")
     path = _path(parts.path, request.statement_id or statement_id, refused) if kind == RESULT_SET else parts.path
     if parts.query:
         if kind == RESULT_SET:
-            raise ProtocolError(f"{refused}: a query string is not allowed")
+            raise ProtocolError(f"{refused}: query string not allowed")
         path += f"?{parts.query}"
     target = Target(scheme, host.lower(), port or {"http": 80, "https": 443}[scheme])
     near = (target.scheme, plain(target.host), target.port) == (api.scheme, plain(api.host), api.port) or (
@@ -91,7 +91,7 @@ def _path(path: str, statement_id: str, refused: str) -> str:
     if len(steps) == 2:
         return path
     if not statement_id:
-        raise ProtocolError(f"{refused} without a statementID")
+        raise ProtocolError(f"{refused}: no statementID")
     return f"{head}/v2/statements/{quote(statement_id, safe='')}"
 
 

@@ -76,7 +76,7 @@ class ResultFactory(Struct):
         counts = _counts(done)
         statement_id = done.head.statement_id or ""
         if not statement_id and counts is not None and len(counts) > 1:
-            raise ProtocolError(f"{self.transport.target.name} announced further partitions but gave no statementID")
+            raise ProtocolError(f"{self.transport.target.name} announced more partitions but sent no statementID")
         return PartitionFetcher(self.transport, statement_path(statement_id), query, statement_id, counts)
 
     def _made(self, done: Done, columns: list[Column], pages: PartitionFetcher, first: Batch) -> Result:

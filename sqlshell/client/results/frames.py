@@ -181,25 +181,25 @@ def _translated(target: Target) -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
-        raise ConnectionFailed(f"{name} did not answer in time") from error
+        raise ConnectionFailed(f"connection to {name} timed out") from error
     except websockets.InvalidStatus as error:
         status = error.response.status_code
-        message = f"{name} answered {status} instead of opening the stream"
+        message = f"{name} responded with {status} instead of opening the stream"
         if status in {401, 403}:
-            raise NotAuthenticated(message, "its token may have expired: run the statement again") from error
+            raise NotAuthenticated(
+                message, "the token of the data plane may have expired: run the statement again"
+            ) from error
         if status in {408, 429, 500, 502, 503, 504}:
             raise ConnectionFailed(message) from error
         if 300 <= status < 400:
-            raise ServiceError(
-                message, "redirects are not followed, so that the token is not sent elsewhere"
-            ) from error
+            raise ServiceError(message, "redirects are not followed, to protect the token") from error
         raise ServiceError(message) from error
     except (websockets.InvalidHandshake, websockets.InvalidMessage, EOFError) as error:
         raise ConnectionFailed(f"{name} did not open the stream: {error}") from error
     except OSError as error:
         raise connection_failed(name, error, local=bool(target.uds)) from error
     except (websockets.InvalidURI, ValueError) as error:
-        raise ProtocolError(f"{name} cannot be opened: {error}") from error
+        raise ProtocolError(f"cannot open {name}: {error}") from error
 
 
 def _notice_silence(connection: StreamConnection) -> None:

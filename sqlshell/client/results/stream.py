@@ -182,8 +182,9 @@ class Stream:
         elif code in UNAUTHORISED:
             raise NotAuthenticated(f"the data plane refused access ({code}){said}", where=self._where)
         else:
-            what = "closed without a close frame" if code == 1006 else f"was closed with code {code}"
-            raise ConnectionBroken(f"the stream {what}{said} after {self.rows:,} rows", where=self._where)
+            what = "the connection of the stream was lost" if code == 1006 else "the stream was closed"
+            told = f"{what} after {self.rows:,} rows" + ("" if code == 1006 else f" (code {code})")
+            raise ConnectionBroken(told + said, where=self._where)
 
     def _take(self, frames: list[bytes]) -> None:
         """Rows out of frames. Raises ProtocolError, and StatementError for the failure of the query."""
@@ -193,8 +194,8 @@ class Stream:
             if found.type == "data":
                 if found.data is None or len(found.data) != width:
                     raise ProtocolError(
-                        f"row {self.rows + len(self._waiting) + 1} of the stream does not have the {width} values"
-                        " of its columns",
+                        f"row {self.rows + len(self._waiting) + 1} of the stream has {len(found.data or ())} values;"
+                        f" expected {width}",
                         where=self._where,
                     )
                 self._waiting.append(found.data)
@@ -226,7 +227,7 @@ class Stream:
                 if attempt == self._retries:
                     raise
                 wait = backoff(attempt)
-                self._say(f"{error.message}: retrying in {wait:.1f} s ({attempt + 1} of {self._retries})")
+                self._say(f"{error.message}: retrying in {wait:.1f} s (attempt {attempt + 1} of {self._retries})")
                 await self._pause(wait)
                 if self._over():
                     return
@@ -299,7 +300,7 @@ class Stream:
         asked = isinstance(error, StatementError | ConnectionBroken)
         cause = await self._explain() if asked else ""
         if cause and cause not in error.message:
-            history = f"the query's history says: {cause}"
+            history = f"query history: {cause}"
             error.hint = f"{history}; {error.hint}" if error.hint else history
         return error
 
@@ -311,12 +312,12 @@ def _final(connection: StreamConnection | None) -> bool:
 
 def _decoded(frame: bytes, row: int, where: Where) -> _Frame:
     if len(frame) > FEW and values_in(frame) > FEW:
-        told = f"a frame of the stream after row {row:,} has more than {FEW:,} values"
+        told = f"a stream frame after row {row:,} contains more than {FEW:,} values"
         raise ProtocolError(told, where=where)
     try:
         return _FRAME.decode(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ProtocolError(f"a frame of the stream after row {row:,} cannot be read: {error}", where=where) from None
+        raise ProtocolError(f"cannot read the stream frame after row {row:,}: {error}", where=where) from None
 
 
 def _failed(frame: _Frame, where: Where) -> StatementError:

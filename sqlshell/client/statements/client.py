@@ -123,6 +123,7 @@ class Client(Protocol):
 
 def mark_uncertain(error: ShellError, behind: int = 0) -> None:
     """Add the hint that a statement, and the next `behind` that were sent with it, may have run, and how to check."""
-    which = "the statement" if not behind else f"the statement and the next {behind:,} that were sent with it"
-    advice = f"{which} may have run: check LIST QUERIES, or the data, before you run it again"
+    which = "the statement" if not behind else f"the statement and the {behind:,} sent after it"
+    again = "it" if not behind else "them"
+    advice = f"{which} may have run: check LIST QUERIES or the data before running {again} again"
     error.hint = f"{advice}; {error.hint}" if error.hint else advice

@@ -223,13 +223,15 @@ class StatementsClient(Struct):
                 if left is not None and wait > left:
                     await asyncio.sleep(max(0.0, left))
                     hint = "the statement did not run; use a longer --wait"
-                    raise WaitTimeout(f"{error.message} after {self.wait_limit:g} s", hint, error.where) from None
+                    raise WaitTimeout(
+                        f"{error.message} (gave up after {self.wait_limit:g} s)", hint, error.where
+                    ) from None
                 if elapsed + wait > network.timeout:
                     raise
                 attempt += 1
                 observer.say(
                     f"{error.message} ({error.where.sql_state}): retrying in {wait:.1f} s"
-                    f" ({attempt} of {network.retries})"
+                    f" (attempt {attempt} of {network.retries})"
                 )
                 await asyncio.sleep(wait)
 
@@ -274,14 +276,17 @@ class StatementsClient(Struct):
         except TimeoutError:
             if not deadline.expired():
                 raise
-            told = f"{self.base} did not answer within {time.monotonic() - began:.1f} s"
+            told = f"no response from {self.base} within {time.monotonic() - began:.1f} s"
             raise WaitTimeout(told, where=Where(statement_id=statement_id)) from None
 
     def body(self, submission: Submission, context: SessionContext, observer: Observer) -> Upload:
         """The body of a submission. Raises UsageError."""
         part = _encoded(context.request(submission.text, submission.row_limit))
         if self._boundary.encode() in part:
-            raise UsageError("the statement contains the request's own boundary", "run it again")
+            raise UsageError(
+                "the statement contains the multipart boundary of this request",
+                "run it again: the next request uses a different one",
+            )
         return upload_of(self._boundary, [(_REQUEST_PART, part)], submission.attachments, "attachments", observer)
 
     async def _wait(self, step: Step, context: SessionContext, began: float, observer: Observer) -> Done:
@@ -295,7 +300,7 @@ class StatementsClient(Struct):
                     observer.context(step.context)
                     raise error
                 case Follow():
-                    raise ProtocolError(f"{self.base} answered a look-up with a list of statements")
+                    raise ProtocolError(f"{self.base} responded to a lookup with a list of statements")
                 case Poll():
                     observer.statement_id(step.statement_id)
                     observer.progress(step.share, step.message)
@@ -355,9 +360,7 @@ def _encoded(request: StatementRequest) -> bytes:
     try:
         return request_part(request)
     except UnicodeEncodeError:
-        raise UsageError(
-            "the statement has characters that are not valid Unicode", "check that the script is UTF-8"
-        ) from None
+        raise UsageError("the statement is not valid Unicode", "check that the script is encoded in UTF-8") from None
 
 
 def upload_of(
@@ -367,7 +370,10 @@ def upload_of(
     names = [file.name for file in files]
     for file in names:
         if names.count(file) > 1:
-            raise UsageError(f"two attachments are named {file!r}", "attachments are identified by their base names")
+            raise UsageError(
+                f"two attachments have the same file name: {file!r}",
+                "rename one: attachments are identified by file name without directory",
+            )
     upload = Upload(boundary, parts, files, name)
     if files:
         whole = max(upload.size, 1)

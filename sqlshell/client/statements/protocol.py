@@ -44,6 +44,7 @@ from sqlshell.result import Body, Column
 POLL_SHORTEST = 0.003
 POLL_LONGEST = 1.0
 MESSAGE_LIMIT = 2_000
+CHECK_URL = "check the URL: expected the base URL, such as https://host/v2"
 
 
 class _Counted(Model):
@@ -132,29 +133,25 @@ def _read(status: int, headers: Mapping[str, str], body: Body, base: str, statem
     try:
         head = _HEAD.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        what = (
-            "HTML instead of a statement: the URL may be that of a web site"
-            if _looks_like_html(headers, body)
-            else unreadable(error)
-        )
-        return Fail(ProtocolError(f"{base} answered with {what}", "check the URL: it must end before /v2/statements"))
+        what = "an HTML page" if _looks_like_html(headers, body) else unreadable(error)
+        return Fail(ProtocolError(f"{base} responded with {what}", CHECK_URL))
     known = head.statement_id or statement_id
     if statement_id and known.lower() != statement_id.lower():
-        told = f"{base} was asked for statement {statement_id} and answered about {known[:64]}"
+        told = f"requested statement {statement_id} from {base}, but the response is for {known[:64]}"
         return Fail(ProtocolError(told, where=Where(statement_id=statement_id)))
     context = head.metadata.context if head.metadata else None
     state = head.sql_state or (sqlstate.RUNNING if status == 202 else "")
     if not state:
         return Fail(
             ProtocolError(
-                f"{base} answered without a sqlState", "check that the URL is that of a statement-execution service"
+                f"the response of {base} has no sqlState", "check that the URL is that of a statement-execution service"
             )
         )
     if len(head.statement_ids or ()) > 1:
         return Follow(tuple(head.statement_ids or ()), head, body)
     if status == 202 or sqlstate.running(state):
         if not known:
-            return Fail(ProtocolError(f"{base} is running the statement but gave no statementID to look up"))
+            return Fail(ProtocolError(f"{base} is running the statement but sent no statementID"))
         return Poll(known, head.progress, head.message or "")
     if sqlstate.failed(state):
         return Fail(
@@ -177,10 +174,10 @@ def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, m
     try:
         found = _BATCH.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Fail(ProtocolError(f"{base} answered a batch with {unreadable(error)}"))
+        return Fail(ProtocolError(f"{base} responded to a batch with {unreadable(error)}"))
     over = status == 200 and not sqlstate.running(found.sql_state or "")
     if found.statements is None or not found.statement_id:
-        return Fail(ProtocolError(f"{base} answered a batch without its statements"))
+        return Fail(ProtocolError(f"the response to a batch from {base} has no statements"))
     steps = [_read(200, headers, bytes(item), base, "") for item in found.statements]
     ended = [step for step in steps if isinstance(step, Done | Fail)]
     running = steps[-1] if steps and isinstance(steps[-1], Poll) else None
@@ -188,7 +185,7 @@ def read_batch(status: int, headers: Mapping[str, str], body: Body, base: str, m
     if wrong is not None:
         return Fail(wrong)
     if len(steps) != len(ended) + (running is not None) or len(steps) > most or (over and running is not None):
-        return Fail(ProtocolError(f"{base} answered with statements that are not in the batch"))
+        return Fail(ProtocolError(f"{base} responded with statements that are not in the batch"))
     return BatchStatus(found.statement_id, ended, running, over)
 
 
@@ -221,12 +218,12 @@ def read_partition(
     named = _PARTITION.search(headers.get("content-location", ""))
     if named is not None and int(named[1]) != number:
         raise ProtocolError(
-            f"{base} was asked for partition {number} and answered with {named[1]}", where=Where("", statement_id)
+            f"requested partition {number} from {base} and received {named[1]}", where=Where("", statement_id)
         )
     about = found.statement_id or statement_id
     if about.lower() != statement_id.lower():
         raise ProtocolError(
-            f"{base} was asked for partition {number} of {statement_id} and answered about {about[:64]}"
+            f"requested partition {number} of {statement_id} from {base}, but the response is for {about[:64]}"
         )
     check_count(len(found.data or ()), count, number, base, statement_id)
     return True
@@ -247,13 +244,13 @@ def count_rows(body: Body) -> int:
     try:
         return len(_ROWS.decode(body).data or ())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ProtocolError(f"the rows cannot be read: {unreadable(error)}") from None
+        raise ProtocolError(f"cannot read the rows: {unreadable(error)}") from None
 
 
 def unreadable(error: Exception) -> str:
     """Why an answer cannot be read, in a few words."""
     if isinstance(error, RecursionError):
-        return "JSON that is nested too deeply"
+        return "JSON nested too deeply"
     if isinstance(error, msgspec.ValidationError):
         return f"unexpected JSON: {error}"
     return f"invalid JSON: {error}"
@@ -290,7 +287,7 @@ def merged_head(head: StatementHead, body: Body, plane: str) -> StatementHead:
     ):
         if not same:
             raise ProtocolError(
-                f"the data plane {plane} and the service disagree about the {what} of the result",
+                f"the data plane {plane} and the service disagree on the {what} of the result",
                 "the result would be incomplete: run the statement again",
                 where,
             )
@@ -350,41 +347,40 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
         case 400:
             return Fail(ServiceError(f"{base} refused the request{tail or ' (400)'}", traced, where))
         case 401:
-            hint = "a token is used only with its own URL: set SQLSHELL_TOKEN or --token-file with the URL as TARGET,"
-            hint += " or token_file with url in a profile"
+            hint = "a token is only used with the URL it was given for: set SQLSHELL_TOKEN or use --token-file"
+            hint += " with the URL as TARGET, or put url and token_file into one profile"
             return Fail(NotAuthenticated(f"{base} rejected the token{tail}", hint, where))
         case 403:
-            hint = "the token is valid but lacks the permission: use another role or token"
+            hint = "the token may lack the required permission: use another role or token"
             return Fail(NotAuthenticated(f"{base} denied the request{tail}", hint, where))
         case 404 if statement_id:
-            hint = "results expire: run the statement again"
+            hint = "the result may have expired: run the statement again"
             return Fail(UnknownStatement(f"{base} does not know statement {statement_id}{tail}", hint, where))
         case 404:
-            hint = "check the URL: it must end before /v2/statements"
+            hint = CHECK_URL
             return Fail(ServiceError(f"{base} has no statement-execution service at that path{tail}", hint, where))
         case 408:
-            hint = "the statement may still be running there"
-            return Fail(WaitTimeout(f"{base} timed out (408){tail}", hint, where))
+            hint = "the statement may still be running on the service"
+            return Fail(WaitTimeout(f"{base} reported a timeout (408){tail}", hint, where))
         case 413:
             return Fail(
                 ServiceError(f"the statement is too large for {base}{tail}", "split it into smaller statements", where)
             )
         case 421:
-            return Fail(ServiceError(f"{base} does not answer for this host name{tail}", traced, where))
+            hint = "check the URL; for sqlshell serve, add --allow-host NAME" + (f"; {traced}" if traced else "")
+            return Fail(ServiceError(f"{base} does not serve this host name{tail}", hint, where))
         case 429 | 503:
             hint = "try again in a moment"
             return Fail(ServiceError(f"{base} is busy or unavailable ({status}){tail}", hint, where), again=True)
     if 300 <= status < 400:
-        return Fail(
-            ServiceError(
-                f"{base} redirects to {headers.get('location', 'nowhere')!r}",
-                "redirects are not followed, to protect the token; use that URL if you trust it",
-                where,
-            )
-        )
+        hint = "redirects are not followed, to protect the token"
+        if location := headers.get("location"):
+            hint += "; use that URL if you trust it"
+            return Fail(ServiceError(f"{base} redirects to {location!r}", hint, where))
+        return Fail(ServiceError(f"{base} sent a redirect without a location ({status})", hint, where))
     if status >= 500:
-        return Fail(ServiceError(f"{base} failed ({status}){tail}", traced or "try again later", where))
-    return Fail(ServiceError(f"{base} answered {status}{tail}", traced, where))
+        return Fail(ServiceError(f"{base} responded with {status}{tail}", traced or "try again later", where))
+    return Fail(ServiceError(f"{base} responded with {status}{tail}", traced, where))
 
 
 def _words(headers: Mapping[str, str], body: Body) -> tuple[str, str]:

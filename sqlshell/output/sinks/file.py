@@ -153,7 +153,7 @@ def _found(name: str, place: Path) -> os.stat_result | None:
     if not place.exists():
         return None
     if not os.access(place, os.W_OK):
-        raise OutputError(f"{name} is not writable", "check its permissions")
+        raise OutputError(f"cannot write to {name}: permission denied", "check its permissions")
     return place.stat()
 
 

@@ -45,7 +45,7 @@ class CsvWriter:
         self._null = options.null or ""
         if _QUOTED.search(self._null):
             raise UsageError(
-                f"csv cannot use {self._null!r} for NULL", "the text must not contain a comma, quote or line break"
+                f"csv cannot represent NULL as {self._null!r}", "the text must not contain a comma, quote or line break"
             )
         self._header = options.header
         self._single = False

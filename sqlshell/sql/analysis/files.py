@@ -93,7 +93,7 @@ def named_files(statement: Text, *, again: bool = False) -> WithFiles:
         if not again and not own(value) and all(map(own, key)) and name.lower() != "file":
             continue
         if not all(map(own, (*key, sign, value))):
-            raise refused("a file that is sent", statement.source)
+            raise refused("the name of a file to upload", statement.source)
         sent = path = value.value[1:]
         if not path.startswith("@"):
             found.append(NamedFile(name, Own(path)))
@@ -156,7 +156,7 @@ def names_file(statement: Text, name: str) -> bool:
     """
     own, given = _own(statement), list(tokens(statement.text))
     if any(value.kind == "string" and value.value == name and not own(value) for _, _, value in _options(given)):
-        raise refused("a file that is sent", statement.source)
+        raise refused("the name of a file to upload", statement.source)
     return any(token.kind == "string" and token.value == name and own(token) for token in given)
 
 
@@ -198,7 +198,7 @@ def refuse_files(statement: Text) -> None:
             target = last.copies and not (token.kind == "name" and before is not None and before.word == "COPY")
             foreign = file or target or (ending and last.relations) or (last.unknown and token.kind == "string")
         if foreign:
-            raise refused("the name of a file, or what opens one,", statement.source)
+            raise refused("a file name or part of an expression that opens a file", statement.source)
         last.expected = False
 
 

@@ -195,7 +195,7 @@ def without_values(text: str, values: Sequence[str]) -> str:
     return text
 
 
-UNTOLD: Final = "a statement with secrets failed; its message is hidden because it may contain them"
+UNTOLD: Final = "the statement failed; its error message is not recorded because it may contain secrets"
 _SHORTEST: Final = 4
 _CUT_OFF: Final = 100
 """Characters of a value that a message may show before it is cut off."""

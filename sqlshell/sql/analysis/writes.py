@@ -125,7 +125,7 @@ def ambiguity(sql: str, given: Sequence[Token]) -> str:
     for token in given:
         between = sql[end : token.start]
         if executed and "/*!" in between:
-            return "a comment that some engines execute"
+            return "ambiguous: contains a comment that some engines execute"
         written = token.text if token.kind in {"word", "sign", "number"} else ""
         for char in (*between, *written) if unknown else ():
             if char in unknown:
@@ -139,16 +139,16 @@ def ambiguity(sql: str, given: Sequence[Token]) -> str:
         ):
             follows = sql[token.end : token.end + 1]
             if token.kind == "string" or follows in {"'", "&", "$"}:
-                return "a string after a space that some engines treat as a letter"
+                return "ambiguous: contains a string after a space that some engines treat as a letter"
         if hashes and token.text == "#" and token.start > looked:
             # To some engines the rest of the line is a comment, and what it opens is not open.
             looked = sql.find("\n", token.end)
             if looked >= 0 and _OPENING.search(sql, token.end, looked):
-                return "a # that some engines treat as a comment"
+                return "ambiguous: contains a # that some engines treat as a comment"
         end = token.end
     rest = sql[end:]
     if executed and "/*!" in rest:
-        return "a comment that some engines execute"
+        return "ambiguous: contains a comment that some engines execute"
     for char in rest if unknown else "":
         if char in unknown:
             return f"an ambiguous character (U+{ord(char):04X})"
