@@ -34,7 +34,7 @@ def test_the_limit_is_the_largest_size(tmp_path: Path, over: int) -> None:
     file.write_bytes(bytes(LIMIT + over))
     assert attachment(Own(str(file))).size == LIMIT + over
     if over:
-        with pytest.raises(UsageError, match=r"1,048,577 bytes.* 1 MiB") as caught:
+        with pytest.raises(UsageError, match="larger than the upload limit of 1 MiB") as caught:
             attachment(Own(str(file)), LIMIT)
         assert "--upload-limit" in caught.value.hint
     else:
@@ -103,7 +103,7 @@ def test_a_body_has_the_size_that_was_said_and_tells_how_much_has_left(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"), [(b"abcd", "changed before"), (b"ab", "changed before"), (None, "no longer")]
+    ("change", "words"), [(b"abcd", "changed before"), (b"ab", "changed before"), (None, "cannot read")]
 )
 def test_a_file_that_is_no_longer_what_it_was(tmp_path: Path, change: bytes | None, words: str) -> None:
     upload = Upload("edge", [], [held(tmp_path / "a", b"abc")], "attachments")
