@@ -687,7 +687,7 @@ def test_a_lost_key_is_told_and_never_replaced(storage: Storage, tmp_path: Path)
         ("a different key", lambda: text(base64.b64encode(bytes(32)))),
         ("does not contain a key", lambda: text(b"nonsense")),
         ("does not contain a key", lambda: text(whole[:20])),
-        ("accessible by other users", lambda: text(whole, 0o644)),
+        ("other users can access the key file", lambda: text(whole, 0o644)),
         ("cannot open", link),
     ]
     for said, happens in cases:
