@@ -95,7 +95,11 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
             2,
             "'tls.ca_file': cannot read no.pem: no such file",
         ),
-        (["-c", "create store s with ('sasl.password' = '@no.pem')"], 2, "a value that begins with @ is written '@@…'"),
+        (
+            ["-c", "create store s with ('sasl.password' = '@no.pem')"],
+            2,
+            "to write a value that begins with @, double it: '@@…'",
+        ),
         (["-c", "create store s with ('tls.ca_file' = '@/dev/zero')"], 2, "is not a regular file"),
         (["-c", "create store s with ('tls.ca_file' = '@.')"], 2, "is a directory"),
         (["-c", "select 1", "--max-rows", "x"], 2, "not an integer"),
