@@ -249,7 +249,7 @@ def test_another_target_without_a_token_is_told_of(
     (tmp_path / "config.toml").write_text(f'[profiles.work]\nurl = "{own.url}"\ntoken = "T"\n')
     env = {"SQLSHELL_CONFIG_DIR": str(tmp_path)}
     moved = program("work", "-c", f"\\c {other.url}", "-c", "select 2", env=env)
-    assert f"no token for {other.url}" in moved.err
+    assert f"no token is configured for {other.url}" in moved.err
     moved = program("work", "-c", "\\c work", "-c", "select 2", env=env)
     assert "no token" not in moved.err
 

@@ -121,7 +121,10 @@ class Environment:
         place = find_place(target, flags, given.environ, given.config, said.append, given.target)
         where = place.where
         if isinstance(where, Remote) and not (said or where.token or where.token_command):
-            said.append(f"no token for {where.target.name}: a token is sent only to the URL that is configured with it")
+            said.append(
+                f"no token is configured for {where.target.name}: a token is sent only to the URL that is "
+                f"configured with it"
+            )
         for warning in said:
             sharing.diagnostics.warn(warning)
         policy = policy_of(place)

@@ -212,7 +212,7 @@ def test_the_list_of_commands_goes_through_the_pager(opened: Open) -> None:
     terminal = opened("-q", env={"LESS": ""})
     terminal.prompt()
     terminal.enter("\\?")
-    terminal.wait(lambda text: "Running statements" in text and text.rstrip().endswith(":"))
+    terminal.wait(lambda text: "Objects" in text and text.rstrip().endswith(":"))
     terminal.type("q")
     terminal.prompt()
     terminal.enter("\\? gset")

@@ -152,7 +152,7 @@ def test_the_history_is_kept_by_target_without_secrets(tmp_path: Path, served: S
     assert "20" in shown
     second.prompt()
     second.enter("\\history clear")
-    second.wait("is cleared")
+    second.wait("target cleared")
     second.prompt()
     second.type("\x04")
     assert second.end() == 0
