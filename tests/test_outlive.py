@@ -71,12 +71,12 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
     ("argv", "code", "said"),
     [
         (["fetch"], 2, "ID"),
-        (["fetch", "nonsense"], 2, "no statement id begins with"),
+        (["fetch", "nonsense"], 2, "no statement ID begins with"),
         (["fetch", "00000000-0000-4000-8000-000000000009"], 3, "does not know statement"),
         (["-c", "\\fetch"], 2, "no statement has been run"),
         (["-c", "\\fetch a b"], 2, "unexpected argument"),
         (["-c", "\\jobs x"], 2, "number of statements"),
-        (["-c", "\\wait nonsense"], 2, "no statement id begins with"),
+        (["-c", "\\wait nonsense"], 2, "no statement ID begins with"),
         (["-c", "\\cancel"], 2, "no statement has been run"),
         (["-c", "\\bg"], 2, "no statement to send"),
         (["-c", "\\attach"], 0, "no file is attached"),
@@ -87,7 +87,7 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["-c", "\\download function_source"], 2, "requires NAME"),
         (["-c", "\\download function_source f x y"], 2, "unexpected argument"),
         (["download", "function_source", "nothing"], 3, "no such resource"),
-        (["download", "../x", "nothing"], 2, "not a resource type"),
+        (["download", "../x", "nothing"], 2, "unknown resource type"),
         (["download", "function_source", ".."], 2, "is not a file name"),
         (["-c", "select 1", "--attach", "nowhere.jar"], 2, "cannot read nowhere.jar: no such file"),
         (
@@ -183,7 +183,7 @@ def test_jobs_by_their_numbers(program: Program, kept: Served) -> None:
         "2": ("finished", "select 'two' as b"),
         "3": ("cancelled", ' range(1000) b"'),
     }
-    assert "no statement id begins with '43210'" in found.err
+    assert "no statement ID begins with '43210'" in found.err
     assert program("-c", "\\wait [7]", env=to(kept)).code == 2
 
 
