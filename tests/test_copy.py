@@ -55,7 +55,7 @@ def test_data_behind_a_variable_are_not_guessed_at(program: Program) -> None:
     done = program("-q", "--on-error", "continue", "-f", "-", "-c", "from t", stdin=script)
     assert done.code == 2
     assert done.err.count("error") == 1
-    assert "stdin:3: error: a variable turned this into COPY" in done.err
+    assert "stdin:3: error: COPY … FROM STDIN comes from a variable" in done.err
 
 
 @pytest.mark.parametrize(

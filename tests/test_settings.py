@@ -196,7 +196,7 @@ def test_files(tmp_path: Path) -> None:
     for missing in (tmp_path / "none", tmp_path / "none.csv", tmp_path / "no" / "new.db", tmp_path):
         with pytest.raises(UsageError):
             where(tmp_path, str(missing), {})
-    with pytest.raises(UsageError, match="not a URL, a profile or an existing file"):
+    with pytest.raises(UsageError, match="not a URL, profile or existing file"):
         where(tmp_path, "nothing", {})
 
 

@@ -177,7 +177,7 @@ def _unescaped(field: str) -> str:
 
 @pytest.mark.parametrize("null", ["a,b", 'a"', "a\nb", "a\rb"])
 def test_a_text_for_null_that_csv_cannot_tell_is_refused(null: str) -> None:
-    with pytest.raises(UsageError, match="csv cannot use"):
+    with pytest.raises(UsageError, match="csv cannot represent NULL as"):
         CsvWriter(WriterOptions(null=null))
     assert written(CsvWriter(WriterOptions(null="-")), [[None, "-", ""]]) == b'c0,c1,c2\n-,"-",""\n'
 

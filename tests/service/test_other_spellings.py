@@ -79,7 +79,7 @@ def test_a_test_answers_with_what_it_found(client: Client) -> None:
     assert status == "ready"
     assert str(said).startswith("store 'outside' can be read and written: it has ")
     assert client.run("describe entity outside.none")["message"] == "entity 'outside.none' does not exist"
-    assert "requires a folder" in client.run("create store nowhere with ('type' = 'files')")["message"]
+    assert "requires a directory" in client.run("create store nowhere with ('type' = 'files')")["message"]
 
 
 def test_a_registry_that_is_there_already_has_its_own_code(client: Client) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.terminal.terminal import Terminal
 
-ASKED = "q ends the tour:"
+ASKED = "[q] quit:"
 
 
 def _asked(number: int, text: str) -> bool:

@@ -185,12 +185,12 @@ def test_enter_after_escape_sends_nothing_unfinished(tmp_path: Path, served: Ser
     terminal.prompt()
     if vi:
         terminal.type("\x1bOS")
-    terminal.type("select 6 * 7 as sent")
+    terminal.type("select 1234567 * 3 as sent")
     terminal.wait("as sent")
     terminal.type("\x1b")
     terminal.screen_after(pause)
     terminal.type("\r")
-    assert "42" not in terminal.screen_after(1.0)
+    assert "3703701" not in terminal.screen_after(1.0)
     terminal.close()
 
 
