@@ -121,7 +121,10 @@ def _schemas(options: Options) -> Json:
             "type": ["object", "null"],
         },
     }
-    request = {"statement": {**TEXT, "minLength": 1, "maxLength": options.statement_limit}, **place}
+    request = {
+        "statement": {**TEXT, "minLength": 1, "maxLength": options.statement_limit, "pattern": r"\S"},
+        **place,
+    }
     batch = {
         "statements": {**_list({**TEXT, "minLength": 1, "pattern": r"\S"}), "minItems": 1, "maxItems": BATCH},
         "onError": {"type": ["string", "null"], "enum": ["stop", "continue", None]},
